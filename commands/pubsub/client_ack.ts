@@ -4,9 +4,9 @@ import { readPosition } from "../../src/pubsub/client/read_position.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ClientRun } from "./run_client.ts";
 
-export function clientAck({ words, client }: ClientRun): ExitCode {
-  const { topic, operation, rest } = words;
-  const { cursor, intent, folder } = client.state.place(topic);
+export function clientAck({ target, client }: ClientRun): ExitCode {
+  const { topic, operation, rest } = target;
+  const { cursor, intent, folder } = client.state.position(topic);
   if (operation === "nak") return exitCodes.SUCCESS; // it was not taken, and comes again as it is
   const word = rest[0] ?? "";
   const id = readPosition(word);
@@ -15,6 +15,6 @@ export function clientAck({ words, client }: ClientRun): ExitCode {
   if (id > intent || folder !== null) {
     throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not handed out to "${client.id}"`);
   }
-  client.state.setPlace(topic, { cursor: id, intent, folder: null });
+  client.state.setPosition(topic, { cursor: id, intent, folder: null });
   return exitCodes.SUCCESS;
 }

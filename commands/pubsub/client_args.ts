@@ -19,13 +19,13 @@ const operationWords = {
   bench: ["TOPIC"],
 } as const;
 
-export type ClientOperation = keyof typeof operationWords;
+export type ClientOperationName = keyof typeof operationWords;
 
-export const clientOperations = Object.keys(operationWords) as readonly ClientOperation[];
+export const clientOperations = Object.keys(operationWords) as readonly ClientOperationName[];
 
-export interface ClientWords {
+export interface ClientArguments {
   readonly id: string;
-  readonly operation: ClientOperation;
+  readonly operation: ClientOperationName;
   /** Empty for `topics`. */
   readonly topic: string;
   /** Behind the topic. */
@@ -33,7 +33,7 @@ export interface ClientWords {
 }
 
 /** Flags that are not for every operation, by the setting's name. */
-const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly ClientOperation[] }>> = {
+const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly ClientOperationName[] }>> = {
   count: { flag: "-n", of: ["get", "peek", "bench"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
   follow: { flag: "--follow", of: ["get"] },
@@ -50,7 +50,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
-export function checkFlags(operation: ClientOperation, given: ReadonlyMap<string, unknown>): void {
+export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = misplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is not for it, but for ${use.of.join(", ")}`);
@@ -61,7 +61,7 @@ export function clientWords(
   words: readonly string[],
   named: string | undefined,
   { isTyped = true }: { readonly isTyped?: boolean } = {},
-): ClientWords {
+): ClientArguments {
   const [first, second] = words;
   if (isOperation(second) && (named === undefined || !isOperation(first))) {
     if (named !== undefined && named !== first && isTyped) {
@@ -87,7 +87,7 @@ export function clientWords(
   throw new BatonError("USAGE", `There is no operation "${wrong}"${order}`);
 }
 
-function wordsOf(id: string, operation: ClientOperation, behind: readonly string[]): ClientWords {
+function wordsOf(id: string, operation: ClientOperationName, behind: readonly string[]): ClientArguments {
   const wanted = operationWords[operation];
   const needed = wanted.filter((word) => !word.startsWith("["));
   const max = needed.length === wanted.length ? wanted.length : Infinity;
@@ -104,6 +104,6 @@ function wordsOf(id: string, operation: ClientOperation, behind: readonly string
   return { id, operation, topic: behind[0] ?? "", rest: behind.slice(1) };
 }
 
-function isOperation(word: string | undefined): word is ClientOperation {
+function isOperation(word: string | undefined): word is ClientOperationName {
   return word !== undefined && Object.hasOwn(operationWords, word);
 }

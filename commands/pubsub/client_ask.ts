@@ -1,26 +1,27 @@
 /** `pending`, `info` and `topics`: questions that change nothing. */
 import { BatonError } from "../../src/errors.ts";
-import { listTopics } from "../../src/pubsub/client/request_topic_list.ts";
+import { requestTopics } from "../../src/pubsub/client/request_topic_list.ts";
 import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientCall } from "./client.ts";
-import { askPlace } from "./client_place.ts";
-import type { ClientWords } from "./client_args.ts";
+import { requestPosition } from "./client_place.ts";
+import type { ClientArguments } from "./client_args.ts";
 import type { ClientRun } from "./run_client.ts";
 
 export async function clientAsk(run: ClientRun): Promise<ExitCode> {
-  const { call: { values, io }, words: { topic, operation }, client } = run;
-  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } = await askPlace(
-    run,
-  );
+  const { call: { values, io }, target: { topic, operation }, client } = run;
+  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } =
+    await requestPosition(
+      run,
+    );
   if (operation === "pending") {
     if (!isSubscribed) {
       const why = "this client is not subscribed to the topic";
       throw new BatonError("NOT_SUBSCRIBED", `Nothing waits for "${client.id}" in topic "${topic}": ${why}`);
     }
-    const answer: PubsubPendingJson = { version: 1, topic, pending };
-    io.out(values.json ? `${JSON.stringify(answer)}\n` : `${pending}\n`);
+    const result: PubsubPendingJson = { version: 1, topic, pending };
+    io.out(values.json ? `${JSON.stringify(result)}\n` : `${pending}\n`);
     return exitCodes.SUCCESS;
   }
   const info: PubsubInfoJson = {
@@ -44,13 +45,13 @@ export async function clientAsk(run: ClientRun): Promise<ExitCode> {
 
 export async function clientTopics(
   { values, io }: ClientCall,
-  { id }: ClientWords,
+  { id }: ClientArguments,
   requester: Requester,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const topics = await listTopics(requester, id, signal);
-  const answer: PubsubTopicsJson = { version: 1, topics };
-  io.out(values.json ? `${JSON.stringify(answer)}\n` : topics.map((topic) => `${inOneLine(topic)}\n`).join(""));
+  const topics = await requestTopics(requester, id, signal);
+  const result: PubsubTopicsJson = { version: 1, topics };
+  io.out(values.json ? `${JSON.stringify(result)}\n` : topics.map((topic) => `${inOneLine(topic)}\n`).join(""));
   return exitCodes.SUCCESS;
 }
 

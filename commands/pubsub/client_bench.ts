@@ -5,16 +5,16 @@ import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { counted } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubBenchJson } from "../json_shapes/pubsub_client_shapes.ts";
-import { type ClientPlace, findPlace } from "./client_place.ts";
+import { type ClientPosition, findPosition } from "./client_place.ts";
 import type { ClientRun } from "./run_client.ts";
 
 const bodyBytes = 1024;
 const chunkMessages = 256;
 
 export async function clientBench(run: ClientRun): Promise<ExitCode> {
-  const { call: { values, io }, words: { topic }, client, signal } = run;
+  const { call: { values, io }, target: { topic }, client, signal } = run;
   const count = values.count ?? 10_000;
-  const place = await findPlace(run);
+  const place = await findPosition(run);
   if (place !== null) checkUnused(run, place);
   await client.subscribe(topic, { signal });
   const putMs = await timed(() => new Publisher(client, topic).putAll(bodies(count), { signal }));
@@ -24,7 +24,7 @@ export async function clientBench(run: ClientRun): Promise<ExitCode> {
       const { messages } = await subscriber.fetch({ max: chunkMessages, signal });
       const last = messages.at(-1);
       if (last === undefined) break;
-      subscriber.had(last.id);
+      subscriber.acknowledge(last.id);
       had += messages.length;
     }
   });
@@ -47,7 +47,7 @@ export async function clientBench(run: ClientRun): Promise<ExitCode> {
 }
 
 /** It takes all that comes, and all subscribers get what it puts: where messages are meant for somebody it must not be. */
-function checkUnused({ words: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPlace): void {
+function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPosition): void {
   const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
   if (others <= 0 && pending === 0) return;
   const used = others > 0

@@ -3,14 +3,14 @@ import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/closed_stdin.ts";
 import { BatonError } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
-import { type Fetched, type Received, Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../job/lock_environment.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
-import { MessageChildren } from "./message_child.ts";
+import { MessageCommand } from "./message_child.ts";
 import { MessageOutput } from "./message_output.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientRun } from "./run_client.ts";
@@ -22,16 +22,16 @@ const followWaitMs = 3_600_000;
 const againMs = 1000;
 
 /** Takes messages, in order; a number ends the command with that exit code. */
-type Sink = (messages: readonly Received[]) => Promise<ExitCode | null>;
+type Sink = (messages: readonly ReceivedMessage[]) => Promise<ExitCode | null>;
 
 export async function clientGet(run: ClientRun): Promise<ExitCode> {
-  const { call: { values, io }, words, client, signal } = run;
+  const { call: { values, io }, target, client, signal } = run;
   const { follow, untilEmpty } = values;
-  const peek = words.operation === "peek";
+  const peek = target.operation === "peek";
   checkOptions(run);
   const manual = values.ack === "manual";
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
-  const subscriber = new Subscriber(client, words.topic);
+  const subscriber = new Subscriber(client, target.topic);
   using children = values.exec === undefined ? null : childrenFor(run, values.exec);
   const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
   using progress = await progressOf(run, max);
@@ -46,7 +46,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
       io.err(
         `baton: ${
           counted(missed, "message")
-        } of "${words.topic}" ${were} given up by the topic: by its retention, or as damaged\n`,
+        } of "${target.topic}" ${were} given up by the topic: by its retention, or as damaged\n`,
       );
     }
     const code = messages.length === 0 ? null : await sink(messages);
@@ -60,18 +60,21 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
 }
 
 /** Where messages go to a folder or a file, somebody may look at the terminal meanwhile. */
-async function progressOf({ call, words, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
+async function progressOf({ call, target, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
   if (isWanted && !follow && BulkProgressLine.fits(call)) {
-    total = Math.min(max, (await client.info(words.topic, { signal })).pending ?? 0);
+    total = Math.min(max, (await client.info(target.topic, { signal })).pending ?? 0);
   }
   return new BulkProgressLine(call, { verb: "received", total, isWanted });
 }
 
 /** With --follow nobody who answers is waited for as well, and room on a server's disk. */
-async function patient({ call: { values, io }, signal }: ClientRun, fetch: () => Promise<Fetched>): Promise<Fetched> {
+async function patient(
+  { call: { values, io }, signal }: ClientRun,
+  fetch: () => Promise<FetchResult>,
+): Promise<FetchResult> {
   for (;;) {
     try {
       return await fetch();
@@ -84,14 +87,14 @@ async function patient({ call: { values, io }, signal }: ClientRun, fetch: () =>
   }
 }
 
-function checkOptions({ call: { values }, words }: ClientRun): void {
+function checkOptions({ call: { values }, target }: ClientRun): void {
   const ways = [values.outDir, values.exec].filter((way) => way !== undefined).length +
     (values.ack === "manual" ? 1 : 0);
   if (ways > 1) throw new BatonError("USAGE", "get: only one of --out-dir, --exec and --ack manual can be");
   if (values.exec?.trim() === "") {
     throw new BatonError("USAGE", "get: --exec has no command, and every message would count as had");
   }
-  if (words.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
+  if (target.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
   const [form] = [values.json && "--json", values.lines && "--lines", values.null && "--null"].filter(Boolean);
   const elsewhere = values.outDir !== undefined ? "--out-dir" : values.exec !== undefined ? "--exec" : null;
   if (form !== undefined && elsewhere !== null) {
@@ -109,11 +112,11 @@ function checkOptions({ call: { values }, words }: ClientRun): void {
 function sinkOf(
   run: ClientRun,
   subscriber: Subscriber,
-  children: MessageChildren | null,
+  children: MessageCommand | null,
   { single, peek }: { single: boolean; peek: boolean },
 ): Sink {
-  const { call: { values }, words, client } = run;
-  const { topic } = words;
+  const { call: { values }, target, client } = run;
+  const { topic } = target;
   if (values.outDir !== undefined) {
     const folder = new OutFolder(values.outDir, { state: client.state, topic });
     return (messages) => {
@@ -130,33 +133,33 @@ function sinkOf(
   const output = new MessageOutput(end, run.signal);
   return async (messages) => {
     const last = messages.at(-1)?.id ?? 0;
-    if (words.operation !== "peek") subscriber.handingOut(last);
+    if (target.operation !== "peek") subscriber.recordDelivery(last);
     for (const message of messages) {
       await output.print(values.json ? jsonOf(topic, message) : message.body);
-      if (!peek && message.id !== last) subscriber.had(message.id, { durable: false });
+      if (!peek && message.id !== last) subscriber.acknowledge(message.id, { durable: false });
     }
-    if (!peek) subscriber.had(last);
+    if (!peek) subscriber.acknowledge(last);
     return null;
   };
 }
 
-function childrenFor({ call, words, client, signal }: ClientRun, line: string): MessageChildren {
-  const place = `${client.state.path}\n${words.topic}`;
+function childrenFor({ call, target, client, signal }: ClientRun, line: string): MessageCommand {
+  const place = `${client.state.path}\n${target.topic}`;
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
   const waitMs = call.values.pubsubTimeout;
-  return new MessageChildren({ line, env, place, waitMs, clock: systemClock(), signal });
+  return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal });
 }
 
 function execSink(
-  { call, words: { topic }, signal }: ClientRun,
+  { call, target: { topic }, signal }: ClientRun,
   subscriber: Subscriber,
-  children: MessageChildren,
+  children: MessageCommand,
 ): Sink {
   return async (messages) => {
     for (const message of messages) {
       if (signal.aborted) throw signal.reason;
-      subscriber.handingOut(message.id);
+      subscriber.recordDelivery(message.id);
       const code = await children.run(message, {
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
@@ -171,13 +174,13 @@ function execSink(
         }
         return code;
       }
-      subscriber.had(message.id);
+      subscriber.acknowledge(message.id);
     }
     return null;
   };
 }
 
-function jsonOf(topic: string, { id, body, redelivered, msgId }: Received): Uint8Array {
+function jsonOf(topic: string, { id, body, redelivered, msgId }: ReceivedMessage): Uint8Array {
   const text = utf8Of(body);
   const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };
   const message: PubsubMessageJson = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };

@@ -1,22 +1,27 @@
 /** `put`: has the input put, and says at the end what is not known. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
-import { type InputNotes, SequenceNotes, StreamNotes, WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
-import { emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
+import {
+  FileCheckpoint,
+  type InputCheckpoint,
+  NoCheckpoint,
+  OffsetCheckpoint,
+} from "../../src/pubsub/client/input_checkpoints.ts";
+import { emptyDigest } from "../../src/pubsub/client/rolling_digest.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { counted } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall } from "./client.ts";
-import { PutEnding } from "./put_ending.ts";
-import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
+import { PutStop } from "./put_ending.ts";
+import { type Input, inputOf, unsentFiles, unsentMessages } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";
-import { typedWord } from "./shell_quoted.ts";
+import { shellQuoteIfNeeded } from "./shell_quoted.ts";
 
 export async function clientPut(run: ClientRun): Promise<ExitCode> {
-  const { call, words: { id, topic, rest }, client: { state } } = run;
+  const { call, target: { id, topic, rest }, client: { state } } = run;
   const { values, io } = call;
   const input = inputOf(call, rest);
-  const [stream, whole] = [new StreamNotes(), new WholeNotes(state, topic)];
+  const [stream, whole] = [new NoCheckpoint(), new FileCheckpoint(state, topic)];
   try {
     await putInput(run, input, { stream, whole });
     return exitCodes.SUCCESS;
@@ -25,7 +30,9 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
     if (left > 0 && !values.quiet) {
       io.err(
         `baton: nobody knows what became of ${counted(left, "message")}, which ${left === 1 ? "is" : "are"} kept: ` +
-          `baton pubsub client ${typedWord(id)} put ${typedWord(topic)} --resume sends the same again\n`,
+          `baton pubsub client ${shellQuoteIfNeeded(id)} put ${
+            shellQuoteIfNeeded(topic)
+          } --resume sends the same again\n`,
       );
     }
     const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
@@ -41,9 +48,9 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
 }
 
 async function putInput(
-  { call, words: { topic }, client, signal: until }: ClientRun,
+  { call, target: { topic }, client, signal: until }: ClientRun,
   input: Input | null,
-  unread: { readonly stream: StreamNotes; readonly whole: WholeNotes },
+  unread: { readonly stream: NoCheckpoint; readonly whole: FileCheckpoint },
 ): Promise<void> {
   const { values, io } = call;
   const { state } = client;
@@ -51,7 +58,7 @@ async function putInput(
   const isWanted = input !== null && !isSingle(input);
   const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
   using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
-  using ending = new PutEnding(until);
+  using ending = new PutStop(until);
   const { signal } = ending;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
   const onStored = (messages: number, bytes: number) => progress.more(messages, inInput(messages, bytes));
@@ -69,7 +76,7 @@ async function putInput(
   });
   if (!publisher.hasReadAll) throw until.reason;
   // A client with msg-ids is never forgotten.
-  if (count > 0 && values.msgId === undefined) await publisher.resolved();
+  if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
 }
 
@@ -79,24 +86,24 @@ const isSingle = (input: Input | null): boolean => input?.kind === "files" && in
 function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
-  readonly stream: StreamNotes;
-  readonly whole: WholeNotes;
+  readonly stream: NoCheckpoint;
+  readonly whole: FileCheckpoint;
   readonly resume: boolean;
   readonly onSkipped: (messages: number, bytes: number) => void;
-}): { readonly notes: InputNotes; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
+}): { readonly notes: InputCheckpoint; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
   const taken = (name: string) => resume ? state.input(topic, name) : null;
-  if (input.kind === "files") return { notes: whole, chunks: filesBut(input, whole, { taken, onSkipped }) };
+  if (input.kind === "files") return { notes: whole, chunks: unsentFiles(input, whole, { taken, onSkipped }) };
   if (input.isStream) return { notes: stream, chunks: input.read() };
   const place = taken(input.name);
-  const notes = new SequenceNotes(state, topic, place ?? { name: input.name, taken: 0, chain: emptyChain });
-  return { notes, chunks: place === null ? input.read() : behind(input, place, onSkipped) };
+  const notes = new OffsetCheckpoint(state, topic, place ?? { name: input.name, taken: 0, digest: emptyDigest });
+  return { notes, chunks: place === null ? input.read() : unsentMessages(input, place, onSkipped) };
 }
 
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
   if (count === 0 || values.quiet) return;
   io.err(
     `baton: what became of ${counted(count, "earlier message")} for "${topic}" is not known; put ${
-      typedWord(topic)
+      shellQuoteIfNeeded(topic)
     } --resume finds out\n`,
   );
 }

@@ -15,19 +15,19 @@ import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 
 /** What of a call says where proxies are. */
-export type ProxyCall = Pick<
+export type ProxyLookupCall = Pick<
   Call<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
   "values" | "sources" | "io"
 >;
 
 /** Where proxies are looked up, as a part of a sentence; undefined where they are named. */
-export function lookupPlaceOf({ values }: ProxyCall): string | undefined {
+export function lookupPlaceOf({ values }: ProxyLookupCall): string | undefined {
   if (values.pubsubProxies !== undefined || values.pubsubProxiesFile !== undefined) return undefined;
   return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
 }
 
 /** Called whenever none of those that are known can be reached. Throws USAGE or CONFIG for addresses that nobody could dial. */
-export function proxyFinder(call: ProxyCall): (signal: AbortSignal) => Promise<readonly string[]> {
+export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined

@@ -20,7 +20,7 @@ import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 
-export interface MessageChildrenOptions {
+export interface MessageCommandOptions {
   /** The line of shell. */
   readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -32,7 +32,7 @@ export interface MessageChildrenOptions {
   readonly signal: AbortSignal;
 }
 
-export interface MessageForChild {
+export interface CommandMessage {
   readonly id: number;
   readonly body: Uint8Array;
   readonly redelivered: boolean;
@@ -45,11 +45,11 @@ const leftMsMax = 2000;
 const killMsMax = 10_000;
 const lookMs = 20;
 
-export class MessageChildren implements Disposable {
-  readonly #options: MessageChildrenOptions;
+export class MessageCommand implements Disposable {
+  readonly #options: MessageCommandOptions;
   readonly #guard: Guard = startGuard();
 
-  constructor(options: MessageChildrenOptions) {
+  constructor(options: MessageCommandOptions) {
     this.#options = options;
   }
 
@@ -58,10 +58,10 @@ export class MessageChildren implements Disposable {
    * the second one kills it. Rejects with START_FAILED without a guard, with FENCE_BREACH when what a former process has left of this
    * message cannot be killed, with IO where there is no room for the message, and with the signal's reason before the line has begun.
    */
-  async run(message: MessageForChild, env: Readonly<Record<string, string>>): Promise<ExitCode> {
+  async run(message: CommandMessage, env: Readonly<Record<string, string>>): Promise<ExitCode> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
-    if (message.redelivered) await this.#waitForFormer(message.id, every);
+    if (message.redelivered) await this.#endEarlierRun(message.id, every);
     // Of this run alone: the guard of a former one may come late, and ends what has the mark that it was told.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
@@ -113,7 +113,7 @@ export class MessageChildren implements Disposable {
   }
 
   /** Whoever ran the line for this message was killed; its guard is at work, or was killed as well. */
-  async #waitForFormer(id: number, cookie: string): Promise<void> {
+  async #endEarlierRun(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;
     const startMs = clock.now();

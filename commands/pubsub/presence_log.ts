@@ -5,22 +5,22 @@ import type { ServiceLog } from "./service_log.ts";
 /** In milliseconds. */
 const lookEveryMs = 500;
 
-export interface Presence {
-  isThere(): boolean;
+export interface ConnectionState {
+  isConnected(): boolean;
   /** What that means, as a sentence behind the name. */
   readonly lost: string;
   readonly found: string;
 }
 
 export interface PresenceOptions {
-  readonly presence: Presence;
+  readonly presence: ConnectionState;
   readonly clock: Clock;
 }
 
-export class PresenceLog implements Disposable {
+export class ConnectionLog implements Disposable {
   readonly #log: ServiceLog;
   readonly #id: string;
-  readonly #presence: Presence;
+  readonly #presence: ConnectionState;
   readonly #clock: Clock;
   /** Null while it is there. */
   #lostAtMs: number | null = null;
@@ -49,7 +49,7 @@ export class PresenceLog implements Disposable {
   }
 
   #look(): void {
-    const isThere = this.#presence.isThere();
+    const isThere = this.#presence.isConnected();
     const isOther = isThere !== (this.#lostAtMs === null);
     // Who goes from one server of an ensemble to another one is away for a moment, and nobody has to be told.
     const isLasting = isOther && this.#wasOther;

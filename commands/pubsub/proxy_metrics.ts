@@ -1,30 +1,30 @@
 /** What /metrics says of a proxy. */
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
-import type { Directory } from "../../src/pubsub/proxy/topic_directory.ts";
-import type { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import type { TopicDirectory } from "../../src/pubsub/proxy/topic_directory.ts";
+import type { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
 
-export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number): Metric[] {
-  const { counters, underWay, loads } = proxy;
+export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
+  const { counters, inFlight, loads } = proxy;
   const links = [...proxy.links];
-  const reported = (value: (load: { topics: number; heardMs: number }) => number) =>
+  const reported = (value: (load: { topics: number; reportedMs: number }) => number) =>
     Object.fromEntries(Array.from(loads.all, ([id, load]) => [id, value(load)]));
   const byServer = (value: (link: (typeof links)[number]) => number) =>
     Object.fromEntries(links.map((link) => [link.id, value(link)]));
   return [
-    gauge("coordinated", "1 while the coordination service answers", directory.isThere ? 1 : 0),
+    gauge("coordination_connected", "1 while the coordination service answers", directory.isConnected ? 1 : 0),
     gauge("servers", "Servers that are there", directory.servers.size),
     gauge("clients", "Connections of clients", proxy.connections),
     ...socketMetrics("baton_pubsub_proxy", proxy.load),
     counter("requests_total", "Messages that came from clients", counters.requests),
     labelled(
       "counter",
-      named("answers_total"),
+      named("responses_total"),
       "Answers, by their status",
       "status",
-      Object.fromEntries(counters.answers),
+      Object.fromEntries(counters.responses),
     ),
     histograms(
       named("request_seconds"),
@@ -32,13 +32,17 @@ export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number):
       "name",
       counters.latency,
     ),
-    counter("requests_sent_again_total", "Times that a request was sent again, or was to be", counters.sentAgain),
-    counter("answers_late_total", "Answers of servers that nobody waited for any more", counters.late),
-    counter("answers_unread_total", "Answers dropped: the client does not read, or is gone", counters.unread),
+    counter("requests_retried_total", "Times that a request was sent again, or was to be", counters.retries),
+    counter("responses_late_total", "Answers of servers that nobody waited for any more", counters.lateResponses),
+    counter(
+      "responses_undelivered_total",
+      "Answers dropped: the client does not read, or is gone",
+      counters.undeliveredResponses,
+    ),
     counter("messages_dropped_total", "Messages that get no answer: a STATUS, an endless envelope", counters.dropped),
     counter("servers_lost_total", "Connections to servers that were lost", counters.serversLost),
-    gauge("requests_under_way", "Requests without an answer", underWay.requests),
-    gauge("request_bytes_under_way", "What they have in their messages", underWay.bytes),
+    gauge("requests_in_flight", "Requests without an answer", inFlight.requests),
+    gauge("request_bytes_in_flight", "What they have in their messages", inFlight.bytes),
     labelled(
       "gauge",
       named("server_connected"),
@@ -46,10 +50,16 @@ export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number):
       "server",
       byServer((it) => it.isConnected ? 1 : 0),
     ),
-    labelled("gauge", named("server_requests"), "Requests that a server has", "server", byServer((it) => it.sent)),
     labelled(
       "gauge",
-      named("server_queue"),
+      named("server_requests_in_flight"),
+      "Requests that a server has",
+      "server",
+      byServer((it) => it.sent),
+    ),
+    labelled(
+      "gauge",
+      named("server_requests_queued"),
       "Requests that wait to be sent to it",
       "server",
       byServer((it) => it.waiting),
@@ -57,17 +67,17 @@ export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number):
     labelled("gauge", named("server_topics"), "Topics that it says it serves", "server", reported((it) => it.topics)),
     labelled(
       "gauge",
-      named("server_silent_seconds"),
+      named("server_report_age_seconds"),
       "How long ago it last said so",
       "server",
-      reported((it) => Math.round((nowMs - it.heardMs) / 1000)),
+      reported((it) => Math.round((nowMs - it.reportedMs) / 1000)),
     ),
   ];
 }
 
 /** Null when there is somebody to send requests to. */
-export function proxyHealth(directory: Directory): string | null {
-  if (!directory.isThere) {
+export function proxyHealth(directory: TopicDirectory): string | null {
+  if (!directory.isConnected) {
     return "the coordination service does not answer; only topics that were used before are found";
   }
   return directory.servers.size > 0 ? null : "there is no server";

@@ -9,7 +9,7 @@ import { systemClock } from "../../src/support/clock.ts";
 const endingMsMax = 5000;
 
 /** From the first signal on there is an end to it: the second one, or a time. */
-export class PutEnding implements Disposable {
+export class PutStop implements Disposable {
   readonly #over = new AbortController();
   readonly #offs: (() => void)[] = [];
 

@@ -4,9 +4,9 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import type { InputPlace } from "../../src/pubsub/client/client_state.ts";
-import { chained, emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
-import type { WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
+import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
+import { emptyDigest, rollingDigest } from "../../src/pubsub/client/rolling_digest.ts";
+import type { FileCheckpoint } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { counted } from "../../src/support/text.ts";
@@ -16,7 +16,7 @@ import type { ClientCall } from "./client.ts";
 export type Input = Sequence | Files;
 
 /** Messages one behind the other in one file or stream. */
-interface Sequence extends Readable {
+interface Sequence extends PutSource {
   readonly kind: "sequence";
   /** Tells it from all other inputs. */
   readonly name: string;
@@ -25,13 +25,13 @@ interface Sequence extends Readable {
 }
 
 /** Files, of which each is a message. */
-interface Files extends Readable {
+interface Files extends PutSource {
   readonly kind: "files";
   readonly isStream: false;
   readonly files: readonly WholeFile[];
 }
 
-interface Readable {
+interface PutSource {
   /** Of all that will be read; null where nobody knows. Only asked where progress is shown. */
   totalBytes(): number | null;
   /** What ends each message in it takes so much. */
@@ -157,44 +157,46 @@ function bytesIn(items: readonly Uint8Array[]): number {
 }
 
 /** Files one by one, each told to `notes`; those that `taken` says to have been put as they are now are left out. */
-export async function* filesBut(
+export async function* unsentFiles(
   { files }: Files,
-  notes: WholeNotes,
+  notes: FileCheckpoint,
   { taken, onSkipped }: {
-    readonly taken: (name: string) => InputPlace | null;
+    readonly taken: (name: string) => InputPosition | null;
     readonly onSkipped: (messages: number, bytes: number) => void;
   },
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
   for (const { path, name } of files) {
     const body = await wholeOf(path);
-    const chain = chained(emptyChain, body);
-    if (taken(name)?.chain === chain) onSkipped(1, body.byteLength);
+    const digest = rollingDigest(emptyDigest, body);
+    if (taken(name)?.digest === digest) onSkipped(1, body.byteLength);
     else {
-      notes.add(name, chain);
+      notes.add(name, digest);
       yield [body];
     }
   }
 }
 
 /** Without the first ones, which were taken before. Throws BAD_DATA when they are not the same any more. */
-export async function* behind(
+export async function* unsentMessages(
   input: Sequence,
-  { taken, chain }: InputPlace,
+  { taken, digest }: InputPosition,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
-  let [skipped, found] = [0, emptyChain];
+  let [skipped, found] = [0, emptyDigest];
   for await (const chunk of input.read()) {
     const skip = Math.min(taken - skipped, chunk.length);
-    for (const item of chunk.slice(0, skip)) found = chained(found, item);
+    for (const item of chunk.slice(0, skip)) found = rollingDigest(found, item);
     skipped += skip;
     onSkipped(skip, bytesIn(chunk.slice(0, skip)));
-    if (skip > 0 && skipped === taken && found !== chain) throw new BatonError("BAD_DATA", changed(input.name, taken));
+    if (skip > 0 && skipped === taken && found !== digest) {
+      throw new BatonError("BAD_DATA", inputChangedMessage(input.name, taken));
+    }
     if (skip < chunk.length) yield chunk.slice(skip);
   }
-  if (skipped < taken) throw new BatonError("BAD_DATA", changed(input.name, taken));
+  if (skipped < taken) throw new BatonError("BAD_DATA", inputChangedMessage(input.name, taken));
 }
 
-function changed(name: string, taken: number): string {
+function inputChangedMessage(name: string, taken: number): string {
   const first = taken === 1
     ? "its first message is not the one that was"
     : `its first ${counted(taken, "message")} are not those that were`;

@@ -4,7 +4,7 @@ import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
-import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { readPosition } from "../../src/pubsub/client/read_position.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
@@ -17,16 +17,16 @@ import { clientAsk, clientTopics } from "./client_ask.ts";
 import { clientBench } from "./client_bench.ts";
 import { clientGet } from "./client_get.ts";
 import { clientPut } from "./client_put.ts";
-import { checkFlags, type ClientWords, clientWords } from "./client_args.ts";
+import { checkFlags, type ClientArguments, clientWords } from "./client_args.ts";
 import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
-import { typedWord } from "./shell_quoted.ts";
+import { shellQuoteIfNeeded } from "./shell_quoted.ts";
 
 /** An operation as it runs. */
 export interface ClientRun {
   readonly call: ClientCall;
-  readonly words: ClientWords;
-  readonly client: ClientSession;
+  readonly target: ClientArguments;
+  readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
 }
 
@@ -46,11 +46,11 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
 /** What to do now, where there is one answer to that. */
 function hintOn(
   code: ErrorCode,
-  { id, operation, topic, rest }: ClientWords,
+  { id, operation, topic, rest }: ClientArguments,
   { resume }: { readonly resume: boolean | undefined },
 ): string | null {
   if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
-    return `to subscribe: baton pubsub client ${typedWord(id)} subscribe ${typedWord(topic)}`;
+    return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
   }
   if (code !== "FENCED") return null;
   // Places of inputs are in the state alone.
@@ -58,7 +58,7 @@ function hintOn(
   return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
 }
 
-async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitCode> {
+async function runOperation(call: ClientCall, words: ClientArguments): Promise<ExitCode> {
   const { values } = call;
   const lookupPlace = lookupPlaceOf(call);
   checkName("client id", words.id);
@@ -73,7 +73,7 @@ async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitC
     clock,
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
-    ...(values.quiet ? {} : { onTrouble: (why: string) => call.io.err(`baton: still trying: ${why}\n`) }),
+    ...(values.quiet ? {} : { onStall: (why: string) => call.io.err(`baton: still trying: ${why}\n`) }),
     ...(security === undefined ? {} : { socket: security }),
     ...(lookupPlace === undefined ? {} : { lookupPlace }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
@@ -81,8 +81,8 @@ async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitC
   if (words.operation === "topics") return await clientTopics(call, words, requester, signal);
   const folder = resolve(values.pubsubStateDir ?? clientFolder());
   using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
-  const client = new ClientSession(state, requester);
-  const run: ClientRun = { call, words, client, signal };
+  const client = new PubsubClientSession(state, requester);
+  const run: ClientRun = { call, target: words, client, signal };
   switch (words.operation) {
     case "subscribe":
       await client.subscribe(words.topic, { signal });

@@ -9,8 +9,8 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
-import { SessionDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/text.ts";
@@ -19,7 +19,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { type Presence, PresenceLog } from "./presence_log.ts";
+import { ConnectionLog, type ConnectionState } from "./presence_log.ts";
 import type { ProxyCall } from "./proxy.ts";
 import { defaultProxyId, proxyPlace } from "./proxy_identity.ts";
 import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
@@ -37,7 +37,7 @@ export async function runProxy(call: ProxyCall): Promise<ExitCode> {
   const security = serviceSecurity(values);
   const stopping = new AbortController();
   const rereads = security?.readClients;
-  let listening: Proxy | null = null;
+  let listening: PubsubProxy | null = null;
   const signals = processSignals();
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
   const unlistens = [
@@ -54,14 +54,14 @@ export async function runProxy(call: ProxyCall): Promise<ExitCode> {
       signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
     }),
   ];
-  const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
+  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
   try {
-    await using proxy = new Proxy({
+    await using proxy = new PubsubProxy({
       id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
       onProblem: log.problem,
-      patienceMs: values.pubsubProxyTimeout,
+      requestTimeoutMs: values.pubsubProxyTimeout,
       front: {
         ...security?.front,
         connectionsMax: values.pubsubMaxConnections,
@@ -99,11 +99,11 @@ export async function runProxy(call: ProxyCall): Promise<ExitCode> {
 /** SIGHUP: a list that cannot be used changes nothing. */
 function readAgain(
   read: () => number,
-  { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: Proxy | null },
+  { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: PubsubProxy | null },
 ): void {
   try {
     const keys = read();
-    proxy?.askAgain();
+    proxy?.interruptWaiting();
     log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} may come in`, { file, keys });
   } catch (thrown) {
     log.say("error", "clients_refused", `${messageOf(thrown)}; the list that was read before stays in force`, { file });
@@ -111,7 +111,7 @@ function readAgain(
 }
 
 interface Surroundings {
-  readonly directory: SessionDirectory;
+  readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
   readonly log: ServiceLog;
@@ -120,7 +120,10 @@ interface Surroundings {
 }
 
 /** Until the signal aborts. The first session must come about, every later one is tried for ever. */
-async function serve(proxy: Proxy, { directory, endpoint, place, log, signal, clock }: Surroundings): Promise<void> {
+async function serve(
+  proxy: PubsubProxy,
+  { directory, endpoint, place, log, signal, clock }: Surroundings,
+): Promise<void> {
   const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
   const announcement = { id: proxy.id, endpoint, storeId: proxyPlace([endpoint, ...proxy.endpoints]) };
   try {
@@ -131,7 +134,7 @@ async function serve(proxy: Proxy, { directory, endpoint, place, log, signal, cl
       return zk === null ? open(opening) : Promise.resolve(zk);
     };
     const running = directory.run(opened, announcement, signal);
-    await Promise.race([directory.begun, running]);
+    await Promise.race([directory.ready, running]);
     const bound = proxy.endpoints.join(", ");
     const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
     log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${reach[place.scope]}`, {
@@ -139,16 +142,16 @@ async function serve(proxy: Proxy, { directory, endpoint, place, log, signal, cl
       endpoint,
       pid: process.pid,
     });
-    using _presence = new PresenceLog(log, proxy.id, { presence: presenceOf(directory, place.servers), clock });
+    using _presence = new ConnectionLog(log, proxy.id, { presence: presenceOf(directory, place.servers), clock });
     await running;
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;
   }
 }
 
-function presenceOf(directory: SessionDirectory, servers: string): Presence {
+function presenceOf(directory: ZookeeperDirectory, servers: string): ConnectionState {
   return {
-    isThere: () => directory.isThere,
+    isConnected: () => directory.isConnected,
     lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
     found: "reaches the coordination service again",
   };

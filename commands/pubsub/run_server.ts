@@ -19,7 +19,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { PresenceLog, type PresenceOptions } from "./presence_log.ts";
+import { ConnectionLog, type PresenceOptions } from "./presence_log.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -74,7 +74,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       data_dir: dataDir,
       pid: process.pid,
     });
-    await untilAsked(server, asked, new PresenceLog(log, id, presenceOf(server, place.servers)));
+    await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers)));
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
     log.say(
       "info",
@@ -91,14 +91,14 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   }
 }
 
-async function untilAsked(server: TopicServer, asked: Promise<void>, presence: PresenceLog): Promise<void> {
+async function untilAsked(server: TopicServer, asked: Promise<void>, presence: ConnectionLog): Promise<void> {
   using _ = presence;
   await Promise.race([asked, server.ended]);
 }
 
 function presenceOf(server: TopicServer, servers: string): PresenceOptions {
   const presence = {
-    isThere: () => server.isRegistered,
+    isConnected: () => server.isRegistered,
     lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
     found: "has its lease, and serves again",
   };

@@ -2,7 +2,7 @@
 import { printTable } from "../../src/terminal/table.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type Managed, type ManageQuestion, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
+import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { overviewOf } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
@@ -18,12 +18,12 @@ import type {
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_topic_shapes.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { type TopicCall, topicWords } from "./topic.ts";
+import { type PubsubTopicCall, topicWords } from "./topic.ts";
 
 /** A topic that is on its way elsewhere may have to be waited for. */
 const answerMsMax = 30_000;
 
-export async function runTopic(call: TopicCall): Promise<ExitCode> {
+export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const usage = (why: string) => new BatonError("USAGE", `baton pubsub topic ${why}`);
   if (!(topicWords as readonly string[]).includes(word)) {
@@ -44,20 +44,20 @@ export async function runTopic(call: TopicCall): Promise<ExitCode> {
   return word === "delete" ? await remove(call, topic) : await repair(call, topic);
 }
 
-function refuseFlag({ sources }: TopicCall, word: string): void {
+function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
   if (!sources.flags.has("acceptLoss")) return;
   throw new BatonError("USAGE", `baton pubsub topic: --accept-loss is not for ${word}, but for delete, repair`);
 }
 
-async function list(call: TopicCall): Promise<ExitCode> {
+async function list(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
   const topics = servers.flatMap(({ id, endpoint, topics }) =>
     topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
   ).sort((a, b) => a.topic < b.topic ? -1 : 1);
   if (values.json) {
-    const answer: PubsubTopicListJson = { version: 1, topics };
-    io.out(`${JSON.stringify(answer)}\n`);
+    const result: PubsubTopicListJson = { version: 1, topics };
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
   if (topics.length === 0 && !values.quiet) io.err(`baton: no topic is there below ${values.root}\n`);
@@ -71,13 +71,13 @@ async function list(call: TopicCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-async function show(call: TopicCall, topic: string): Promise<ExitCode> {
+async function show(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   const { owner, value } = await manage(call, { topic, action: "show" });
   const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
     value as TopicDetails;
   if (values.json) {
-    const answer: PubsubTopicShowJson = {
+    const result: PubsubTopicShowJson = {
       version: 1,
       topic,
       server: owner,
@@ -92,7 +92,7 @@ async function show(call: TopicCall, topic: string): Promise<ExitCode> {
       subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
       damage,
     };
-    io.out(`${JSON.stringify(answer)}\n`);
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
   const facts: [string, string | number][] = [
@@ -111,16 +111,16 @@ async function show(call: TopicCall, topic: string): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-async function remove(call: TopicCall, topic: string): Promise<ExitCode> {
+async function remove(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   const { owner } = await manage(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
-  const answer: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
   return exitCodes.SUCCESS;
 }
 
-async function repair(call: TopicCall, topic: string): Promise<ExitCode> {
+async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   if (!values.acceptLoss) {
     throw new BatonError(
@@ -130,22 +130,22 @@ async function repair(call: TopicCall, topic: string): Promise<ExitCode> {
   }
   const { owner, value } = await manage(call, { topic, action: "repair", acceptsLoss: call.values.acceptLoss });
   const given = value as string[];
-  const answer: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else for (const what of given) io.out(`given up: ${printable(what)}\n`);
   if (given.length === 0 && !values.quiet) io.err(`baton: nothing is damaged of topic "${printable(topic)}"\n`);
   return exitCodes.SUCCESS;
 }
 
-type ManageCall = Pick<TopicCall, "io" | "sources" | "names"> & { readonly values: TopicCall["values"] };
+type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
 /** Throws what manageTopic does. */
 export async function manage(
   call: ManageCall,
-  question: ManageQuestion,
-): Promise<Managed> {
+  question: ManageRequest,
+): Promise<ManageResult> {
   const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.dialing;
   const options = { clock: systemClock(), withinMs: answerMsMax, socket };
   const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
-  return await connected(call as TopicCall, ask);
+  return await connected(call as PubsubTopicCall, ask);
 }

@@ -8,8 +8,8 @@ import type { ServerCall } from "./server.ts";
 export async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const { owner } = await manage(call, { topic, action: "forget-client", client, acceptsLoss: values.acceptLoss });
-  const answer: PubsubClientForgottenJson = { version: 1, topic, server: owner, client };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: PubsubClientForgottenJson = { version: 1, topic, server: owner, client };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" has forgotten client "${printable(client)}"\n`);
   return exitCodes.SUCCESS;
 }

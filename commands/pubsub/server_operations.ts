@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type MoveOutcome, moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { overviewOf, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
-import { type Load, type Move, planDrain, planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
+import { planDrain, type PlannedMove, planRebalance, type TopicsByServer } from "../../src/pubsub/admin/plan_moves.ts";
 import { setDraining } from "../../src/pubsub/ownership/draining.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -30,16 +30,16 @@ import { forgetClient } from "./server_forget_client.ts";
 import { restore } from "./server_restore.ts";
 import { checkServerFlags } from "./server_args.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { typedWord } from "./shell_quoted.ts";
+import { shellQuoteIfNeeded } from "./shell_quoted.ts";
 
-interface Operation {
+interface ServerOperation {
   /** What stands behind the word, for the sentence that says what is wrong. */
   readonly takes: string;
   readonly names: number;
   run(call: ServerCall, names: readonly string[]): Promise<ExitCode>;
 }
 
-const operations: Readonly<Record<string, Operation>> = {
+const operations: Readonly<Record<string, ServerOperation>> = {
   ls: { takes: "no name", names: 0, run: list },
   move: { takes: "a topic, and --to ID", names: 1, run: move },
   drain: { takes: "a server's id", names: 1, run: drain },
@@ -79,7 +79,7 @@ async function list(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
   if (values.json) {
-    const answer: PubsubServersJson = {
+    const result: PubsubServersJson = {
       version: 1,
       servers: servers.map(({ id, endpoint, isDraining, topics }) => ({
         server: id,
@@ -88,7 +88,7 @@ async function list(call: ServerCall): Promise<ExitCode> {
         topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
       })),
     };
-    io.out(`${JSON.stringify(answer)}\n`);
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
   if (servers.length === 0 && !values.quiet) io.err(`baton: no server is there below ${values.root}\n`);
@@ -129,7 +129,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
       await setDraining(zk, path, id, true);
       say(
         `"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${
-          typedWord(id)
+          shellQuoteIfNeeded(id)
         } --undo`,
       );
     }
@@ -161,26 +161,26 @@ async function rebalance(call: ServerCall): Promise<ExitCode> {
 }
 
 /** Of servers that are there; those that are being drained take no topics, and only the one in question gives some. */
-function loadOf(servers: readonly ServerOverview[], drained?: string): Load {
+function loadOf(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
 }
 
-type PlannedMove = Omit<Move, "from"> & { readonly from: string | null };
-type Done = PubsubMovesJson["moves"][number];
+type RequestedMove = Omit<PlannedMove, "from"> & { readonly from: string | null };
+type MoveResult = PubsubMovesJson["moves"][number];
 
 /** `work` has topics moved, as often as it wants, and is told how many were. */
 async function perform(
   call: ServerCall,
-  work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly PlannedMove[]) => Promise<number>) => Promise<void>,
+  work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
 ): Promise<ExitCode> {
   const { values, io } = call;
-  const outcomes = new Map<string, Done>();
+  const outcomes = new Map<string, MoveResult>();
   await connected(call, async (zk) => {
     const path = new PubsubPath(values.root);
     await work(zk, path, async (moves) => {
       const done = values.dryRun
-        ? moves.map((one): Done => ({ ...one, outcome: "planned", why: null }))
+        ? moves.map((one): MoveResult => ({ ...one, outcome: "planned", why: null }))
         : await moveAll(zk, path, moves, serviceSecurity(values)?.dialing);
       for (const one of done) outcomes.set(one.topic, one);
       return done.filter(({ outcome }) => outcome === "moved").length;
@@ -188,8 +188,8 @@ async function perform(
   });
   const done = [...outcomes.values()];
   if (values.json) {
-    const answer: PubsubMovesJson = { version: 1, moves: done };
-    io.out(`${JSON.stringify(answer)}\n`);
+    const result: PubsubMovesJson = { version: 1, moves: done };
+    io.out(`${JSON.stringify(result)}\n`);
   } else {
     const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
     if (rows.length > 0) printTable(io, [["TOPIC", "FROM", "TO", "OUTCOME", ""], ...rows]);
@@ -201,10 +201,10 @@ async function perform(
 async function moveAll(
   zk: ZooKeeper,
   path: PubsubPath,
-  moves: readonly PlannedMove[],
+  moves: readonly RequestedMove[],
   socket: SocketOptions | undefined,
-): Promise<Done[]> {
-  const done: Done[] = [];
+): Promise<MoveResult[]> {
+  const done: MoveResult[] = [];
   const rest = moves.values();
   const clock = systemClock();
   const worker = async () => {
@@ -222,13 +222,13 @@ async function moveAll(
   return done;
 }
 
-function fromOf({ from }: PlannedMove, outcome: MoveOutcome): string | null {
+function fromOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
   if (outcome.kind === "moved") return outcome.from;
   return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
 }
 
-function exitCodeOfMoves(done: readonly Done[]): ExitCode {
-  const has = (outcome: Done["outcome"]) => done.some((one) => one.outcome === outcome);
+function exitCodeOfMoves(done: readonly MoveResult[]): ExitCode {
+  const has = (outcome: MoveResult["outcome"]) => done.some((one) => one.outcome === outcome);
   if (has("unknown")) return exitCodes.OUTCOME_UNKNOWN;
   if (has("kept")) return exitCodes.UNREACHABLE;
   return has("no topic") ? exitCodes.FALSE : exitCodes.SUCCESS;
@@ -244,8 +244,8 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     );
   }
   const { lost, returned } = await connected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
-  const answer: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else {
     for (const topic of lost) io.out(`lost ${printable(topic)}\n`);
     for (const topic of returned) io.out(`returned ${printable(topic)}\n`);
@@ -263,8 +263,8 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
 async function verify({ values, io }: ServerCall): Promise<ExitCode> {
   const folder = dataDirOf(values.pubsubDataDir, "verify");
   const { topics, messages, clients, problems } = verifyStore(folder);
-  const answer: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (problems.length === 0) {
     io.out(
       `${folder} is whole: ${counted(topics, "topic")}, ${counted(messages, "message")}, ${

@@ -30,7 +30,7 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   }
   const done = await restoreFrom(call, id, resolve(pubsubDataDir));
   const { restored, lost, returned, left } = done;
-  const answer: PubsubRestoredJson = {
+  const result: PubsubRestoredJson = {
     version: 1,
     server: id,
     restored: [...restored],
@@ -38,7 +38,7 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
     returned: [...returned],
     left: [...left],
   };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else {
     for (const [what, topics] of Object.entries(done)) {
       for (const topic of topics) io.out(`${what} ${printable(topic)}\n`);

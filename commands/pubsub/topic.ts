@@ -17,7 +17,7 @@ export const topicCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type TopicCall = Call<typeof topicCommandSettings>;
+export type PubsubTopicCall = Call<typeof topicCommandSettings>;
 
 export const topicWords = ["ls", "show", "delete", "repair"] as const;
 
@@ -47,6 +47,6 @@ export const pubsubTopicCommand = defineCommand({
   run: topic,
 });
 
-async function topic(call: TopicCall): Promise<ExitCode> {
+async function topic(call: PubsubTopicCall): Promise<ExitCode> {
   return await (await import("./run_topic.ts")).runTopic(call);
 }

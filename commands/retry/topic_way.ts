@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
-import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
 import type { OpenClient } from "../../src/retry/dead_letters/topic_sink.ts";
@@ -52,7 +52,7 @@ export class TopicWay implements AsyncDisposable {
   async open(role: TopicRole, { waitMs, signal }: ClientWait): Promise<OpenClient> {
     const id = `${this.#clientId}${role}`;
     const state = await ClientState.open(this.#folder, id, { waitMs, clock: systemClock(), signal });
-    return { client: new ClientSession(state, this.#requester), [Symbol.dispose]: () => state[Symbol.dispose]() };
+    return { client: new PubsubClientSession(state, this.#requester), [Symbol.dispose]: () => state[Symbol.dispose]() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

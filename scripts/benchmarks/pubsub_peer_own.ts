@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
@@ -15,11 +15,11 @@ const waitMs = 1000;
 const folder = mkdtempSync(join(tmpdir(), "baton-bench-client-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-async function session(id: string, port: number): Promise<ClientSession> {
+async function session(id: string, port: number): Promise<PubsubClientSession> {
   const clock = systemClock();
   const findProxies = () => Promise.resolve([`tcp://127.0.0.1:${port}`]);
   const requester = new Requester({ findProxies, clock, timeoutMs: 10_000, attemptMs: 5000 });
-  return new ClientSession(await ClientState.open(folder, id, { waitMs: 0, clock }), requester);
+  return new PubsubClientSession(await ClientState.open(folder, id, { waitMs: 0, clock }), requester);
 }
 
 /** Each with its state on the disk: an intent before a put is sent, the place before a message is had. */
@@ -39,9 +39,9 @@ function ownPeer(port: number): LoadPeer {
       const { messages } = await subscriber.fetch({ max: 256, waitMs });
       const last = messages.at(-1);
       if (last === undefined) continue;
-      subscriber.handingOut(last.id);
+      subscriber.recordDelivery(last.id);
       for (const { body } of messages) hooks.received(body);
-      subscriber.had(last.id);
+      subscriber.acknowledge(last.id);
     }
   };
   return {

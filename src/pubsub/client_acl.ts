@@ -10,10 +10,10 @@ import type { Message } from "../wire/pubsub/pubsub_messages.ts";
 import { decodeToken } from "../wire/pubsub/name_token.ts";
 
 const operations = ["get", "put", "list"] as const;
-type Operation = (typeof operations)[number];
+type AclOperation = (typeof operations)[number];
 
 /** What a message needs; null: it is for everybody who may come in. What is missing is for servers. */
-const needed: Partial<Record<Message["name"], Operation | null>> = {
+const requiredOperations: Partial<Record<Message["name"], AclOperation | null>> = {
   SUBSCRIBE: "get",
   UNSUBSCRIBE: "get",
   GET: "get",
@@ -24,29 +24,29 @@ const needed: Partial<Record<Message["name"], Operation | null>> = {
   HELLO: null,
 };
 
-interface Pattern {
+interface NamePattern {
   readonly text: string;
   readonly isPrefix: boolean;
 }
 
-interface Rule {
-  readonly ids: readonly Pattern[];
-  readonly topics: readonly Pattern[];
-  readonly operations: readonly Operation[];
+interface AclRule {
+  readonly ids: readonly NamePattern[];
+  readonly topics: readonly NamePattern[];
+  readonly operations: readonly AclOperation[];
 }
 
 const keyLength = 40;
 
 export class ClientAcl {
-  readonly #rules: ReadonlyMap<string, readonly Rule[]>;
+  readonly #rules: ReadonlyMap<string, readonly AclRule[]>;
 
-  private constructor(rules: ReadonlyMap<string, readonly Rule[]>) {
+  private constructor(rules: ReadonlyMap<string, readonly AclRule[]>) {
     this.#rules = rules;
   }
 
   /** Throws CONFIG, which names the line. A line whose first word is `#` is a comment. */
   static parse(text: string, file: string): ClientAcl {
-    const rules = new Map<string, Rule[]>();
+    const rules = new Map<string, AclRule[]>();
     for (const [index, line] of text.split("\n").entries()) {
       const words = line.split(/\s+/).filter((word) => word !== "");
       if (words.length === 0 || words[0] === "#") continue;
@@ -76,7 +76,7 @@ export class ClientAcl {
 
   /** Null, or why not: a sentence for the client. */
   refusal(publicKey: string, message: Message): string | null {
-    const operation = needed[message.name];
+    const operation = requiredOperations[message.name];
     if (operation === null) return null;
     if (operation === undefined) return `${message.name} is for servers`;
     const topic = "topic" in message ? message.topic : null;
@@ -90,7 +90,7 @@ export class ClientAcl {
   }
 }
 
-function patterns(list: string, refuse: (why: string) => BatonError): Pattern[] {
+function patterns(list: string, refuse: (why: string) => BatonError): NamePattern[] {
   return list.split(",").map((entry) => {
     const isPrefix = entry.endsWith("*");
     const written = isPrefix ? entry.slice(0, -1) : entry;
@@ -101,7 +101,7 @@ function patterns(list: string, refuse: (why: string) => BatonError): Pattern[] 
   });
 }
 
-function operationsOf(list: string, refuse: (why: string) => BatonError): Operation[] {
+function operationsOf(list: string, refuse: (why: string) => BatonError): AclOperation[] {
   return list.split(",").map((word) => {
     const operation = operations.find((known) => known === word);
     if (operation === undefined) throw refuse(`"${word}" is none of ${operations.join(", ")}`);
@@ -109,6 +109,6 @@ function operationsOf(list: string, refuse: (why: string) => BatonError): Operat
   });
 }
 
-function matches(all: readonly Pattern[], name: string): boolean {
+function matches(all: readonly NamePattern[], name: string): boolean {
   return all.some(({ text, isPrefix }) => isPrefix ? name.startsWith(text) : name === text);
 }

@@ -4,7 +4,7 @@ import { BatonError } from "../errors.ts";
 import type { Clock } from "../support/clock.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 
-const quietMs = 60_000;
+const repeatAfterMs = 60_000;
 
 export class OverloadReport {
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class OverloadReport {
     this.#onProblem = onProblem;
   }
 
-  heard(event: SocketEvent): void {
+  observe(event: SocketEvent): void {
     if (event.kind === "connectionRefused") {
       const address = event.address === "" ? "" : ` from ${event.address}`;
       this.#report(
@@ -38,7 +38,7 @@ export class OverloadReport {
   #report(what: "connections" | "memory", sentence: string): void {
     const nowMs = this.#clock.now();
     const beforeMs = this.#reportedMs.get(what);
-    if (beforeMs !== undefined && nowMs - beforeMs < quietMs) return;
+    if (beforeMs !== undefined && nowMs - beforeMs < repeatAfterMs) return;
     this.#reportedMs.set(what, nowMs);
     this.#onProblem(new BatonError("CONNECTION_LOST", sentence));
   }

@@ -40,7 +40,7 @@ test("finds servers by the embedded keeper, answers the paper's messages, shows 
   expect((await client.plain("nonsense")).status).toBe("BAD_REQUEST");
   expect(await page("/healthz")).toBe("ok\n");
   const numbers = await page("/metrics");
-  expect(numbers).toContain('baton_pubsub_proxy_answers_total{status="OK"} ');
+  expect(numbers).toContain('baton_pubsub_proxy_responses_total{status="OK"} ');
   expect(numbers).toContain("baton_pubsub_proxy_servers 1\n");
   expect(numbers).toContain('baton_pubsub_proxy_request_seconds_count{name="PUT"} 1\n');
   expect(numbers).toContain('baton_pubsub_proxy_request_seconds_bucket{name="GET",le="+Inf"} 1\n');

@@ -116,7 +116,7 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
     `"$baton" pubsub client alice ${words} quiet --key alice --service-key service.pub --state-dir waits --proxies ${proxy}`;
   expect(await session.run(quiet("subscribe"))).toMatchObject({ code: 0 });
   const waits = session.start(`exec ${quiet("get --wait 50s")}`);
-  const waiting = "sed -n 's/^baton_pubsub_proxy_requests_under_way //p'";
+  const waiting = "sed -n 's/^baton_pubsub_proxy_requests_in_flight //p'";
   await eventually(async () =>
     (await session.run(`curl -s --unix-socket "$dir/p9" http://localhost/metrics | ${waiting}`)).stdout === "1\n"
   );

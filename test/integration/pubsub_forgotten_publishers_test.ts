@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
@@ -26,14 +26,14 @@ test("each of their messages arrives once, none is refused, and a copy of what w
     ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
   });
   const sent: Message[] = [];
-  const ask = requester.ask.bind(requester);
-  requester.ask = (message, options) => {
+  const ask = requester.request.bind(requester);
+  requester.request = (message, options) => {
     if (message.name === "PUT" && message.body !== undefined) sent.push(message);
     return ask(message, options);
   };
-  const enter = async <T>(id: string, live: (session: ClientSession) => Promise<T>): Promise<T> => {
+  const enter = async <T>(id: string, live: (session: PubsubClientSession) => Promise<T>): Promise<T> => {
     using state = await ClientState.open(folder, id, { waitMs: 0, clock });
-    return await live(new ClientSession(state, requester));
+    return await live(new PubsubClientSession(state, requester));
   };
   const put = (id: string) =>
     enter(id, async (session) => {
@@ -42,7 +42,7 @@ test("each of their messages arrives once, none is refused, and a copy of what w
         yield await Promise.resolve([new TextEncoder().encode(id)]);
       };
       await publisher.putAll(chunks());
-      await publisher.resolved();
+      await publisher.reportResolved();
     });
   await enter("reader", (session) => session.subscribe("news"));
   const wanted: string[] = [];
@@ -74,7 +74,7 @@ test("each of their messages arrives once, none is refused, and a copy of what w
       const last = messages.at(-1);
       if (last === undefined) return;
       had.push(...messages.map(({ body }) => new TextDecoder().decode(body)));
-      subscriber.had(last.id);
+      subscriber.acknowledge(last.id);
     }
   });
   expect(had).toEqual(wanted);

@@ -12,7 +12,7 @@ const rig = new ProxyRig();
 afterEach(() => rig.end());
 
 test("the largest message passes, header and body at their limits, and one that costs every connection is not sent for ever", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000 });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   const say = client();
@@ -32,7 +32,7 @@ test("the largest message passes, header and body at their limits, and one that 
 });
 
 test("a client with one request does not come behind all of a client with many", async () => {
-  const { directory, client } = await rig.start({ patienceMs: 20_000, limits: { windowPerServer: 2 } });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 20_000, limits: { windowPerServer: 2 } });
   const one = await rig.server("s1");
   directory.add(one, "t");
   const held: (() => void)[] = [];
@@ -53,26 +53,26 @@ test("a client with one request does not come behind all of a client with many",
 
 test("over a limit a request is refused at once, and there is room again when others are answered", async () => {
   const limits = { perClient: 3, perTopic: 4, inAll: 5, bytesPerClient: 1000 };
-  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000, limits });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000, limits });
   const one = await rig.server("s1");
   directory.add(one, "t", "u");
   const held: (() => void)[] = [];
   one.behaviour = () => new Promise((resolve) => held.push(() => resolve({ status: "OK" })));
   const [a, b, c] = [client(), client(), client()];
   const asked: Promise<unknown>[] = [1, 2, 3].map((n) => a.say(put("t", n)));
-  await eventually(() => proxy.underWay.requests === 3);
+  await eventually(() => proxy.inFlight.requests === 3);
   expect(await a.say(put("t", 4))).toMatchObject({
     status: "OVERLOADED",
     text: expect.stringMatching(/this connection has 3/),
   });
   asked.push(b.say(put("t", 1)));
-  await eventually(() => proxy.underWay.requests === 4);
+  await eventually(() => proxy.inFlight.requests === 4);
   expect(await b.say(put("t", 2))).toMatchObject({
     status: "OVERLOADED",
     text: expect.stringMatching(/the topic "t" has 4/),
   });
   asked.push(c.say(put("u", 1)));
-  await eventually(() => proxy.underWay.requests === 5);
+  await eventually(() => proxy.inFlight.requests === 5);
   expect(await c.say(put("u", 2))).toMatchObject({
     status: "OVERLOADED",
     text: expect.stringMatching(/this proxy has 5/),
@@ -83,11 +83,11 @@ test("over a limit a request is refused at once, and there is room again when ot
   one.behaviour = () => ({ status: "OK" });
   expect((await a.say(put("t", 4))).status).toBe("OK");
   expect((await a.say({ ...put("t", 5), body: new Uint8Array(5000) })).status).toBe("OK"); // one always has room
-  expect([proxy.underWay.requests, proxy.underWay.bytes]).toEqual([0, 0]);
+  expect([proxy.inFlight.requests, proxy.inFlight.bytes]).toEqual([0, 0]);
 });
 
 test("a client that never reads loses answers, and nobody else notices", async () => {
-  const { proxy, directory, endpoint, client } = await rig.start({ patienceMs: 5000 });
+  const { proxy, directory, endpoint, client } = await rig.start({ requestTimeoutMs: 5000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   const body = new Uint8Array(256 << 10);
@@ -103,23 +103,23 @@ test("a client that never reads loses answers, and nobody else notices", async (
       deaf.trySend([new TextEncoder().encode(String(sent++)), new Uint8Array(0), header]);
     }
     expect((await say.say(put("t", sent))).tookMs).toBeLessThan(2000);
-    return proxy.counters.unread > 0;
+    return proxy.counters.undeliveredResponses > 0;
   }, { withinMs: 20_000, what: "answers to be dropped" });
   // What waits for it is 8 MiB, and what the kernel's buffers take.
-  expect((proxy.counters.answers.get("OK") ?? 0) - proxy.counters.unread).toBeLessThan(400);
+  expect((proxy.counters.responses.get("OK") ?? 0) - proxy.counters.undeliveredResponses).toBeLessThan(400);
   expect((await say.say(put("t", sent + 1))).status).toBe("OK");
 });
 
 test("a client that is gone has what it asked for forgotten, unless a server has it", async () => {
-  const { proxy, directory, endpoint } = await rig.start({ patienceMs: 20_000, limits: { windowPerServer: 1 } });
+  const { proxy, directory, endpoint } = await rig.start({ requestTimeoutMs: 20_000, limits: { windowPerServer: 1 } });
   const one = await rig.server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;
   const leaving = new ProxyClient(endpoint);
   for (let n = 0; n < 10; n++) leaving.say(put("t", n)).catch(() => {});
-  await eventually(() => proxy.underWay.requests === 10 && one.received.length === 1);
+  await eventually(() => proxy.inFlight.requests === 10 && one.received.length === 1);
   leaving.withinMs = 1;
   await leaving[Symbol.asyncDispose]();
-  await eventually(() => proxy.underWay.requests === 0);
+  await eventually(() => proxy.inFlight.requests === 0);
   expect(one.received.length).toBe(1);
 });

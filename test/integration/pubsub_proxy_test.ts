@@ -44,7 +44,7 @@ test("many requests at once get their own answers, each one", async () => {
     clients.flatMap(() => Array.from({ length: 200 }, (_, n) => n)),
   );
   expect(clients.map(({ unasked }) => unasked)).toEqual([0, 0, 0]);
-  expect([proxy.underWay.requests, proxy.underWay.bytes]).toEqual([0, 0]);
+  expect([proxy.inFlight.requests, proxy.inFlight.bytes]).toEqual([0, 0]);
 });
 
 test("what makes no sense is answered BAD_REQUEST with a sentence, and hurts nobody", async () => {
@@ -127,7 +127,7 @@ test("a topic on its way to another server is asked for again, and the client se
 });
 
 test("a lost server's requests are sent again where that does nothing twice, and are otherwise said to be unknown", async () => {
-  const { directory, client } = await rig.start({ patienceMs: 10_000 });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 10_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;
@@ -150,7 +150,7 @@ test("a lost server's requests are sent again where that does nothing twice, and
 test("a server that is said to be there and is not reached is told of once, one that has left is not", async () => {
   const problems: string[] = [];
   const onProblem = ({ message }: Error) => problems.push(message);
-  const { directory, client } = await rig.start({ patienceMs: 300, onProblem });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 300, onProblem });
   const [one, two] = [await rig.server("s1"), await rig.server("s2")];
   directory.add(one, "t");
   directory.add(two, "u");
@@ -167,7 +167,7 @@ test("a server that is said to be there and is not reached is told of once, one 
 });
 
 test("a server that comes back elsewhere gets what waited for it", async () => {
-  const { directory, client } = await rig.start({ patienceMs: 10_000 });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 10_000 });
   const [one, again] = [await rig.server("s1"), await rig.server("s1")];
   directory.add(one, "t");
   one.behaviour = () => null;
@@ -181,7 +181,7 @@ test("a server that comes back elsewhere gets what waited for it", async () => {
 });
 
 test("a silent server costs its own topics their time, and the others nothing", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 1200, limits: { windowPerServer: 8 } });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 1200, limits: { windowPerServer: 8 } });
   const [silent, good] = [await rig.server("s1"), await rig.server("s2")];
   directory.add(silent, "quiet");
   directory.add(good, "loud");
@@ -203,19 +203,19 @@ test("a silent server costs its own topics their time, and the others nothing", 
   expect((await Promise.all(gets)).map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
   for (const { tookMs } of answers) expect(tookMs).toBeLessThan(3000);
   expect(silent.received.filter(({ name }) => name === "PUT").length).toBe(8);
-  expect(proxy.underWay.requests).toBe(0);
+  expect(proxy.inFlight.requests).toBe(0);
   // It gets no more than it has, however many have given up; and all it can take once it speaks again.
   expect(await say.say(put("quiet", 98))).toMatchObject({ status: "OVERLOADED" });
   expect(held.length).toBe(8);
   silent.behaviour = () => ({ status: "OK" });
   for (const answer of held) answer();
-  await eventually(() => proxy.counters.late === 8);
+  await eventually(() => proxy.counters.lateResponses === 8);
   const later = Array.from({ length: 20 }, (_, n) => say.say(put("quiet", 100 + n)));
   expect(new Set((await Promise.all(later)).map(({ status }) => status))).toEqual(new Set(["OK"]));
 });
 
 test("a request is answered by the time that it names itself", async () => {
-  const { directory, client } = await rig.start({ patienceMs: 20_000 });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;
@@ -225,7 +225,7 @@ test("a request is answered by the time that it names itself", async () => {
 });
 
 test("without a server, or without one that has the topic, a request is definitely not done, or waits until there is one", async () => {
-  const { directory, client } = await rig.start({ patienceMs: 300 });
+  const { directory, client } = await rig.start({ requestTimeoutMs: 300 });
   const say = client();
   expect(await say.say(put("t", 1))).toMatchObject({ status: "OVERLOADED", text: "Not done: there is no server" });
   directory.give("t", "s1");
@@ -236,13 +236,13 @@ test("without a server, or without one that has the topic, a request is definite
   const asked = say.say(put("t", 1, { deadlineMs: 10_000 }));
   directory.add(await rig.server("s1"));
   expect((await asked).status).toBe("OK");
-  directory.isThere = false;
+  directory.isConnected = false;
   expect((await say.say(put("t", 2))).status).toBe("OK"); // what is remembered needs nobody
   expect(await say.say(put("new", 1))).toMatchObject({ status: "OVERLOADED" });
 });
 
 test("a proxy that leaves finishes what is under way, sends who waits to another one, and takes nothing new", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000 });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   const held: (() => void)[] = [];
@@ -261,7 +261,7 @@ test("a proxy that leaves finishes what is under way, sends who waits to another
 });
 
 test("a proxy that leaves does not wait for a server that is not there", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000 });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   directory.give("t", "s1");
   const asked = client().say(put("t", 1));
   await eventually(() => directory.looked.length > 1);
@@ -272,7 +272,7 @@ test("a proxy that leaves does not wait for a server that is not there", async (
 });
 
 test("a proxy that leaves does not wait for ever, and says what it does not know", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000 });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;

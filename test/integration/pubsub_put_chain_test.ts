@@ -13,7 +13,7 @@ const session = { number: 3, key: "k" };
 const chained = 120;
 
 test("a window whose first put was lost is stored as soon as that one comes, in its order", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 50_000 });
+  const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 50_000 });
   const server = await rig.server("s1");
   directory.add(server, "a");
   const stored: number[] = [];
@@ -41,5 +41,5 @@ test("a window whose first put was lost is stored as soon as that one comes, in 
   // A wait for each of them, one after the other, takes half a minute.
   expect(performance.now() - beganMs).toBeLessThan(10_000);
   expect(stored).toEqual([1, ...counters]);
-  expect(proxy.underWay.requests).toBe(0);
+  expect(proxy.inFlight.requests).toBe(0);
 });

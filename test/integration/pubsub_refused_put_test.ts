@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
-import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
@@ -24,17 +24,17 @@ test("no copy of a put that was refused is ever stored, and who puts it again ha
   const folder = join(cluster.folder, "state");
   mkdirSync(folder);
   const sent: Message[] = [];
-  const enter = async <T>(id: string, live: (session: ClientSession) => Promise<T>): Promise<T> => {
+  const enter = async <T>(id: string, live: (session: PubsubClientSession) => Promise<T>): Promise<T> => {
     using state = await ClientState.open(folder, id, { waitMs: 0, clock });
     await using requester = new Requester({
       ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
     });
-    const ask = requester.ask.bind(requester);
-    requester.ask = (message, options) => {
+    const ask = requester.request.bind(requester);
+    requester.request = (message, options) => {
       sent.push(message);
       return ask(message, options);
     };
-    return await live(new ClientSession(state, requester));
+    return await live(new PubsubClientSession(state, requester));
   };
   const put = (...texts: string[]) =>
     enter("bob", async (session) => {
@@ -52,7 +52,7 @@ test("no copy of a put that was refused is ever stored, and who puts it again ha
         const last = messages.at(-1)?.id;
         if (last === undefined) return;
         had.push(...messages.map(({ body }) => textOf(body)));
-        subscriber.had(last, { durable: true });
+        subscriber.acknowledge(last, { durable: true });
       }
     });
   await enter("alice", (session) => session.subscribe("news"));

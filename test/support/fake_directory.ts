@@ -1,18 +1,18 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
 import type { Announcement } from "../../src/pubsub/ownership/announcements.ts";
 import type { Route, RouteOptions } from "../../src/pubsub/ownership/topic_router.ts";
-import type { Directory, Owner } from "../../src/pubsub/proxy/topic_directory.ts";
+import type { TopicDirectory, TopicOwner } from "../../src/pubsub/proxy/topic_directory.ts";
 
-export class FakeDirectory implements Directory {
+export class FakeDirectory implements TopicDirectory {
   readonly servers = new Map<string, Announcement>();
-  isThere = true;
+  isConnected = true;
   /** The truth: whose a topic is; `*` for those that are not named. */
-  readonly owners = new Map<string, Owner>();
+  readonly owners = new Map<string, TopicOwner>();
   /** Lookups so far. */
   readonly looked: string[] = [];
   /** What was said to be wrong. */
-  readonly corrections: { topic: string; asked: Owner; hint: Owner | null }[] = [];
-  readonly #remembered = new Map<string, Owner>();
+  readonly corrections: { topic: string; asked: TopicOwner; hint: TopicOwner | null }[] = [];
+  readonly #remembered = new Map<string, TopicOwner>();
   readonly #listeners = new Set<() => void>();
 
   /** Somebody is there, at this endpoint, and has these topics. */
@@ -41,7 +41,7 @@ export class FakeDirectory implements Directory {
   async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     this.looked.push(topic);
     await Promise.resolve();
-    if (!this.isThere) throw new Error("nobody answers");
+    if (!this.isConnected) throw new Error("nobody answers");
     const owner = this.owners.get(topic) ?? this.owners.get("*");
     if (owner === undefined && !creates) return { kind: "no topic" };
     if (owner === undefined) return { kind: "no servers" };
@@ -49,7 +49,7 @@ export class FakeDirectory implements Directory {
     return this.routeNow(topic) ?? { kind: "unavailable", owner: owner.owner };
   }
 
-  corrected(topic: string, asked: Owner, hint: Owner | null): void {
+  correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.corrections.push({ topic, asked, hint });
     if (hint === null) this.#remembered.delete(topic);
     else this.#remembered.set(topic, hint);

@@ -1,6 +1,6 @@
 /** A publish/subscribe server that does what a test says: answers, answers something else, or says nothing. */
 import { RouterSocket } from "../../src/zeromq/router_socket.ts";
-import { decodeMessage, type Refusal } from "../../src/wire/pubsub/decode_message.ts";
+import { decodeMessage, type InvalidMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
 import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
@@ -14,7 +14,7 @@ export class FakePubsubServer implements AsyncDisposable {
   endpoint = "";
   behaviour: Behaviour = () => ({ status: "OK" });
   /** Everything that came, in order. */
-  readonly received: (Message | Refusal)[] = [];
+  readonly received: (Message | InvalidMessage)[] = [];
   #router: RouterSocket | null = null;
 
   static async start(id: string): Promise<FakePubsubServer> {

@@ -1,5 +1,5 @@
 /** A proxy between clients and servers that do what a test says, on real sockets; `end` closes all of it. */
-import { Proxy, type ProxyOptions } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { type ProxyOptions, PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Message } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { FakeDirectory } from "./fake_directory.ts";
@@ -20,13 +20,15 @@ export class ProxyRig {
   }
 
   async start(options: Partial<ProxyOptions> = {}): Promise<{
-    readonly proxy: Proxy;
+    readonly proxy: PubsubProxy;
     readonly directory: FakeDirectory;
     readonly endpoint: string;
     readonly client: () => ProxyClient;
   }> {
     const directory = new FakeDirectory();
-    const proxy = this.keep(new Proxy({ id: "p1", directory, clock: systemClock(), patienceMs: 1000, ...options }));
+    const proxy = this.keep(
+      new PubsubProxy({ id: "p1", directory, clock: systemClock(), requestTimeoutMs: 1000, ...options }),
+    );
     const endpoint = await proxy.listen("tcp://127.0.0.1:0");
     return { proxy, directory, endpoint, client: () => this.keep(new ProxyClient(endpoint)) };
   }

@@ -3,8 +3,8 @@ import process from "node:process";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
-import { SessionDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { eventually } from "./eventually.ts";
@@ -46,7 +46,7 @@ export interface Surroundings {
 
 const startMsMax = 30_000;
 /** Of a request that does not say how long it waits: a busy machine is no reason to be told OVERLOADED. */
-const patienceMs = 20_000;
+const requestTimeoutMs = 20_000;
 
 export class ProcessNode implements ClusterNode {
   readonly id: string;
@@ -171,7 +171,7 @@ export class ServerObject extends ObjectNode {
 
 export class ProxyObject extends ObjectNode {
   readonly endpoint: string;
-  #proxy: Proxy | null = null;
+  #proxy: PubsubProxy | null = null;
   #leave: (() => Promise<void>) | null = null;
 
   constructor(id: string, around: Surroundings, listen: string) {
@@ -193,15 +193,15 @@ export class ProxyObject extends ObjectNode {
     const { id, endpoint, around: { path, connect, onProblem } } = this;
     const clock = systemClock();
     const stopping = new AbortController();
-    const directory = new SessionDirectory({ path, clock, onProblem });
+    const directory = new ZookeeperDirectory({ path, clock, onProblem });
     const running = directory.run(connect, { id, endpoint, storeId: id }, stopping.signal);
     const ended = running.catch((thrown: unknown) => void (stopping.signal.aborted || onProblem(thrown)));
     this.#leave = async () => {
       stopping.abort(new Error("stopped"));
       await ended;
     };
-    this.#proxy = new Proxy({ id, directory, clock, patienceMs });
+    this.#proxy = new PubsubProxy({ id, directory, clock, requestTimeoutMs });
     await this.#proxy.listen(endpoint);
-    await Promise.race([directory.begun, running]);
+    await Promise.race([directory.ready, running]);
   }
 }

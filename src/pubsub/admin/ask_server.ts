@@ -8,7 +8,7 @@ import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 
-export interface AskOptions {
+export interface ServerRequestOptions {
   readonly clock: Clock;
   /** How long to wait for the answer, in milliseconds. */
   readonly withinMs: number;
@@ -21,13 +21,13 @@ export class NeverSent extends Error {}
 
 const nothing = new Uint8Array(0);
 /** When the connection is lost no answer comes by it; so long its caller may still find out what has become of it. */
-const lostMs = 3000;
+const lostGraceMs = 3000;
 
 /** Rejects with NeverSent, with OUTCOME_UNKNOWN, with PROTOCOL, or with the signal's reason. */
-export async function askServer(
+export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
   question: Message,
-  { clock, withinMs, socket, signal }: AskOptions,
+  { clock, withinMs, socket, signal }: ServerRequestOptions,
 ): Promise<MessageOf<"STATUS">> {
   const reason = () =>
     new BatonError("OUTCOME_UNKNOWN", `The server "${id}" at ${endpoint} has not answered within ${withinMs} ms`);
@@ -43,7 +43,7 @@ export async function askServer(
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
       const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new NeverSent(why);
       // Not from within the socket: it has not ended what it is doing.
-      cancelLost = clock.after(wasConnected ? lostMs : 0, () => lost.abort(error));
+      cancelLost = clock.after(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
   const ends = AbortSignal.any([lost.signal, ...(signal === undefined ? [] : [signal])]);

@@ -6,11 +6,11 @@ import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
-import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
+import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./ask_server.ts";
 
 export type ManageAction = "show" | "forget-client" | "repair" | "delete";
 
-export interface ManageQuestion {
+export interface ManageRequest {
   readonly topic: string;
   readonly action: ManageAction;
   /** forget-client: whom. */
@@ -19,7 +19,7 @@ export interface ManageQuestion {
   readonly acceptsLoss?: boolean;
 }
 
-export interface Managed {
+export interface ManageResult {
   /** The server that has the topic. */
   readonly owner: string;
   /** What the action gives. */
@@ -34,9 +34,9 @@ export interface Managed {
 export async function manageTopic(
   zk: ZooKeeper,
   path: PubsubPath,
-  { topic, action, client, acceptsLoss = false }: ManageQuestion,
-  options: AskOptions,
-): Promise<Managed> {
+  { topic, action, client, acceptsLoss = false }: ManageRequest,
+  options: ServerRequestOptions,
+): Promise<ManageResult> {
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
   if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `There is no topic "${topic}"`);
   const { owner, epoch } = node;
@@ -57,7 +57,7 @@ export async function manageTopic(
     headers: { version: 1, epoch, action, ...more },
   } as const;
   try {
-    const answer = await askServer({ id: owner, endpoint: announced.endpoint }, question, options);
+    const answer = await requestFromServer({ id: owner, endpoint: announced.endpoint }, question, options);
     const why = reasonOf(answer);
     if (answer.status === "OK") return { owner, value: JSON.parse(why) };
     if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);

@@ -5,7 +5,7 @@ import type { Clock } from "../../support/clock.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
-import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
+import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./ask_server.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
@@ -22,10 +22,10 @@ export type MoveOutcome =
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
 /** How long to wait for the answer: a hand-over that fails takes 30 s by itself. */
-export type MoveOptions = AskOptions;
+export type MoveOptions = ServerRequestOptions;
 
 /** Between two looks at who is there, while the answer is waited for. */
-const lookEveryMs = 250;
+const checkEveryMs = 250;
 
 /** Ends early when nobody can answer any more: the owner is lost, or the topic is somewhere else. */
 export async function moveTopic(
@@ -46,7 +46,7 @@ export async function moveTopic(
   if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
   let why: string;
   let isKept = false;
-  using watch = new Watch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);
+  using watch = new MoveWatch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);
   try {
     const answer = await ask(announced.endpoint, { topic, to, epoch, owner }, { ...options, signal: watch.signal });
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.epoch ?? epoch + 1 };
@@ -69,7 +69,7 @@ export async function moveTopic(
 }
 
 /** Looks, while the owner is asked, whether it still can answer. */
-class Watch implements Disposable {
+class MoveWatch implements Disposable {
   readonly #over = new AbortController();
   readonly #off: () => void;
 
@@ -82,7 +82,7 @@ class Watch implements Disposable {
     readonly path: PubsubPath;
   }, { clock, signal }: MoveOptions) {
     this.#off = signal === undefined ? () => {} : onAbort(signal, (reason) => this.#over.abort(reason));
-    void this.#look(nodes, what, clock).catch(() => {}); // then the answer alone is waited for
+    void this.#watch(nodes, what, clock).catch(() => {}); // then the answer alone is waited for
   }
 
   /** Aborts with what has happened. */
@@ -95,13 +95,13 @@ class Watch implements Disposable {
     this.#over.abort(new Error("the answer is there"));
   }
 
-  async #look(
+  async #watch(
     nodes: TopicNodes,
-    { topic, to, owner, endpoint, zk, path }: ConstructorParameters<typeof Watch>[1],
+    { topic, to, owner, endpoint, zk, path }: ConstructorParameters<typeof MoveWatch>[1],
     clock: Clock,
   ): Promise<void> {
     for (;;) {
-      await sleep(clock, lookEveryMs, this.signal);
+      await sleep(clock, checkEveryMs, this.signal);
       const found = await nullIfNoNode(zk.getData(path.server(owner)));
       const there = found === null ? null : parseAnnouncement(found.data);
       const now = (await nodes.read(topic))?.node;
@@ -127,7 +127,7 @@ async function ask(
 ) {
   const headers = { version: 1, epoch };
   const merge = { name: "MERGE", sender: "operator", topic, address: to, headers } as const;
-  const answer = await askServer({ id: owner, endpoint }, merge, options);
+  const answer = await requestFromServer({ id: owner, endpoint }, merge, options);
   const { status, headers: said } = answer;
   return { status, why: reasonOf(answer), isUnknown: said?.unknown === true, epoch: said?.epoch };
 }

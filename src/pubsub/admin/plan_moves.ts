@@ -1,16 +1,16 @@
 /** Which topics go where when a server is emptied, or all are to have as many. Pure. */
 
-export interface Move {
+export interface PlannedMove {
   readonly topic: string;
   readonly from: string;
   readonly to: string;
 }
 
 /** Topics by server, of the servers that are there. */
-export type Load = ReadonlyMap<string, readonly string[]>;
+export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
 /** All topics of a server, each to the one that then has the fewest. None where there is no other server. */
-export function planDrain(load: Load, from: string): Move[] {
+export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];
   return (load.get(from) ?? []).map((topic) => {
@@ -21,8 +21,8 @@ export function planDrain(load: Load, from: string): Move[] {
 }
 
 /** As few as possible, until no server has two more than another. */
-export function planRebalance(load: Load): Move[] {
-  const moves: Move[] = [];
+export function planRebalance(load: TopicsByServer): PlannedMove[] {
+  const moves: PlannedMove[] = [];
   if (load.size === 0) return moves;
   const rest = new Map([...load].map(([id, topics]) => [id, [...topics]]));
   const counts = new Map([...load].map(([id, topics]) => [id, topics.length]));

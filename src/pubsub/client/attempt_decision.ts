@@ -2,14 +2,14 @@
 import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 /** How an attempt ended. */
-export type AttemptEnd =
-  | { readonly kind: "answered"; readonly status: StatusCode; readonly isUnknown: boolean }
+export type AttemptResult =
+  | { readonly kind: "response"; readonly status: StatusCode; readonly isUnknown: boolean }
   /** It was sent, and nothing came back. */
-  | { readonly kind: "silent" }
+  | { readonly kind: "no response" }
   /** No proxy could be reached to send it to. */
   | { readonly kind: "not sent" };
 
-export interface RequestState {
+export interface AttemptState {
   /** An unanswered attempt may have done something. */
   readonly changes: boolean;
   /** An earlier attempt may have been done. */
@@ -24,30 +24,30 @@ export interface RequestState {
 
 export type AttemptDecision =
   /** The answer is the outcome. */
-  | { readonly do: "take" }
+  | { readonly do: "accept" }
   /** `elsewhere`: at the next proxy. */
-  | { readonly do: "try again"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
+  | { readonly do: "retry"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
   /** `unknown`: it may have been done. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
 /** A proxy that refuses so often in a row may have lost the servers that another one reaches. */
 const samePlaceAttempts = 3;
 
-export function afterAttempt(state: RequestState, end: AttemptEnd): AttemptDecision {
+export function afterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
   const mayBeDone = state.mayBeDone ||
-    (state.changes && (end.kind === "silent" || (end.kind === "answered" && end.isUnknown)));
-  if (end.kind === "answered" && !isPassing(end.status)) {
+    (state.changes && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
+  if (end.kind === "response" && !isTemporary(end.status)) {
     const isDoubtful = state.mayBeDone && state.changes && claimsNothingDone.includes(end.status);
-    return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "take" };
+    return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "accept" };
   }
   if (state.leftMs <= 0 || state.attempts >= state.attemptsMax) {
     return { do: "give up", outcome: mayBeDone ? "unknown" : "fail" };
   }
-  const isThere = end.kind === "answered" && end.status !== "ERROR";
-  return { do: "try again", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
+  const isThere = end.kind === "response" && end.status !== "ERROR";
+  return { do: "retry", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
 }
 
 /** A matter of a moment, or of another server. */
-export function isPassing(status: StatusCode): boolean {
+export function isTemporary(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }

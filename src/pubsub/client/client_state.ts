@@ -23,7 +23,7 @@ import { joinBodies, splitBodies } from "../../wire/pubsub/joined_bodies.ts";
 const inputsMax = 100_000;
 
 /** A subscriber's place in a topic. */
-export interface Place {
+export interface SubscriberPosition {
   /** The last message that was had; -1: none that is known here. */
   readonly cursor: number;
   /** The newest message that was about to be handed out; up to `cursor`: none was. */
@@ -45,16 +45,16 @@ export interface PutIntents {
 }
 
 /** How much of an input was taken, by puts into a topic. */
-export interface InputPlace {
+export interface InputPosition {
   /** Tells it from all others. */
   readonly name: string;
   readonly taken: number;
   /** Tells what was taken from anything else; see item_chain.ts. */
-  readonly chain: string;
+  readonly digest: string;
 }
 
 /** Servers know the client's places; only what was put and is unknown is in no other place. */
-const damaged =
+const damageAdvice =
   "; puts whose outcome is unknown cannot be had from it. Without it the client goes on where servers know " +
   "it to be, once the first call has ended with 84: move away";
 
@@ -150,20 +150,20 @@ export class ClientState implements Disposable {
   }
 
   /** A server knows a newer session: the next process goes beyond it. */
-  sawSession(number: number): void {
+  observeSession(number: number): void {
     if (number > this.#sessionNumber) this.write(() => this.#setSession(number));
   }
 
   get #sessionNumber(): number {
-    return Number(this.#whole(tables.client, "")[0]?.["session"]);
+    return Number(this.#verified(tables.client, "")[0]?.["session"]);
   }
 
   #setSession(session: number): void {
-    this.#put(tables.client, { only: 0, id: this.id, session });
+    this.#replace(tables.client, { only: 0, id: this.id, session });
   }
 
-  place(topic: string): Place {
-    const [row] = this.#whole(tables.places, "WHERE topic = ?", topic);
+  position(topic: string): SubscriberPosition {
+    const [row] = this.#verified(tables.places, "WHERE topic = ?", topic);
     return {
       cursor: Number(row?.["cursor"] ?? noMessageId),
       intent: Number(row?.["intent"] ?? noMessageId),
@@ -171,18 +171,22 @@ export class ClientState implements Disposable {
     };
   }
 
-  setPlace(topic: string, { cursor, intent, folder }: Place, options?: { readonly durable?: boolean }): void {
-    this.write(() => this.#put(tables.places, { topic, cursor, intent, folder }), options);
+  setPosition(
+    topic: string,
+    { cursor, intent, folder }: SubscriberPosition,
+    options?: { readonly durable?: boolean },
+  ): void {
+    this.write(() => this.#replace(tables.places, { topic, cursor, intent, folder }), options);
   }
 
-  forgetPlace(topic: string): void {
+  forgetPosition(topic: string): void {
     this.write(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
   }
 
   /** In a `write`, as all below that change something. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
-    this.#put(tables.intents, {
+    this.#replace(tables.intents, {
       id: this.#nextIntentId++,
       topic,
       registration,
@@ -200,13 +204,13 @@ export class ClientState implements Disposable {
   registration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
-    const number = Number(this.#whole(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
+    const number = Number(this.#verified(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
     this.#registrations.set(topic, number);
     return number;
   }
 
-  sawRegistration(topic: string, number: number): void {
-    this.write(() => this.#put(tables.registrations, { topic, number }));
+  observeRegistration(topic: string, number: number): void {
+    this.write(() => this.#replace(tables.registrations, { topic, number }));
     this.#registrations.set(topic, number);
   }
 
@@ -228,8 +232,8 @@ export class ClientState implements Disposable {
   /** All of a topic, or of all topics, as they were added and in that order. */
   intents(topic?: string): PutIntents[] {
     const rows = topic === undefined
-      ? this.#whole(tables.intents, "ORDER BY id")
-      : this.#whole(tables.intents, "WHERE topic = ? ORDER BY id", topic);
+      ? this.#verified(tables.intents, "ORDER BY id")
+      : this.#verified(tables.intents, "WHERE topic = ? ORDER BY id", topic);
     return rows.map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
@@ -255,13 +259,13 @@ export class ClientState implements Disposable {
     return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
-  input(topic: string, name: string): InputPlace | null {
-    const [row] = this.#whole(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
-    return row === undefined ? null : { name, taken: Number(row["taken"]), chain: String(row["chain"]) };
+  input(topic: string, name: string): InputPosition | null {
+    const [row] = this.#verified(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
+    return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
   }
 
-  setInput(topic: string, { name, taken, chain }: InputPlace): void {
-    this.#put(tables.inputs, { topic, name, taken, chain });
+  setInput(topic: string, { name, taken, digest }: InputPosition): void {
+    this.#replace(tables.inputs, { topic, name, taken, digest });
   }
 
   forgetInput(topic: string, name: string): void {
@@ -325,12 +329,12 @@ export class ClientState implements Disposable {
   }
 
   /** In a `write`. */
-  #put<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  #replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.#run(table.replace, ...table.bind(row));
   }
 
   /** Rows as they were stored. Throws IO for one that is not: what it says may be another message, or another place. */
-  #whole(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
+  #verified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
       const sql = `SELECT ${table.allColumns} FROM ${table.name} ${condition}`;
@@ -338,9 +342,9 @@ export class ClientState implements Disposable {
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
       if (!isDamage(cause)) throw cause;
-      throw new BatonError("IO", `${where}: ${messageOf(cause)}${damaged} ${this.path}`, { cause });
+      throw new BatonError("IO", `${where}: ${messageOf(cause)}${damageAdvice} ${this.path}`, { cause });
     }
-    throw new BatonError("IO", `${where} in its ${table.name}${damaged} ${this.path}`);
+    throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);
   }
 
   #prepared(sql: string): StatementSync {
@@ -375,7 +379,7 @@ function asFailure(thrown: unknown, folder: string, id: string): BatonError {
   const path = stateFile(folder, id);
   const isDamaged = /not a database|malformed/.test(why);
   const advice = isDamaged
-    ? `${damaged} ${path}`
+    ? `${damageAdvice} ${path}`
     : /unable to open|disk I\/O|readonly/.test(why)
     ? whyNotWritten(path)
     : "";

@@ -22,7 +22,7 @@ export const tables = {
     "lengths",
     "bodies",
   ]),
-  inputs: checksumTable("inputs", ["topic", "name", "taken", "chain"]),
+  inputs: checksumTable("inputs", ["topic", "name", "taken", "digest"]),
 } as const;
 
 export const schema = `
@@ -35,4 +35,4 @@ export const schema = `
     session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, sum INTEGER NOT NULL,
     lengths BLOB, bodies BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS inputs (topic TEXT NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL,
-    chain TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;
+    digest TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;

@@ -2,44 +2,44 @@
  * How much of an input was taken, noted with what is put of it, in one write: so that who goes on after a kill leaves nothing
  * out and puts nothing twice. Decides nothing about the input.
  */
-import type { ClientState, InputPlace } from "./client_state.ts";
+import type { ClientState, InputPosition } from "./client_state.ts";
 
-export interface InputNotes {
+export interface InputCheckpoint {
   /** Of all that was taken before; null: nobody asks for it. */
-  readonly chain: string | null;
-  /** In a `write`: of what is put in this call so many messages are taken, and none behind them. `chain`: of all. */
-  note(taken: number, chain: string): void;
+  readonly digest: string | null;
+  /** In a `write`: of what is put in this call so many messages are taken, and none behind them. `digest`: of all. */
+  record(taken: number, digest: string): void;
 }
 
 /** Of an input that is one row of messages: how many, and what they were. */
-export class SequenceNotes implements InputNotes {
+export class OffsetCheckpoint implements InputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
-  readonly #begin: InputPlace;
+  readonly #begin: InputPosition;
 
-  constructor(state: ClientState, topic: string, begin: InputPlace) {
+  constructor(state: ClientState, topic: string, begin: InputPosition) {
     this.#state = state;
     this.#topic = topic;
     this.#begin = begin;
   }
 
-  get chain(): string {
-    return this.#begin.chain;
+  get digest(): string {
+    return this.#begin.digest;
   }
 
-  note(taken: number, chain: string): void {
-    this.#state.setInput(this.#topic, { ...this.#begin, taken: this.#begin.taken + taken, chain });
+  record(taken: number, digest: string): void {
+    this.#state.setInput(this.#topic, { ...this.#begin, taken: this.#begin.taken + taken, digest });
   }
 }
 
 /** Of inputs that are a message each: which. */
-export class WholeNotes implements InputNotes {
-  readonly chain = null;
+export class FileCheckpoint implements InputCheckpoint {
+  readonly digest = null;
   readonly #state: ClientState;
   readonly #topic: string;
   /** Those that are put, in their order, and how many of them are noted. */
-  readonly #inputs: InputPlace[] = [];
-  #noted = 0;
+  readonly #inputs: InputPosition[] = [];
+  #recorded = 0;
 
   constructor(state: ClientState, topic: string) {
     this.#state = state;
@@ -48,29 +48,29 @@ export class WholeNotes implements InputNotes {
 
   /** Inputs that were put. */
   get taken(): number {
-    return this.#noted;
+    return this.#recorded;
   }
 
-  /** The next message is this input's. `chain`: of it. */
-  add(name: string, chain: string): void {
-    this.#inputs.push({ name, taken: 1, chain });
+  /** The next message is this input's. `digest`: of it. */
+  add(name: string, digest: string): void {
+    this.#inputs.push({ name, taken: 1, digest });
   }
 
-  note(taken: number): void {
-    for (const input of this.#inputs.slice(this.#noted, taken)) this.#state.setInput(this.#topic, input);
+  record(taken: number): void {
+    for (const input of this.#inputs.slice(this.#recorded, taken)) this.#state.setInput(this.#topic, input);
     // What was refused is not taken, nor what it was before.
-    for (const { name } of this.#inputs.slice(taken, this.#noted)) this.#state.forgetInput(this.#topic, name);
-    this.#noted = taken;
+    for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
+    this.#recorded = taken;
   }
 }
 
 /** Of a stream, which nobody can go on with: how many messages were read. */
-export class StreamNotes implements InputNotes {
-  readonly chain = null;
+export class NoCheckpoint implements InputCheckpoint {
+  readonly digest = null;
   /** Null: nothing was noted yet. */
   taken: number | null = null;
 
-  note(taken: number): void {
+  record(taken: number): void {
     this.taken = taken;
   }
 }

@@ -28,9 +28,9 @@ import { flushPath } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** In the folder: whose it is. */
-export const markName = ".baton-pubsub";
+export const ownerFileName = ".baton-pubsub";
 
-export interface Delivery {
+export interface OutMessage {
   readonly id: number;
   readonly body: Uint8Array;
 }
@@ -50,9 +50,9 @@ export class OutFolder {
 
   /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
   constructor(path: string, options: OutFolderOptions) {
-    this.path = madeFolder(resolve(path));
+    this.path = makeFolder(resolve(path));
     this.#options = options;
-    mark(this.path, options.state.id, options.topic);
+    claimFolder(this.path, options.state.id, options.topic);
     this.#leftParts = this.#io(() => partsIn(this.path, 0, Infinity));
   }
 
@@ -60,7 +60,7 @@ export class OutFolder {
    * All of them, in the order of their ids, behind the cursor. Throws IO: those that were written by then are delivered, the
    * others come again. A disk that is emptied by whoever takes the files away need not have room for all at once.
    */
-  deliver(messages: readonly Delivery[]): void {
+  deliver(messages: readonly OutMessage[]): void {
     const { written, failure } = this.#write(messages);
     const last = written.at(-1);
     if (last !== undefined) this.#hand(written, last.id);
@@ -68,9 +68,9 @@ export class OutFolder {
   }
 
   /** Into parts, as far as there is room. */
-  #write(messages: readonly Delivery[]): { readonly written: readonly Delivery[]; readonly failure: unknown } {
+  #write(messages: readonly OutMessage[]): { readonly written: readonly OutMessage[]; readonly failure: unknown } {
     const { onStep = () => {} } = this.#options;
-    const written: Delivery[] = [];
+    const written: OutMessage[] = [];
     try {
       for (const message of messages) {
         onStep(`write ${message.id}`);
@@ -83,16 +83,16 @@ export class OutFolder {
     return { written, failure: null };
   }
 
-  #hand(messages: readonly Delivery[], last: number): void {
+  #hand(messages: readonly OutMessage[], last: number): void {
     const { state, topic, onStep = () => {} } = this.#options;
     onStep("flush parts");
     this.#io(() => {
       this.#removeLeftParts(messages, last);
       flushPath(this.path);
     });
-    const { cursor } = state.place(topic);
+    const { cursor } = state.position(topic);
     onStep("intent");
-    state.setPlace(topic, { cursor, intent: last, folder: this.path });
+    state.setPosition(topic, { cursor, intent: last, folder: this.path });
     this.#io(() => {
       for (const { id } of messages) {
         onStep(`rename ${id}`);
@@ -102,12 +102,12 @@ export class OutFolder {
       flushPath(this.path);
     });
     onStep("cursor");
-    state.setPlace(topic, { cursor: last, intent: last, folder: null });
+    state.setPosition(topic, { cursor: last, intent: last, folder: null });
     onStep("done");
   }
 
   /** Not those behind `last`: whoever took the client over with another state may just be renaming them. */
-  #removeLeftParts(messages: readonly Delivery[], last: number): void {
+  #removeLeftParts(messages: readonly OutMessage[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
     for (const id of this.#leftParts) {
       if (id <= last && !written.has(id)) rmSync(join(this.path, `${id}.part`), { force: true });
@@ -131,10 +131,10 @@ export class OutFolder {
  * is not there: what it has received cannot be known then.
  */
 export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
-  const { cursor, intent, folder } = state.place(topic);
+  const { cursor, intent, folder } = state.position(topic);
   if (folder === null || intent <= cursor) return;
   try {
-    readFileSync(join(folder, markName));
+    readFileSync(join(folder, ownerFileName));
     for (const id of partsIn(folder, cursor, intent)) {
       onStep(`rename ${id}`);
       renameSync(join(folder, `${id}.part`), join(folder, `${id}`));
@@ -149,7 +149,7 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
     throw new BatonError("IO", sentence, { cause: thrown });
   }
   onStep("cursor");
-  state.setPlace(topic, { cursor: intent, intent, folder: null });
+  state.setPosition(topic, { cursor: intent, intent, folder: null });
 }
 
 /** Those of `cursor` + 1 to `intent` that were written and not renamed, ascending. */
@@ -161,7 +161,7 @@ function partsIn(folder: string, cursor: number, intent: number): number[] {
 }
 
 /** Where it is: a link that leads elsewhere one day must not have what is interrupted here looked for there. */
-function madeFolder(path: string): string {
+function makeFolder(path: string): string {
   try {
     mkdirSync(path, { recursive: true });
     return realpathSync(path);
@@ -170,8 +170,8 @@ function madeFolder(path: string): string {
   }
 }
 
-function mark(path: string, client: string, topic: string): void {
-  const file = join(path, markName);
+function claimFolder(path: string, client: string, topic: string): void {
+  const file = join(path, ownerFileName);
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   const bytes = new TextEncoder().encode(wanted);
   try {
@@ -185,14 +185,14 @@ function mark(path: string, client: string, topic: string): void {
         cause: thrown,
       });
     }
-    const found = markIn(file);
+    const found = readOwnerFile(file);
     if (found === wanted) return;
     if (found === "") return writeFlushed(file, bytes); // killed between making it and writing to it
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
   }
 }
 
-function markIn(file: string): string {
+function readOwnerFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (thrown) {

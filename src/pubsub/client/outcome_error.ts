@@ -1,7 +1,7 @@
 /** An outcome that is not OK, as a failure with its row in the table of errors. Pure. */
 import { BatonError, type ErrorCode } from "../../errors.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import { type Outcome, sentenceOf } from "./requester.ts";
+import { reasonText, type RequestOutcome } from "./requester.ts";
 
 const codes = {
   OK: "INTERNAL",
@@ -21,16 +21,16 @@ const codes = {
 } as const satisfies Record<StatusCode, ErrorCode>;
 
 /** `what` was tried, to stand behind "Cannot". */
-export function outcomeError(what: string, outcome: Outcome): BatonError {
+export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
     return new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether this was done, ${what}: ${outcome.why}`);
   }
-  const { answer } = outcome;
+  const { response } = outcome;
   if (outcome.kind === "fail") {
-    const code = outcome.isRefused ? "REFUSED" : answer?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
+    const code = outcome.isRefused ? "REFUSED" : response?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
     return new BatonError(code, `Cannot ${what}; definitely not done: ${outcome.why}`);
   }
-  const { status } = outcome.answer;
-  const sentence = sentenceOf(outcome.answer);
+  const { status } = outcome.response;
+  const sentence = reasonText(outcome.response);
   return new BatonError(codes[status], `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`);
 }

@@ -7,19 +7,19 @@ import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 const nothing = new Uint8Array(0);
 
 /** A proxy that cannot read what it is sent goes without a word: CURVE has no answer for that. */
-const unclear = "; so does a proxy whose key is not the --service-key that was given";
+const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
 /** What ends a handshake for want of a key or a right. Of the other reasons some last as well: that the peer is no proxy. */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
-export type LinkState = "connecting" | "connected" | "lost";
+export type ProxyLinkState = "connecting" | "connected" | "lost";
 
 export class ProxyLink {
   readonly endpoint: string;
   readonly #socket: DealerSocket;
   readonly #waiting = new Map<number, (answer: Uint8Array[] | null) => void>();
   readonly #changed = new Set<() => void>();
-  #state: LinkState = "connecting";
+  #state: ProxyLinkState = "connecting";
   #why = "the connection has not come about";
   #next = 1;
   #isRetired = false;
@@ -37,7 +37,7 @@ export class ProxyLink {
           const reason = event.kind === "handshakeFailed" ? (event.reason as Partial<ZmtpError>).reason : undefined;
           this.#isRefused = refusals.includes(reason);
           const isEncrypted = options.security !== undefined;
-          this.#lose(`${event.reason.message}${isEncrypted && reason === "CLOSED" ? unclear : ""}`);
+          this.#lose(`${event.reason.message}${isEncrypted && reason === "CLOSED" ? wrongKeyHint : ""}`);
         } else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
       },
     });
@@ -45,7 +45,7 @@ export class ProxyLink {
     void this.#read();
   }
 
-  get state(): LinkState {
+  get state(): ProxyLinkState {
     return this.#state;
   }
 
@@ -55,7 +55,7 @@ export class ProxyLink {
   }
 
   /** Why it is not connected. */
-  get why(): string {
+  get lostReason(): string {
     return this.#why;
   }
 
@@ -104,7 +104,7 @@ export class ProxyLink {
     void this.#socket.close({ lingerMs: 0 });
   }
 
-  #become(state: LinkState, why: string): void {
+  #become(state: ProxyLinkState, why: string): void {
     if (this.#state === "lost") return;
     this.#state = state;
     this.#why = why;

@@ -5,13 +5,13 @@
 import { BatonError } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { counted } from "../../support/text.ts";
-import type { ClientSession } from "./pubsub_client_session.ts";
+import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
-import type { InputNotes } from "./input_checkpoints.ts";
-import { chained, emptyChain } from "./rolling_digest.ts";
+import type { InputCheckpoint } from "./input_checkpoints.ts";
+import { emptyDigest, rollingDigest } from "./rolling_digest.ts";
 import { outcomeError } from "./outcome_error.ts";
 import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
-import type { Outcome } from "./requester.ts";
+import type { RequestOutcome } from "./requester.ts";
 
 /** Messages under way at most; one more request is made as long as fewer bytes are. */
 const windowMessages = 256;
@@ -20,7 +20,7 @@ const windowBytes = 16 << 20;
 export interface PutOptions {
   readonly msgId?: string | null;
   /** What the messages come from, and what was taken of it before: the place in it is kept. */
-  readonly input?: InputNotes | null;
+  readonly input?: InputCheckpoint | null;
   /** Nothing more is awaited: what is under way is unknown. */
   readonly signal?: AbortSignal | undefined;
   /** Nothing more is read; what was sent is waited for. */
@@ -31,10 +31,10 @@ export interface PutOptions {
   readonly onStored?: (messages: number, bytes: number) => void;
 }
 
-interface Flight {
+interface InFlightBatch {
   readonly first: number;
   /** Of what was taken before it. */
-  readonly chain: string;
+  readonly digest: string;
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
@@ -44,50 +44,50 @@ interface Flight {
 }
 
 /** A request that was definitely not done. */
-interface Refusal {
+interface RefusedPut {
   readonly counter: number;
   /** Of what was taken before it. */
-  readonly chain: string;
+  readonly digest: string;
   readonly error: unknown;
   /** A copy of it may still be under way, and do it after all. */
-  readonly mayComeAgain: boolean;
+  readonly mayStillBeStored: boolean;
 }
 
-interface PlaceNoted {
-  readonly notes: InputNotes;
+interface CheckpointUpdate {
+  readonly checkpoint: InputCheckpoint;
   readonly counter: number;
-  readonly chain: string;
+  readonly digest: string;
 }
 
 export class Publisher {
-  readonly #client: ClientSession;
+  readonly #client: PubsubClientSession;
   readonly #topic: string;
   /** The next message's. */
   #counter = 1;
   /** Of all that was taken. */
-  #chain = emptyChain;
-  readonly #flights = new Set<Flight>();
+  #digest = emptyDigest;
+  readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
   #settled: { readonly first: number; readonly last: number }[] = [];
-  #failed: Refusal | null = null;
+  #failed: RefusedPut | null = null;
   /** What nobody knows of, and why; null: nothing was waited for any more. */
-  #doubts: { readonly flight: Flight; readonly error: BatonError | null }[] = [];
+  #unknownOutcomes: { readonly flight: InFlightBatch; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
   #hasReadAll = false;
   /** Aborts when nothing more is to be sent. */
   readonly #stop = new AbortController();
 
-  constructor(client: ClientSession, topic: string) {
+  constructor(client: PubsubClientSession, topic: string) {
     this.#client = client;
     this.#topic = topic;
   }
 
   /** Says that all was stored, to a topic that may have to forget publishers. After `putAll`. */
-  async resolved(): Promise<void> {
-    await this.#client.resolved(this.#topic, this.#counter);
+  async reportResolved(): Promise<void> {
+    await this.#client.reportResolved(this.#topic, this.#counter);
   }
 
   /** Whether `putAll` came to the end of its input. */
@@ -100,9 +100,9 @@ export class Publisher {
    * with what a message was refused for, or with the signal's reason. One publisher, one call.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
-    const { signal, until, isStream = false, input: notes = null } = options;
+    const { signal, until, isStream = false, input: checkpoint = null } = options;
     const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
-    this.#chain = notes?.chain ?? emptyChain;
+    this.#digest = checkpoint?.digest ?? emptyDigest;
     await this.#client.register(this.#topic, { signal });
     let inputError: unknown;
     try {
@@ -123,13 +123,13 @@ export class Publisher {
     this.#waitsForInput = false;
     // What nobody has been sent is in the input still.
     if (until?.aborted && !isStream) {
-      for (const flight of this.#flights) if (!flight.wasSent()) flight.abort.abort(until.reason);
+      for (const flight of this.#inFlight) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
-    await Promise.all([...this.#flights].map(({ ended }) => ended));
-    if (this.#failed?.mayComeAgain) await this.#endSession(this.#failed, signal);
-    this.#store([], notes && { notes, ...this.#failed ?? { counter: this.#counter, chain: this.#chain } });
+    await Promise.all([...this.#inFlight].map(({ ended }) => ended));
+    if (this.#failed?.mayStillBeStored) await this.#endSession(this.#failed, signal);
+    this.#store([], checkpoint && { checkpoint, ...this.#failed ?? { counter: this.#counter, digest: this.#digest } });
     // Of several the one that needs a resume: what was refused behind it is put then.
-    const doubt = this.#doubts.find(({ error }) => error !== null)?.error;
+    const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
     const error = this.#thrown?.error ?? doubt ?? this.#failed?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
     if (signal?.aborted) throw signal.reason;
@@ -144,8 +144,8 @@ export class Publisher {
     let count = 0;
     for (const run of runsOf(state.intents(this.#topic))) {
       throwIfAborted(until);
-      const outcome = await this.#again(run, signal);
-      const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
+      const outcome = await this.#resend(run, signal);
+      const isOk = outcome.kind === "response" && outcome.response.status === "OK";
       const { counter, bodies: { length } } = run;
       if (isOk || isSettled(outcome)) {
         state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
@@ -163,7 +163,7 @@ export class Publisher {
 
   /** What is known is noted while nothing else is to be done: after a kill nobody has to ask what became of it. */
   #settleIdle(): void {
-    if (!this.#waitsForInput || this.#flights.size > 0) return;
+    if (!this.#waitsForInput || this.#inFlight.size > 0) return;
     try {
       this.#store([], null, { durable: false });
     } catch (error) {
@@ -173,13 +173,13 @@ export class Publisher {
   }
 
   get #hasEnded(): boolean {
-    return this.#failed !== null || this.#doubts.length > 0 || this.#thrown !== null;
+    return this.#failed !== null || this.#unknownOutcomes.length > 0 || this.#thrown !== null;
   }
 
-  async #again(
+  async #resend(
     { counter, session, registration, msgId, bodies }: PutIntents,
     signal: AbortSignal | undefined,
-  ): Promise<Outcome> {
+  ): Promise<RequestOutcome> {
     const own = this.#client.state.session();
     const headers = {
       firstUnacked: counter,
@@ -187,7 +187,7 @@ export class Publisher {
       ...(msgId === null ? {} : { msgId }),
     };
     const put = { name: "PUT", topic: this.#topic, counter, headers, ...asBody(bodies) } as const;
-    return await this.#client.ask(put, { signal, registration });
+    return await this.#client.request(put, { signal, registration });
   }
 
   /** In requests, as the window has room: those that it has room for at once are stored at once. */
@@ -202,7 +202,7 @@ export class Publisher {
     try {
       for (const batch of batchesOf(items)) {
         if (group.length > 0 && this.#isFull(messages + batch.length, bytes)) sendGroup();
-        if (group.length === 0 && !(await this.#room(batch.length, ends))) return;
+        if (group.length === 0 && !(await this.#waitForRoom(batch.length, ends))) return;
         group.push(batch);
         messages += batch.length;
         bytes += bytesOf(batch);
@@ -213,9 +213,9 @@ export class Publisher {
   }
 
   /** False: nothing more is to be sent. */
-  async #room(count: number, ends: AbortSignal): Promise<boolean> {
+  async #waitForRoom(count: number, ends: AbortSignal): Promise<boolean> {
     while (!this.#hasEnded && !ends.aborted && this.#isFull(count, 0)) {
-      await Promise.race([...this.#flights].map(({ ended }) => ended));
+      await Promise.race([...this.#inFlight].map(({ ended }) => ended));
     }
     return !this.#hasEnded && !ends.aborted;
   }
@@ -230,24 +230,24 @@ export class Publisher {
     const session = this.#client.state.session();
     const registration = this.#client.state.registration(this.#topic);
     let counter = this.#counter;
-    let chain = this.#chain;
+    let digest = this.#digest;
     const requests = batches.map((bodies) => {
       const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId, bodies };
-      const before = chain;
+      const before = digest;
       counter += bodies.length;
-      if (input !== null && input.chain !== null) { for (const body of bodies) chain = chained(chain, body); }
+      if (input !== null && input.digest !== null) { for (const body of bodies) digest = rollingDigest(digest, body); }
       return { intents, before };
     });
-    this.#store(requests.map(({ intents }) => intents), input && { notes: input, counter, chain });
+    this.#store(requests.map(({ intents }) => intents), input && { checkpoint: input, counter, digest });
     this.#counter = counter;
-    this.#chain = chain;
-    for (const { intents, before } of requests) this.#ask(intents, before, options);
+    this.#digest = digest;
+    for (const { intents, before } of requests) this.#request(intents, before, options);
   }
 
-  /** `chain`: of what was taken before it. */
-  #ask({ counter: first, msgId, bodies }: PutIntents, chain: string, options: PutOptions): void {
+  /** `digest`: of what was taken before it. */
+  #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PutOptions): void {
     // What is below is settled on the disk as well: the server may forget it.
-    const firstUnacked = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
+    const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = bytesOf(bodies);
     const abort = new AbortController();
     const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
@@ -257,26 +257,33 @@ export class Publisher {
       ...(msgId === null ? {} : { msgId }),
     };
     let wasSent = false;
-    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, headers, ...asBody(bodies) }, {
-      signal,
-      onSent: () => wasSent = true,
-    });
-    const flight: Flight = {
-      chain,
+    const asked = this.#client.request(
+      { name: "PUT", topic: this.#topic, counter: first, headers, ...asBody(bodies) },
+      {
+        signal,
+        onSent: () => wasSent = true,
+      },
+    );
+    const flight: InFlightBatch = {
+      digest,
       first,
       count: bodies.length,
       bytes,
       abort,
       wasSent: () => wasSent,
-      ended: this.#landed(asked, () => flight, options),
+      ended: this.#onOutcome(asked, () => flight, options),
     };
-    this.#flights.add(flight);
+    this.#inFlight.add(flight);
     this.#messages += bodies.length;
     this.#bytes += bytes;
   }
 
-  async #landed(asked: Promise<Outcome>, flightOf: () => Flight, { onStored, signal }: PutOptions): Promise<void> {
-    let outcome: Outcome | null = null;
+  async #onOutcome(
+    asked: Promise<RequestOutcome>,
+    flightOf: () => InFlightBatch,
+    { onStored, signal }: PutOptions,
+  ): Promise<void> {
+    let outcome: RequestOutcome | null = null;
     let why: unknown;
     try {
       outcome = await asked;
@@ -285,39 +292,39 @@ export class Publisher {
       if (!signal?.aborted && this.#failed === null) this.#thrown ??= { error: thrown };
     }
     const flight = flightOf();
-    this.#flights.delete(flight);
+    this.#inFlight.delete(flight);
     this.#messages -= flight.count;
     this.#bytes -= flight.bytes;
     // What comes behind a message that was refused names it as the one before, and can never be stored.
     const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
-      else if (flight.wasSent()) this.#doubts.push({ flight, error: null });
+      else if (flight.wasSent()) this.#unknownOutcomes.push({ flight, error: null });
       else this.#fail(flight, why); // it is in the input still
-    } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
+    } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
       onStored?.(flight.count, flight.bytes);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);
-      else this.#doubts.push({ flight, error: doubtOf(this.#whatOf(flight), outcome) });
+      else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describe(flight), outcome) });
     } else {
       // Who was taken over leaves the topic to who did so.
-      const mayComeAgain = outcome.answer?.status !== "FENCED";
-      this.#fail(flight, outcomeError(this.#whatOf(flight), outcome), mayComeAgain);
+      const mayComeAgain = outcome.response?.status !== "FENCED";
+      this.#fail(flight, outcomeError(this.#describe(flight), outcome), mayComeAgain);
     }
     if (this.#hasEnded) this.#stop.abort();
     else this.#settleIdle();
   }
 
   /** Definitely not done, and nothing behind it. */
-  #fail(flight: Flight, error: unknown, mayComeAgain = false): void {
-    const { first, chain } = flight;
+  #fail(flight: InFlightBatch, error: unknown, mayComeAgain = false): void {
+    const { first, digest } = flight;
     this.#settle(flight);
     if (this.#failed !== null && first > this.#failed.counter) return;
-    this.#failed = { counter: first, chain, error, mayComeAgain: mayComeAgain && flight.wasSent() };
-    for (const other of this.#flights) if (other.first > first) other.abort.abort(error);
-    for (const doubt of this.#doubts) if (doubt.flight.first > first) this.#settle(doubt.flight);
-    this.#doubts = this.#doubts.filter((doubt) => doubt.flight.first < first);
+    this.#failed = { counter: first, digest, error, mayStillBeStored: mayComeAgain && flight.wasSent() };
+    for (const other of this.#inFlight) if (other.first > first) other.abort.abort(error);
+    for (const doubt of this.#unknownOutcomes) if (doubt.flight.first > first) this.#settle(doubt.flight);
+    this.#unknownOutcomes = this.#unknownOutcomes.filter((doubt) => doubt.flight.first < first);
   }
 
   /**
@@ -325,10 +332,10 @@ export class Publisher {
    * stored meanwhile, or nobody waits for the answer, nothing is known from there on: `resume` finds out. Where nobody
    * answers, the next session's first request ends this one.
    */
-  async #endSession({ counter }: Refusal, signal: AbortSignal | undefined): Promise<void> {
+  async #endSession({ counter }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
     try {
-      end = await this.#client.endAt(this.#topic, counter, { signal });
+      end = await this.#client.endSession(this.#topic, counter, { signal });
     } catch {
       // What it was refused for is told, and is not changed by this.
     }
@@ -340,45 +347,49 @@ export class Publisher {
     this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether all was done: ${sentence}`) };
   }
 
-  #whatOf({ first, count }: Flight): string {
+  #describe({ first, count }: InFlightBatch): string {
     const which = count === 1 ? `message ${first}` : `messages ${first} to ${first + count - 1}`;
     return `put ${this.#counter === 2 ? "the message" : which} into topic "${this.#topic}"`;
   }
 
-  #settle({ first, count }: Flight): void {
+  #settle({ first, count }: InFlightBatch): void {
     this.#settled.push({ first, last: first + count - 1 });
   }
 
   /** `place`: up to, and without, the message of this counter. */
-  #store(intents: readonly PutIntents[], place: PlaceNoted | null, options?: { readonly durable?: boolean }): void {
+  #store(
+    intents: readonly PutIntents[],
+    place: CheckpointUpdate | null,
+    options?: { readonly durable?: boolean },
+  ): void {
     const { state } = this.#client;
     if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
     state.write(() => {
       for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
       for (const request of intents) state.addIntents(request);
-      if (place !== null) place.notes.note(place.counter - 1, place.chain);
+      if (place !== null) place.checkpoint.record(place.counter - 1, place.digest);
     }, options);
     this.#settled = [];
   }
 }
 
-function doubtOf(what: string, outcome: Outcome): BatonError {
+function unknownOutcomeError(what: string, outcome: RequestOutcome): BatonError {
   if (outcome.kind === "unknown") return outcomeError(what, outcome);
   return outcomeError(what, {
     kind: "unknown",
     why: "the topic has forgotten this client meanwhile",
-    answer: outcome.answer,
+    response: outcome.response,
   });
 }
 
 /** The topic has forgotten this client in the middle of its puts: what was stored of them before, nobody can say. */
-function isForgotten(outcome: Outcome): boolean {
-  return outcome.answer?.status === "UNREGISTERED";
+function isForgotten(outcome: RequestOutcome): boolean {
+  return outcome.response?.status === "UNREGISTERED";
 }
 
 /** Nothing more can be found out of it. */
-function isSettled(outcome: Outcome): boolean {
-  return outcome.kind === "answer" &&
-    ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.answer.status);
+function isSettled(outcome: RequestOutcome): boolean {
+  return outcome.kind === "response" &&
+    ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);
 }

@@ -11,18 +11,23 @@ import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import { afterAttempt, type AttemptEnd } from "./attempt_decision.ts";
+import { afterAttempt, type AttemptResult } from "./attempt_decision.ts";
 import { attemptTimes } from "./attempt_times.ts";
 import { ProxyLink } from "./proxy_link.ts";
-import { TroubleWatch, type WatchedRequest } from "./trouble_watch.ts";
+import { StallMonitor, type WatchedRequest } from "./trouble_watch.ts";
 
-export type Answer = MessageOf<"STATUS">;
+export type StatusMessage = MessageOf<"STATUS">;
 
-export type Outcome =
-  | { readonly kind: "answer"; readonly answer: Answer }
+export type RequestOutcome =
+  | { readonly kind: "response"; readonly response: StatusMessage }
   /** Definitely not done; `answer` is the last that was given. `isRefused`: no proxy lets this client in. */
-  | { readonly kind: "fail"; readonly why: string; readonly answer: Answer | null; readonly isRefused?: boolean }
-  | { readonly kind: "unknown"; readonly why: string; readonly answer: Answer | null };
+  | {
+    readonly kind: "fail";
+    readonly why: string;
+    readonly response: StatusMessage | null;
+    readonly isRefused?: boolean;
+  }
+  | { readonly kind: "unknown"; readonly why: string; readonly response: StatusMessage | null };
 
 export interface RequesterOptions {
   /** The proxies' endpoints in the order in which they are tried; asked again when none of them could be reached. */
@@ -38,12 +43,12 @@ export interface RequesterOptions {
   /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: string;
   /** Told what stands in the way when it has for `troubleMs`, 3 s by default; not again before there was an answer. */
-  readonly onTrouble?: (why: string) => void;
-  readonly troubleMs?: number;
+  readonly onStall?: (why: string) => void;
+  readonly stallMs?: number;
   readonly random?: () => number;
 }
 
-export interface RequestOptions {
+export interface PubsubRequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long the server may hold the answer back on purpose, in milliseconds. */
   readonly holdMs?: number;
@@ -54,10 +59,10 @@ export interface RequestOptions {
 }
 
 /** How far a request is. */
-interface Progress extends WatchedRequest {
+interface RequestProgress extends WatchedRequest {
   sentTo: ProxyLink | null;
   /** How the last attempt ended. */
-  said: string | null;
+  lastResult: string | null;
 }
 
 /** Between attempts. */
@@ -69,44 +74,48 @@ const onlyConnectMsMax = 10_000;
 /** With less time another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
 /** Longer than one that does not answer is waited for where there is another. */
-const defaultTroubleMs = 3000;
-const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
+const stallMsDefault = 3000;
+const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
 export class Requester implements AsyncDisposable {
   readonly #options: RequesterOptions;
   #proxies: readonly string[] = [];
-  #at = 0;
+  #proxyIndex = 0;
   #link: ProxyLink | null = null;
   /** When it was begun. */
   #openedMs = 0;
   /** With those that others are still waiting at. */
   readonly #links = new Set<ProxyLink>();
   #finding: Promise<void> | null = null;
-  #lastTrouble = "no proxy was found";
+  #lastProblem = "no proxy was found";
   /** Endpoints that do not let this client in, since the last that did. */
   readonly #refusals = new Set<string>();
-  readonly #watch: TroubleWatch<Progress> | null;
+  readonly #stallMonitor: StallMonitor<RequestProgress> | null;
 
   constructor(options: RequesterOptions) {
     this.#options = options;
-    const { clock, onTrouble, troubleMs = defaultTroubleMs } = options;
-    const tell = (progress: Progress) => onTrouble?.(this.#standsInTheWay(progress));
-    this.#watch = onTrouble === undefined ? null : new TroubleWatch(clock, { afterMs: troubleMs, tell });
+    const { clock, onStall, stallMs = stallMsDefault } = options;
+    const tell = (progress: RequestProgress) => onStall?.(this.#stallReason(progress));
+    this.#stallMonitor = onStall === undefined ? null : new StallMonitor(clock, { afterMs: stallMs, tell });
   }
 
   /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
-  async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
-    const progress: Progress = { sinceMs: this.#options.clock.now(), sentTo: null, said: null };
-    this.#watch?.begin(progress);
+  async request(message: Message, options: PubsubRequestOptions = {}): Promise<RequestOutcome> {
+    const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
+    this.#stallMonitor?.begin(progress);
     try {
-      return await this.#tryOften(message, options, progress);
+      return await this.#requestUntilOutcome(message, options, progress);
     } finally {
-      this.#watch?.end(progress);
+      this.#stallMonitor?.end(progress);
     }
   }
 
-  async #tryOften(message: Message, options: RequestOptions, progress: Progress): Promise<Outcome> {
+  async #requestUntilOutcome(
+    message: Message,
+    options: PubsubRequestOptions,
+    progress: RequestProgress,
+  ): Promise<RequestOutcome> {
     const { clock, retriesMax = Infinity, random } = this.#options;
     let { attemptMs } = this.#options;
     const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
@@ -114,7 +123,7 @@ export class Requester implements AsyncDisposable {
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
     let mayBeDone = false;
-    let answer: Answer | null = null;
+    let response: StatusMessage | null = null;
     for (let attempts = 1;; attempts++) {
       throwIfAborted(signal);
       const withinMs = Math.max(1, Math.min(endMs - clock.now(), attemptMs + holdMs));
@@ -124,8 +133,8 @@ export class Requester implements AsyncDisposable {
       }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
       // Another try would be refused as well, whatever time is left.
-      if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastTrouble, answer, isRefused };
-      let end: AttemptEnd = { kind: "not sent" };
+      if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
+      let end: AttemptResult = { kind: "not sent" };
       if (link !== null) {
         const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
         const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
@@ -140,8 +149,8 @@ export class Requester implements AsyncDisposable {
         });
         progress.sentTo = null;
         progress.sinceMs = Math.min(progress.sinceMs, clock.now());
-        end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
-        if (got !== null && got !== "silent") answer = got;
+        end = got === null ? { kind: "not sent" } : got === "no response" ? { kind: "no response" } : resultOf(got);
+        if (got !== null && got !== "no response") response = got;
         // A long message on a slow way would need as long again; the proxy may have said that its time was over.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
@@ -149,50 +158,54 @@ export class Requester implements AsyncDisposable {
       const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
       const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
       const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
-      if (decision.do === "take" && answer !== null) {
-        this.#watch?.answered();
-        return { kind: "answer", answer };
+      if (decision.do === "accept" && response !== null) {
+        this.#stallMonitor?.progressed();
+        return { kind: "response", response };
       }
-      if (decision.do !== "try again") {
-        return { kind: decision.do === "take" ? "fail" : decision.outcome, why: this.#whyNot(end, answer), answer };
+      if (decision.do !== "retry") {
+        return {
+          kind: decision.do === "accept" ? "fail" : decision.outcome,
+          why: this.#failureReason(end, response),
+          response,
+        };
       }
       mayBeDone = decision.mayBeDone;
-      progress.said = this.#whyNot(end, answer);
-      if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
+      progress.lastResult = this.#failureReason(end, response);
+      if (decision.elsewhere && (link === null || link === this.#link)) this.#useNextProxy(end);
       await sleep(clock, waitMs, signal);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#watch?.[Symbol.dispose]();
+    this.#stallMonitor?.[Symbol.dispose]();
     await Promise.all([...this.#links].map((link) => link.close()));
   }
 
-  /** The answer; "silent" when it was sent and nothing came; null when it was not sent. */
+  /** The answer; "no response" when it was sent and nothing came; null when it was not sent. */
   #attempt(
     link: ProxyLink,
     frames: readonly Uint8Array[],
-    { withinMs, signal, onSent }: Pick<RequestOptions, "signal" | "onSent"> & { readonly withinMs: number },
-  ): Promise<Answer | "silent" | null> {
+    { withinMs, signal, onSent }: Pick<PubsubRequestOptions, "signal" | "onSent"> & { readonly withinMs: number },
+  ): Promise<StatusMessage | "no response" | null> {
     return new Promise((resolve, reject) => {
       const finish = (result: () => void) => {
         cancelTimer();
         offAbort();
         result();
       };
-      const forget = link.send(frames, (answer) =>
+      const forget = link.send(frames, (response) =>
         finish(() => {
-          if (answer === null) this.#lastTrouble = `the connection to ${link.endpoint} was lost: ${link.why}`;
-          const message = answer === null ? null : decodeMessage(answer);
-          if (message !== null && message.name !== "STATUS") this.#lastTrouble = `${link.endpoint} answered nonsense`;
-          resolve(message?.name === "STATUS" ? message : "silent");
+          if (response === null) this.#lastProblem = `the connection to ${link.endpoint} was lost: ${link.lostReason}`;
+          const message = response === null ? null : decodeMessage(response);
+          if (message !== null && message.name !== "STATUS") this.#lastProblem = `${link.endpoint} answered nonsense`;
+          resolve(message?.name === "STATUS" ? message : "no response");
         }));
       if (forget === null) return resolve(null);
       onSent?.();
       const cancelTimer = this.#options.clock.after(withinMs, () => {
         forget();
-        this.#lastTrouble = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;
-        finish(() => resolve("silent"));
+        this.#lastProblem = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;
+        finish(() => resolve("no response"));
       });
       const offAbort = onAbort(signal, (reason) => {
         forget();
@@ -207,10 +220,10 @@ export class Requester implements AsyncDisposable {
     { withinMs, findMs }: { readonly withinMs: number; readonly findMs: number },
     signal: AbortSignal | undefined,
   ): Promise<ProxyLink | null> {
-    if (this.#link?.state === "lost") this.#leave({ kind: "not sent" });
+    if (this.#link?.state === "lost") this.#useNextProxy({ kind: "not sent" });
     if (this.#link === null) {
-      if (this.#at >= this.#proxies.length) await this.#find(findMs, signal);
-      const endpoint = this.#proxies[this.#at];
+      if (this.#proxyIndex >= this.#proxies.length) await this.#findProxies(findMs, signal);
+      const endpoint = this.#proxies[this.#proxyIndex];
       if (endpoint === undefined) return null;
       this.#link ??= this.#open(endpoint);
     }
@@ -221,7 +234,7 @@ export class Requester implements AsyncDisposable {
       return link;
     }
     if (link.isRefused) this.#refusals.add(link.endpoint);
-    this.#lastTrouble = `cannot connect to the proxy at ${link.endpoint}: ${link.why}`;
+    this.#lastProblem = `cannot connect to the proxy at ${link.endpoint}: ${link.lostReason}`;
     return null;
   }
 
@@ -253,63 +266,68 @@ export class Requester implements AsyncDisposable {
   }
 
   /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
-  async #find(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+  async #findProxies(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     const late = () =>
-      new BatonError("UNREACHABLE", `no proxy could be looked up${this.#where} within ${Math.round(withinMs)} ms`);
+      new BatonError(
+        "UNREACHABLE",
+        `no proxy could be looked up${this.#lookupSuffix} within ${Math.round(withinMs)} ms`,
+      );
     const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
     this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
       this.#proxies = proxies;
-      this.#at = 0;
+      this.#proxyIndex = 0;
     }).finally(() => this.#finding = null);
     try {
       await abortable(this.#finding, deadline.signal);
-      if (this.#proxies.length === 0) this.#lastTrouble = "no proxy is there; baton pubsub proxy starts one";
+      if (this.#proxies.length === 0) this.#lastProblem = "no proxy is there; baton pubsub proxy starts one";
     } catch (thrown) {
       throwIfAborted(signal);
-      if (!(thrown instanceof BatonError) || !passingCodes.has(thrown.code)) throw thrown;
-      this.#lastTrouble = thrown.message;
+      if (!(thrown instanceof BatonError) || !temporaryCodes.has(thrown.code)) throw thrown;
+      this.#lastProblem = thrown.message;
     } finally {
       deadline.cancel();
     }
   }
 
   /** On to the next proxy; behind the last one they are looked for again. */
-  #leave(end: AttemptEnd): void {
+  #useNextProxy(end: AttemptResult): void {
     if (this.#link === null) return;
-    if (this.#link.state === "lost") this.#lastTrouble = `no connection to ${this.#link.endpoint}: ${this.#link.why}`;
+    if (this.#link.state === "lost") {
+      this.#lastProblem = `no connection to ${this.#link.endpoint}: ${this.#link.lostReason}`;
+    }
     // There is no other: one that answers is kept, and so is a connection that may come about yet.
     const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
-    const isKept = end.kind === "answered" || (this.#link.state === "connecting" && isYoung);
+    const isKept = end.kind === "response" || (this.#link.state === "connecting" && isYoung);
     if (isKept && this.#proxies.length === 1) return;
     this.#link.retire();
     this.#link = null;
-    this.#at++;
+    this.#proxyIndex++;
   }
 
-  #standsInTheWay({ sentTo, said }: Progress): string {
-    if (sentTo !== null) return `${sentTo.endpoint} has not answered yet`;
-    if (this.#finding !== null) return `the proxies are being looked up${this.#where}, without an answer yet`;
-    if (said !== null || this.#link?.state !== "connecting") return said ?? this.#lastTrouble;
-    return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.why}`;
+  #stallReason({ sentTo, lastResult }: RequestProgress): string {
+    if (sentTo !== null) return `${sentTo.endpoint} has not responded yet`;
+    if (this.#finding !== null) return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
+    if (lastResult !== null || this.#link?.state !== "connecting") return lastResult ?? this.#lastProblem;
+    return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
 
   /** As a part of a sentence, with a blank in front. */
-  get #where(): string {
+  get #lookupSuffix(): string {
     return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
   }
 
-  #whyNot(end: AttemptEnd, answer: Answer | null): string {
-    if (end.kind !== "answered" || answer === null) return this.#lastTrouble;
-    return answer.body === undefined ? answer.status : `${answer.status}, ${sentenceOf(answer)}`;
+  #failureReason(end: AttemptResult, response: StatusMessage | null): string {
+    if (end.kind !== "response" || response === null) return this.#lastProblem;
+    return response.body === undefined ? response.status : `${response.status}, ${reasonText(response)}`;
   }
 }
 
-function answered({ status, headers }: Answer): AttemptEnd {
-  return { kind: "answered", status, isUnknown: headers?.unknown === true };
+function resultOf({ status, headers }: StatusMessage): AttemptResult {
+  return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
 /** What an answer says for people. */
-export function sentenceOf({ body }: Answer): string {
+export function reasonText({ body }: StatusMessage): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch (thrown) {

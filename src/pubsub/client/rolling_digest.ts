@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 
 /** Of no message. */
-export const emptyChain = "";
+export const emptyDigest = "";
 
-export function chained(chain: string, item: Uint8Array): string {
+export function rollingDigest(chain: string, item: Uint8Array): string {
   return createHash("sha256").update(chain).update(item).digest("hex");
 }

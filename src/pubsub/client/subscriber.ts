@@ -1,6 +1,6 @@
 /** Gets messages of one topic behind the client's place. The place moves when whoever has them says so: `had`. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
-import type { ClientSession } from "./pubsub_client_session.ts";
+import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { requireOk } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
@@ -9,7 +9,7 @@ const answerBytesMax = 1 << 20;
 /** How long one request waits at the server. A longer wait is several requests. */
 const holdMsMax = 20_000;
 
-export interface Received {
+export interface ReceivedMessage {
   readonly id: number;
   readonly body: Uint8Array;
   /** It may have been handed out before: a process ended between that and the cursor. */
@@ -17,18 +17,18 @@ export interface Received {
   readonly msgId: string | null;
 }
 
-export interface Fetched {
-  readonly messages: readonly Received[];
+export interface FetchResult {
+  readonly messages: readonly ReceivedMessage[];
   /** So many were given up by the topic's retention before them. */
   readonly missed: number;
 }
 
 export class Subscriber {
   readonly topic: string;
-  readonly #client: ClientSession;
+  readonly #client: PubsubClientSession;
 
   /** Brings to its end what an earlier process left half done in a folder. Throws IO. */
-  constructor(client: ClientSession, topic: string) {
+  constructor(client: PubsubClientSession, topic: string) {
     this.topic = topic;
     this.#client = client;
     recoverOutFolder({ state: client.state, topic });
@@ -40,7 +40,7 @@ export class Subscriber {
     readonly waitMs?: number;
     readonly peek?: boolean;
     readonly signal?: AbortSignal | undefined;
-  }): Promise<Fetched> {
+  }): Promise<FetchResult> {
     for (let leftMs = waitMs;;) {
       const holdMs = Math.min(leftMs, holdMsMax);
       leftMs -= holdMs;
@@ -51,17 +51,17 @@ export class Subscriber {
   }
 
   /** Messages up to this one are about to be handed out. It survives a kill, and costs no flush. */
-  handingOut(id: number): void {
+  recordDelivery(id: number): void {
     const { state } = this.#client;
-    const { cursor } = state.place(this.topic);
-    state.setPlace(this.topic, { cursor, intent: id, folder: null }, { durable: false });
+    const { cursor } = state.position(this.topic);
+    state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
   /** Messages up to this one were had, and never come again; without `durable` the machine's end may undo it. */
-  had(id: number, options?: { readonly durable?: boolean }): void {
+  acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
-    const { intent } = state.place(this.topic);
-    state.setPlace(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);
+    const { intent } = state.position(this.topic);
+    state.setPosition(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);
   }
 
   async #once({ max, holdMs, peek, signal }: {
@@ -69,8 +69,8 @@ export class Subscriber {
     readonly holdMs: number;
     readonly peek: boolean;
     readonly signal: AbortSignal | undefined;
-  }): Promise<Fetched | null> {
-    const { cursor, intent } = this.#client.state.place(this.topic);
+  }): Promise<FetchResult | null> {
+    const { cursor, intent } = this.#client.state.position(this.topic);
     const headers = {
       max,
       maxBytes: answerBytesMax,
@@ -78,11 +78,11 @@ export class Subscriber {
       ...(holdMs > 0 ? { waitMs: holdMs } : {}),
       ...(peek ? { peek: true as const } : {}),
     };
-    const outcome = await this.#client.ask({ name: "GET", topic: this.topic, last: cursor, headers }, {
+    const outcome = await this.#client.request({ name: "GET", topic: this.topic, last: cursor, headers }, {
       signal,
       holdMs,
     });
-    if (outcome.kind === "answer" && outcome.answer.status === "NO_MESSAGE") return null;
+    if (outcome.kind === "response" && outcome.response.status === "NO_MESSAGE") return null;
     const { batch, body, messageId, headers: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
     const ids = idsOf(said.ids ?? [], messageId ?? 0);

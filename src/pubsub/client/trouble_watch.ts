@@ -8,13 +8,13 @@ export interface WatchedRequest {
 }
 
 /** One timer for all requests: thousands are begun and answered within its time. */
-export class TroubleWatch<Request extends WatchedRequest> implements Disposable {
+export class StallMonitor<Request extends WatchedRequest> implements Disposable {
   readonly #clock: Clock;
   readonly #afterMs: number;
-  readonly #tell: (request: Request) => void;
+  readonly #report: (request: Request) => void;
   readonly #requests = new Set<Request>();
   #cancel: (() => void) | null = null;
-  #isTold = false;
+  #isReported = false;
 
   constructor(
     clock: Clock,
@@ -22,12 +22,12 @@ export class TroubleWatch<Request extends WatchedRequest> implements Disposable 
   ) {
     this.#clock = clock;
     this.#afterMs = afterMs;
-    this.#tell = tell;
+    this.#report = tell;
   }
 
   begin(request: Request): void {
     this.#requests.add(request);
-    if (this.#cancel === null && !this.#isTold) this.#look();
+    if (this.#cancel === null && !this.#isReported) this.#check();
   }
 
   end(request: Request): void {
@@ -35,8 +35,8 @@ export class TroubleWatch<Request extends WatchedRequest> implements Disposable 
   }
 
   /** Whoever was waited for is there. */
-  answered(): void {
-    this.#isTold = false;
+  progressed(): void {
+    this.#isReported = false;
   }
 
   [Symbol.dispose](): void {
@@ -44,7 +44,7 @@ export class TroubleWatch<Request extends WatchedRequest> implements Disposable 
     this.#requests.clear();
   }
 
-  #look(): void {
+  #check(): void {
     this.#cancel = null;
     let oldest: Request | null = null;
     for (const request of this.#requests) if (oldest === null || request.sinceMs < oldest.sinceMs) oldest = request;
@@ -52,10 +52,10 @@ export class TroubleWatch<Request extends WatchedRequest> implements Disposable 
     const leftMs = oldest.sinceMs + this.#afterMs - this.#clock.now();
     if (leftMs > 0) {
       // What is held back now may be in trouble sooner: its connection may be lost.
-      this.#cancel = this.#clock.after(Math.min(leftMs, this.#afterMs), () => this.#look());
+      this.#cancel = this.#clock.after(Math.min(leftMs, this.#afterMs), () => this.#check());
       return;
     }
-    this.#isTold = true;
-    this.#tell(oldest);
+    this.#isReported = true;
+    this.#report(oldest);
   }
 }

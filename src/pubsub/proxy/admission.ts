@@ -1,8 +1,8 @@
 /** Counts what is under way, and says what there is no room for. Pure. */
 import type { ProxyLimits } from "./proxy_limits.ts";
-import type { Client } from "./proxy_request.ts";
+import type { ProxyClient } from "./proxy_request.ts";
 
-export class Admission {
+export class RequestAdmission {
   readonly #limits: ProxyLimits;
   readonly #topics = new Map<string, number>();
   #requests = 0;
@@ -23,7 +23,7 @@ export class Admission {
   }
 
   /** Why there is no room, as a sentence; null when there is, and then it is taken. */
-  admit(client: Client, topic: string, bytes: number): string | null {
+  admit(client: ProxyClient, topic: string, bytes: number): string | null {
     const limits = this.#limits;
     const ofTopic = this.#topics.get(topic) ?? 0;
     const over = (what: string, limit: number) => `Not now: ${what} has ${limit} under way, which is the limit`;
@@ -45,7 +45,7 @@ export class Admission {
   }
 
   /** Gives back what `admit` took. */
-  release(client: Client, topic: string, bytes: number): void {
+  release(client: ProxyClient, topic: string, bytes: number): void {
     client.requests--;
     client.bytes -= bytes;
     const ofTopic = (this.#topics.get(topic) ?? 1) - 1;

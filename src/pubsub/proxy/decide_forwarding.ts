@@ -2,7 +2,7 @@
 import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
-export interface RequestState {
+export interface ForwardingState {
   readonly traits: Pick<RequestTraits, "name" | "changes" | "isRepeatable">;
   /** A server has it, and has not answered. */
   readonly isSent: boolean;
@@ -14,61 +14,61 @@ export interface RequestState {
   readonly losses: number;
 }
 
-export type RequestEvent =
-  | { readonly kind: "answered"; readonly status: StatusCode }
+export type ForwardingEvent =
+  | { readonly kind: "response"; readonly status: StatusCode }
   /** What came back is no STATUS. */
-  | { readonly kind: "answered with nonsense" }
+  | { readonly kind: "invalid response" }
   /** The connection that it was sent by. */
   | { readonly kind: "server lost" }
   /** There is no such topic, and it makes none. */
   | { readonly kind: "no topic" }
   /** The time is over, its own or the proxy's. */
-  | { readonly kind: "time over" }
+  | { readonly kind: "deadline" }
   | { readonly kind: "client gone" };
 
 /** What a proxy says by itself: ERROR is that nobody knows, all else that it was definitely not done. */
-export type OwnStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
+export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
-export type RequestFate =
+export type ForwardingDecision =
   /** The server's answer, as it is. */
-  | { readonly do: "pass on" }
-  | { readonly do: "answer"; readonly status: OwnStatus }
-  | { readonly do: "send again"; readonly when: "now" | "later" }
+  | { readonly do: "forward response" }
+  | { readonly do: "respond"; readonly status: ProxyStatus }
+  | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
 /** A request that costs one connection after the other is likely the cause: it is not sent for ever. */
 export const lossesMax = 5;
 
-export function fateOf(state: RequestState, event: RequestEvent): RequestFate {
+export function decideForwarding(state: ForwardingState, event: ForwardingEvent): ForwardingDecision {
   const { traits, isSent, mayBeDone } = state;
   switch (event.kind) {
-    case "answered":
-      return fateOfAnswer(state, event.status);
-    case "answered with nonsense":
-      return { do: "answer", status: "ERROR" };
+    case "response":
+      return decideOnResponse(state, event.status);
+    case "invalid response":
+      return { do: "respond", status: "ERROR" };
     case "server lost":
       // A get without an answer has done nothing that matters, and what the server recognizes is done once however often it comes.
-      if (traits.isRepeatable && state.losses < lossesMax) return { do: "send again", when: "now" };
-      return { do: "answer", status: traits.changes ? "ERROR" : "OVERLOADED" };
+      if (traits.isRepeatable && state.losses < lossesMax) return { do: "retry", when: "now" };
+      return { do: "respond", status: traits.changes ? "ERROR" : "OVERLOADED" };
     case "no topic":
-      if (mayBeDone && traits.changes) return { do: "answer", status: "ERROR" };
-      return { do: "answer", status: traits.name === "MERGE" ? "NOT_OWNER" : "NOT_SUBSCRIBED" };
-    case "time over":
-      return { do: "answer", status: mayBeDone || (isSent && traits.changes) ? "ERROR" : "OVERLOADED" };
+      if (mayBeDone && traits.changes) return { do: "respond", status: "ERROR" };
+      return { do: "respond", status: traits.name === "MERGE" ? "NOT_OWNER" : "NOT_SUBSCRIBED" };
+    case "deadline":
+      return { do: "respond", status: mayBeDone || (isSent && traits.changes) ? "ERROR" : "OVERLOADED" };
     case "client gone":
       return { do: "forget" };
   }
 }
 
-function fateOfAnswer({ traits, mayBeDone, tries }: RequestState, status: StatusCode): RequestFate {
+function decideOnResponse({ traits, mayBeDone, tries }: ForwardingState, status: StatusCode): ForwardingDecision {
   // The topic is elsewhere, or on its way, or a request that has to come before is: a matter of a moment.
-  if (status === "NOT_OWNER") return { do: "send again", when: tries <= 1 ? "now" : "later" };
-  if (status === "OVERLOADED") return { do: "send again", when: "later" };
-  if (mayBeDone && traits.changes && claimsNothingDone.includes(status)) return { do: "answer", status: "ERROR" };
-  return { do: "pass on" };
+  if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
+  if (status === "OVERLOADED") return { do: "retry", when: "later" };
+  if (mayBeDone && traits.changes && claimsNothingDone.includes(status)) return { do: "respond", status: "ERROR" };
+  return { do: "forward response" };
 }
 
 /** Whether it may have been done, now that this has happened to a request that was sent. */
-export function mayBeDoneAfter({ traits, mayBeDone }: RequestState, event: RequestEvent): boolean {
+export function mayBeDoneAfter({ traits, mayBeDone }: ForwardingState, event: ForwardingEvent): boolean {
   return mayBeDone || (event.kind === "server lost" && traits.changes);
 }

@@ -2,35 +2,35 @@
 import { FifoQueue } from "../../support/fifo_queue.ts";
 
 /** A place in the queue; good for taking the element out again. */
-export interface Place<T> {
+export interface QueueEntry<T> {
   /** Null once it was taken out. */
   item: T | null;
-  readonly line: Line<T>;
+  readonly queue: ClientQueue<T>;
 }
 
-interface Line<T> {
-  readonly places: FifoQueue<Place<T>>;
+interface ClientQueue<T> {
+  readonly entries: FifoQueue<QueueEntry<T>>;
   live: number;
 }
 
-export class TurnQueue<K, T> {
-  readonly #lines = new Map<K, Line<T>>();
+export class FairQueue<K, T> {
+  readonly #queues = new Map<K, ClientQueue<T>>();
   /** Clients that have a line, the next one first. */
-  readonly #turns = new FifoQueue<K>();
+  readonly #order = new FifoQueue<K>();
   #length = 0;
 
   get length(): number {
     return this.#length;
   }
 
-  push(client: K, item: T): Place<T> {
-    let line = this.#lines.get(client);
+  push(client: K, item: T): QueueEntry<T> {
+    let line = this.#queues.get(client);
     if (line === undefined) {
-      this.#lines.set(client, line = { places: new FifoQueue(), live: 0 });
-      this.#turns.push(client);
+      this.#queues.set(client, line = { entries: new FifoQueue(), live: 0 });
+      this.#order.push(client);
     }
-    const place = { item, line };
-    line.places.push(place);
+    const place = { item, queue: line };
+    line.entries.push(place);
     line.live++;
     this.#length++;
     return place;
@@ -38,35 +38,35 @@ export class TurnQueue<K, T> {
 
   /** The next in turn, left in place. */
   peek(): T | null {
-    for (let client = this.#turns.peek(); client !== undefined; client = this.#turns.peek()) {
-      const { places, live } = this.#lines.get(client) as Line<T>;
+    for (let client = this.#order.peek(); client !== undefined; client = this.#order.peek()) {
+      const { entries, live } = this.#queues.get(client) as ClientQueue<T>;
       if (live > 0) {
-        while (places.peek()?.item === null) places.shift();
-        return places.peek()?.item ?? null;
+        while (entries.peek()?.item === null) entries.shift();
+        return entries.peek()?.item ?? null;
       }
-      this.#turns.shift();
-      this.#lines.delete(client);
+      this.#order.shift();
+      this.#queues.delete(client);
     }
     return null;
   }
 
   shift(): T | null {
     if (this.peek() === null) return null;
-    const client = this.#turns.shift() as K;
-    const line = this.#lines.get(client) as Line<T>;
-    const place = line.places.shift() as Place<T>;
+    const client = this.#order.shift() as K;
+    const line = this.#queues.get(client) as ClientQueue<T>;
+    const place = line.entries.shift() as QueueEntry<T>;
     const { item } = place;
     this.remove(place);
-    if (line.live > 0) this.#turns.push(client);
-    else this.#lines.delete(client);
+    if (line.live > 0) this.#order.push(client);
+    else this.#queues.delete(client);
     return item;
   }
 
   /** Nothing happens when the element has left by another way. */
-  remove(place: Place<T>): void {
+  remove(place: QueueEntry<T>): void {
     if (place.item === null) return;
     place.item = null;
-    place.line.live--;
+    place.queue.live--;
     this.#length--;
   }
 

@@ -6,13 +6,13 @@ export interface ProxyCounters {
   /** Requests that came, with those that make no sense. */
   requests: number;
   /** Answers that went out, by status; those of servers and the proxy's own. */
-  readonly answers: Map<StatusCode, number>;
+  readonly responses: Map<StatusCode, number>;
   /** Requests that were sent again: elsewhere, later, or because a connection was lost. */
-  sentAgain: number;
+  retries: number;
   /** Answers of servers that nobody waited for any more. */
-  late: number;
+  lateResponses: number;
   /** Answers that were dropped because the client does not read, or is gone. */
-  unread: number;
+  undeliveredResponses: number;
   /** Messages that were dropped without an answer: a STATUS that nobody asked for, or no envelope. */
   dropped: number;
   /** Connections to servers that were lost. */
@@ -22,6 +22,6 @@ export interface ProxyCounters {
 }
 
 export function newProxyCounters(): ProxyCounters {
-  const counts = { requests: 0, sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
-  return { ...counts, answers: new Map(), latency: newRequestLatency() };
+  const counts = { requests: 0, retries: 0, lateResponses: 0, undeliveredResponses: 0, dropped: 0, serversLost: 0 };
+  return { ...counts, responses: new Map(), latency: newRequestLatency() };
 }

@@ -30,6 +30,6 @@ export const proxyLimitsDefault: ProxyLimits = {
 };
 
 /** How long a request without `deadline-ms` is tried, in milliseconds; what it may wait for a message comes on top. */
-export const patienceMsDefault = 5000;
+export const requestTimeoutMsDefault = 5000;
 /** No request is kept for longer, in milliseconds. */
-export const patienceMsMax = 3_600_000;
+export const requestTimeoutMsMax = 3_600_000;

@@ -1,18 +1,18 @@
 /** A request under way in a proxy: who sent it, what it is, and where it is now. */
-import type { Place } from "./fair_queue.ts";
+import type { QueueEntry } from "./fair_queue.ts";
 import type { RequestTraits } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
 /** A connection of the front socket, for as long as requests of it are under way. */
-export interface Client {
+export interface ProxyClient {
   /** As the front socket knows it. */
   readonly identity: Uint8Array;
   requests: number;
   bytes: number;
 }
 
-export interface Request {
-  readonly client: Client;
+export interface ProxyRequest {
+  readonly client: ProxyClient;
   readonly traits: RequestTraits;
   /** Everything of the front's message up to the empty frame, which the answer begins with. */
   readonly envelope: readonly Uint8Array[];
@@ -25,21 +25,21 @@ export interface Request {
   tries: number;
   losses: number;
   mayBeDone: boolean;
-  at: RequestPlace;
+  location: RequestLocation;
   /** Whom it was last sent to, or is to be. */
-  asked: { readonly owner: string; readonly epoch: number } | null;
+  target: { readonly owner: string; readonly epoch: number } | null;
   /** Times that there was nobody to send it to, or that it was told to come later. */
-  waits: number;
+  delays: number;
   /** Why it is not done yet, for the answer when the time is over. */
-  why: string;
+  pendingReason: string;
 }
 
-export type RequestPlace =
+export type RequestLocation =
   /** Its topic's server is looked up. */
-  | { readonly kind: "looking" }
+  | { readonly kind: "routing" }
   /** There is nobody to send it to, or it is to be sent again in a moment. */
-  | { readonly kind: "parked"; readonly cancel: () => void }
-  | { readonly kind: "queued"; readonly link: ServerLink; readonly place: Place<Request> }
+  | { readonly kind: "delayed"; readonly cancel: () => void }
+  | { readonly kind: "queued"; readonly link: ServerLink; readonly place: QueueEntry<ProxyRequest> }
   | { readonly kind: "sent"; readonly link: ServerLink; readonly number: number }
   /** It was answered, or nobody wants the answer. */
   | { readonly kind: "over" };

@@ -3,10 +3,10 @@ import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
-export interface OwnAnswer {
+export interface ProxyResponse {
   readonly status: StatusCode;
   /** A sentence, for people. */
-  readonly why?: string;
+  readonly reason?: string;
   readonly body?: Uint8Array;
   /** What is said beside; left out for whoever knows no headers. */
   readonly headers?: MessageHeaders;
@@ -17,8 +17,8 @@ const encoder = new TextEncoder();
 const whyLengthMax = 1000;
 
 /** The frames behind the envelope. */
-export function ownAnswer(proxyId: string, answer: OwnAnswer, hasHeaders: boolean): Uint8Array[] {
-  const body = answer.body ?? encoder.encode((answer.why ?? "").slice(0, whyLengthMax));
+export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
+  const body = answer.body ?? encoder.encode((answer.reason ?? "").slice(0, whyLengthMax));
   return encodeMessage({
     name: "STATUS",
     sender: proxyId,

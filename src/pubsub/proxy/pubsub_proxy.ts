@@ -9,29 +9,29 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
-import { decodeMessage, type Refusal } from "../../wire/pubsub/decode_message.ts";
+import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import { OverloadReport } from "../overload_report.ts";
-import type { Directory } from "./topic_directory.ts";
-import { Forwarder } from "./request_forwarder.ts";
-import { type OwnAnswer, ownAnswer } from "./proxy_response.ts";
+import type { TopicDirectory } from "./topic_directory.ts";
+import { RequestForwarder } from "./request_forwarder.ts";
+import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { newProxyCounters, type ProxyCounters } from "./proxy_counters.ts";
-import { patienceMsDefault, type ProxyLimits, proxyLimitsDefault } from "./proxy_limits.ts";
-import type { Client } from "./proxy_request.ts";
+import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";
+import type { ProxyClient } from "./proxy_request.ts";
 import { traitsOf } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 import { ServerLoads } from "./server_loads.ts";
 
 export interface ProxyOptions {
   readonly id: string;
-  readonly directory: Directory;
+  readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits?: Partial<ProxyLimits>;
   /** How long a request is tried that does not say it, in milliseconds. */
-  readonly patienceMs?: number;
+  readonly requestTimeoutMs?: number;
   /** For the socket that clients come by: who is let in, and how it is encrypted. */
   readonly front?: SocketOptions;
   /** For the sockets to servers. */
@@ -53,15 +53,15 @@ const delimiter = new Uint8Array(0);
 
 const leaving = "this proxy is leaving";
 
-export class Proxy implements AsyncDisposable {
+export class PubsubProxy implements AsyncDisposable {
   readonly id: string;
   readonly counters: ProxyCounters = newProxyCounters();
   readonly loads: ServerLoads;
   readonly #options: ProxyOptions;
   readonly #front: RouterSocket;
-  readonly #forwarder: Forwarder;
+  readonly #forwarder: RequestForwarder;
   /** Connections with requests under way, by the frame that their messages begin with. */
-  readonly #clients = new Map<Uint8Array, Client>();
+  readonly #clients = new Map<Uint8Array, ProxyClient>();
   readonly #endpoints: string[] = [];
   readonly #overload: OverloadReport;
   #isLeaving = false;
@@ -81,19 +81,19 @@ export class Proxy implements AsyncDisposable {
       ...options.front,
       clock,
       onEvent: (event) => {
-        this.#overload.heard(event);
-        this.#heard(event);
+        this.#overload.observe(event);
+        this.#onSocketEvent(event);
       },
     });
-    this.#forwarder = new Forwarder({
+    this.#forwarder = new RequestForwarder({
       directory,
       clock,
       id: this.id,
       limits: { ...proxyLimitsDefault, ...options.limits },
       counters: this.counters,
       socketOptions: { ...options.back, clock },
-      passOn: ({ envelope }, frames, status) => this.#reply(envelope, frames, status),
-      answer: ({ envelope, traits }, answer) => this.#answer(envelope, answer, traits.hasHeaders),
+      forwardResponse: ({ envelope }, frames, status) => this.#reply(envelope, frames, status),
+      respond: ({ envelope, traits }, answer) => this.#respond(envelope, answer, traits.hasHeaders),
       onProblem: (problem) => options.onProblem?.(problem),
       onIdle: () => this.#whenIdle?.(),
     });
@@ -112,7 +112,7 @@ export class Proxy implements AsyncDisposable {
   }
 
   /** Requests under way, and their bytes. */
-  get underWay(): { readonly requests: number; readonly bytes: number } {
+  get inFlight(): { readonly requests: number; readonly bytes: number } {
     return this.#forwarder.admission;
   }
 
@@ -137,8 +137,8 @@ export class Proxy implements AsyncDisposable {
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
-    this.#forwarder.finish("what waits", leaving);
-    if (this.underWay.requests > 0) {
+    this.#forwarder.finish("waiting", leaving);
+    if (this.inFlight.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#whenIdle = resolve;
       const cancel = this.#options.clock.after(withinMs, resolve);
@@ -150,8 +150,8 @@ export class Proxy implements AsyncDisposable {
   }
 
   /** What clients may do has changed: who waits for a message is told to ask again, and what he may is looked up then. */
-  askAgain(): void {
-    this.#forwarder.finish("what waits", "what clients may do has changed");
+  interruptWaiting(): void {
+    this.#forwarder.finish("waiting", "what clients may do has changed");
   }
 
   /** Requests under way get no answer, but those that were answered have a second to leave. */
@@ -167,17 +167,17 @@ export class Proxy implements AsyncDisposable {
 
   async #read(): Promise<void> {
     for await (const batch of this.#front.batches()) {
-      for (const frames of batch) this.#arrived(frames);
+      for (const frames of batch) this.#receive(frames);
     }
   }
 
-  #arrived(frames: readonly Uint8Array[]): void {
+  #receive(frames: readonly Uint8Array[]): void {
     this.counters.requests++;
     const end = envelopeEnd(frames);
     const identity = frames[0] as Uint8Array;
     if (end === 0) {
-      const why = "There is no empty frame between the envelope and the message, as a REQ socket sends it";
-      return this.#answer([identity, delimiter], { status: "BAD_REQUEST", why }, false);
+      const reason = "There is no empty frame between the envelope and the message, as a REQ socket sends it";
+      return this.#respond([identity, delimiter], { status: "BAD_REQUEST", reason }, false);
     }
     if (end > envelopeFramesMax) return void this.counters.dropped++;
     const envelope = frames.slice(0, end);
@@ -186,107 +186,111 @@ export class Proxy implements AsyncDisposable {
     if (message.name === null) return this.#refuse(envelope, message);
     const denial = this.#options.authorize?.(this.#front.peer(identity)?.userId ?? null, message) ?? null;
     if (denial !== null) {
-      return this.#answer(envelope, { status: "DENIED", why: denial }, message.headers !== undefined);
+      return this.#respond(envelope, { status: "DENIED", reason: denial }, message.headers !== undefined);
     }
     if (isAboutTopic(message)) this.#forward(envelope, body, message);
-    else void this.#answerItself(envelope, message);
+    else void this.#respondItself(envelope, message);
   }
 
   #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: TopicMessage): void {
     const identity = envelope[0] as Uint8Array;
-    const traits = traitsOf(message, this.#options.patienceMs ?? patienceMsDefault);
+    const traits = traitsOf(message, this.#options.requestTimeoutMs ?? requestTimeoutMsDefault);
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     let bytes = 0;
     for (const frame of frames) bytes += frame.byteLength;
-    const why = this.#isLeaving
+    const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
       : this.#forwarder.take({ client, envelope, frames, bytes, traits });
-    if (why !== null) return this.#answer(envelope, { status: "OVERLOADED", why }, traits.hasHeaders);
+    if (reason !== null) return this.#respond(envelope, { status: "OVERLOADED", reason }, traits.hasHeaders);
     if (client.requests > 0) this.#clients.set(identity, client);
   }
 
   /** A message that is not passed on. */
-  async #answerItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
+  async #respondItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
     const hasHeaders = message.headers !== undefined;
     switch (message.name) {
       // An answer to an answer might be answered for ever.
       case "STATUS":
         return void this.counters.dropped++;
       case "TRANSFER":
-        return this.#answer(
+        return this.#respond(
           envelope,
-          { status: "BAD_REQUEST", why: "TRANSFER goes from server to server" },
+          { status: "BAD_REQUEST", reason: "TRANSFER goes from server to server" },
           hasHeaders,
         );
       case "MANAGE":
-        return this.#answer(
+        return this.#respond(
           envelope,
-          { status: "BAD_REQUEST", why: "MANAGE goes from operator to server" },
+          { status: "BAD_REQUEST", reason: "MANAGE goes from operator to server" },
           hasHeaders,
         );
       case "CANCEL":
-        return this.#answer(envelope, { status: "BAD_REQUEST", why: "CANCEL goes from proxy to server" }, hasHeaders);
+        return this.#respond(
+          envelope,
+          { status: "BAD_REQUEST", reason: "CANCEL goes from proxy to server" },
+          hasHeaders,
+        );
       case "HELLO":
-        return this.#answer(envelope, { status: "OK", headers: { version: 1 } }, hasHeaders);
+        return this.#respond(envelope, { status: "OK", headers: { version: 1 } }, hasHeaders);
       case "PERIODIC": {
         const topics = decodeTopicList(message.body);
-        if (topics !== undefined) this.loads.heard(message.sender, topics.length);
+        if (topics !== undefined) this.loads.report(message.sender, topics.length);
         const status = topics === undefined ? "BAD_REQUEST" : "OK";
-        return this.#answer(
+        return this.#respond(
           envelope,
-          { status, why: topics === undefined ? "The body is no list of topics" : "" },
+          { status, reason: topics === undefined ? "The body is no list of topics" : "" },
           hasHeaders,
         );
       }
       case "TOPICS":
-        return this.#answer(envelope, await this.#topics(message.headers?.deadlineMs), hasHeaders);
+        return this.#respond(envelope, await this.#topics(message.headers?.deadlineMs), hasHeaders);
     }
   }
 
-  async #topics(deadlineMs: number | undefined): Promise<OwnAnswer> {
-    const { clock, directory, patienceMs = patienceMsDefault } = this.#options;
+  async #topics(deadlineMs: number | undefined): Promise<ProxyResponse> {
+    const { clock, directory, requestTimeoutMs = requestTimeoutMsDefault } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", "The coordination service has not answered in time");
-    const deadline = deadlineAfter(clock, deadlineMs ?? patienceMs, { reason });
+    const deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
     try {
       const topics = await abortable(directory.topics(), deadline.signal);
       return { status: "OK", body: encodeTopicList(topics) };
     } catch (thrown) {
-      return { status: "OVERLOADED", why: `Cannot list the topics: ${messageOf(thrown)}` };
+      return { status: "OVERLOADED", reason: `Cannot list the topics: ${messageOf(thrown)}` };
     } finally {
       deadline.cancel();
     }
   }
 
-  #refuse(envelope: readonly Uint8Array[], refusal: Refusal): void {
-    this.#answer(envelope, { status: "BAD_REQUEST", why: refusal.reason }, refusal.hasHeaders);
+  #refuse(envelope: readonly Uint8Array[], refusal: InvalidMessage): void {
+    this.#respond(envelope, { status: "BAD_REQUEST", reason: refusal.reason }, refusal.hasHeaders);
   }
 
-  #answer(envelope: readonly Uint8Array[], answer: OwnAnswer, hasHeaders: boolean): void {
-    this.#reply(envelope, ownAnswer(this.id, answer, hasHeaders), answer.status);
+  #respond(envelope: readonly Uint8Array[], answer: ProxyResponse, hasHeaders: boolean): void {
+    this.#reply(envelope, encodeProxyResponse(this.id, answer, hasHeaders), answer.status);
   }
 
   #reply(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], status: StatusCode): void {
-    const { answers } = this.counters;
-    answers.set(status, (answers.get(status) ?? 0) + 1);
+    const { responses } = this.counters;
+    responses.set(status, (responses.get(status) ?? 0) + 1);
     const identity = envelope[0] as Uint8Array;
     if (this.#clients.get(identity)?.requests === 0) this.#clients.delete(identity);
     try {
       // A client that does not read has its answers dropped: it asks again, and is answered the same.
-      if (!this.#front.trySend([...envelope, ...frames])) this.counters.unread++;
+      if (!this.#front.trySend([...envelope, ...frames])) this.counters.undeliveredResponses++;
     } catch (thrown) {
       // The socket is closed, or an answer is over its limits; a client that hears nothing asks again.
       if (!(thrown instanceof BatonError)) throw thrown;
-      this.counters.unread++;
+      this.counters.undeliveredResponses++;
     }
   }
 
-  #heard(event: SocketEvent): void {
+  #onSocketEvent(event: SocketEvent): void {
     if (event.kind !== "disconnected" || this.#isSweeping) return;
     this.#isSweeping = true;
     // The socket knows which one it was only when it has ended what it is doing.
     queueMicrotask(() => {
       this.#isSweeping = false;
-      const gone = new Set<Client>();
+      const gone = new Set<ProxyClient>();
       for (const [identity, client] of this.#clients) {
         if (this.#front.peer(identity) !== null) continue;
         this.#clients.delete(identity);

@@ -11,32 +11,32 @@ import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { measure } from "../request_latency.ts";
 import type { Route } from "../ownership/topic_router.ts";
-import { Admission } from "./admission.ts";
-import { answerStatus } from "./response_status.ts";
+import { RequestAdmission } from "./admission.ts";
+import { responseStatus } from "./response_status.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
-import type { Directory, Owner } from "./topic_directory.ts";
-import type { OwnAnswer } from "./proxy_response.ts";
+import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
+import type { ProxyResponse } from "./proxy_response.ts";
 import type { ProxyCounters } from "./proxy_counters.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
-import type { Client, Request } from "./proxy_request.ts";
-import { PutChains } from "./put_dependencies.ts";
-import { fateOf, mayBeDoneAfter, type OwnStatus, type RequestEvent } from "./decide_forwarding.ts";
+import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
+import { PutDependencies } from "./put_dependencies.ts";
+import { decideForwarding, type ForwardingEvent, mayBeDoneAfter, type ProxyStatus } from "./decide_forwarding.ts";
 import type { RequestTraits } from "./request_traits.ts";
-import { type LinkHost, ServerLink } from "./server_link.ts";
+import { ServerLink, type ServerLinkHost } from "./server_link.ts";
 import { ServerLinks } from "./server_links.ts";
 
-export interface ForwarderOptions {
+export interface RequestForwarderOptions {
   /** The proxy's. */
   readonly id: string;
-  readonly directory: Directory;
+  readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits: ProxyLimits;
   readonly counters: ProxyCounters;
   /** For the sockets to servers. */
   readonly socketOptions: SocketOptions;
   /** A server's answer, or the proxy's own: each request gets one, unless its client is gone. */
-  readonly passOn: (request: Request, frames: readonly Uint8Array[], status: StatusCode) => void;
-  readonly answer: (request: Request, answer: OwnAnswer) => void;
+  readonly forwardResponse: (request: ProxyRequest, frames: readonly Uint8Array[], status: StatusCode) => void;
+  readonly respond: (request: ProxyRequest, answer: ProxyResponse) => void;
   /** A server that is not reached: once, until it is reached again. */
   readonly onProblem: (problem: BatonError) => void;
   /** No request is under way any more. */
@@ -45,8 +45,8 @@ export interface ForwarderOptions {
 }
 
 /** What a client has sent. */
-export interface Arrival {
-  readonly client: Client;
+export interface IncomingRequest {
+  readonly client: ProxyClient;
   readonly envelope: readonly Uint8Array[];
   readonly frames: readonly Uint8Array[];
   readonly bytes: number;
@@ -54,45 +54,45 @@ export interface Arrival {
 }
 
 /** A server is missed when it was not reached for so long, in milliseconds. */
-const missedMsMin = 1000;
+const reportAfterMs = 1000;
 /** Between two tries of a request that found nobody, or was told to come later. */
-const parkWait = { firstMs: 20, maxMs: 1000 };
+const retryDelay = { firstMs: 20, maxMs: 1000 };
 
 const decoder = new TextDecoder();
 
-export class Forwarder implements LinkHost {
+export class RequestForwarder implements ServerLinkHost {
   readonly id: string;
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
-  readonly #options: ForwarderOptions;
-  readonly #admission: Admission;
-  readonly #wheel: DeadlineWheel<Request>;
+  readonly #options: RequestForwarderOptions;
+  readonly #admission: RequestAdmission;
+  readonly #deadlines: DeadlineWheel<ProxyRequest>;
   readonly #links: ServerLinks;
   /** By topic: requests in the order in which they came, while its server is looked up. */
-  readonly #looking = new Map<string, Set<Request>>();
-  readonly #parked = new Set<Request>();
+  readonly #routing = new Map<string, Set<ProxyRequest>>();
+  readonly #delayed = new Set<ProxyRequest>();
   /** Of those that are parked: what waits for another put. */
-  readonly #chains = new PutChains<Request>();
-  readonly #underWay = new Set<Request>();
+  readonly #putDependencies = new PutDependencies<ProxyRequest>();
+  readonly #inFlight = new Set<ProxyRequest>();
   readonly #offDirectory: () => void;
   #isClosed = false;
 
-  constructor(options: ForwarderOptions) {
+  constructor(options: RequestForwarderOptions) {
     this.#options = options;
     this.id = options.id;
     this.clock = options.clock;
     this.cachedClock = new CachedClock(options.clock);
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;
-    this.#admission = new Admission(options.limits);
-    this.#wheel = new DeadlineWheel(options.clock, (request) => this.#happened(request, { kind: "time over" }));
+    this.#admission = new RequestAdmission(options.limits);
+    this.#deadlines = new DeadlineWheel(options.clock, (request) => this.#handle(request, { kind: "deadline" }));
     this.#links = new ServerLinks((id, endpoint) => new ServerLink(id, endpoint, this));
     this.#offDirectory = options.directory.subscribe(() => this.#serversChanged());
   }
 
-  get admission(): Pick<Admission, "requests" | "bytes"> {
+  get admission(): Pick<RequestAdmission, "requests" | "bytes"> {
     return this.#admission;
   }
 
@@ -101,125 +101,125 @@ export class Forwarder implements LinkHost {
   }
 
   /** Takes a request, and answers it by its deadline. Why not, as a sentence; null when it is taken. */
-  take({ client, envelope, frames, bytes, traits }: Arrival): string | null {
+  take({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
     const arrivedMs = this.cachedClock.now();
-    const request: Request = {
+    const request: ProxyRequest = {
       ...{ client, envelope, frames, bytes, traits, arrivedMs },
       tick: 0,
       tries: 0,
       losses: 0,
-      waits: 0,
+      delays: 0,
       mayBeDone: false,
-      at: { kind: "over" },
-      asked: null,
-      why: "no server has answered",
+      location: { kind: "over" },
+      target: null,
+      pendingReason: "no server has answered",
     };
-    request.tick = this.#wheel.set(request, arrivedMs + traits.patienceMs);
-    this.#underWay.add(request);
-    this.#direct(request);
+    request.tick = this.#deadlines.set(request, arrivedMs + traits.timeoutMs);
+    this.#inFlight.add(request);
+    this.#route(request);
     return null;
   }
 
   /** Nobody waits for these clients' answers. */
-  clientsGone(clients: ReadonlySet<Client>): void {
-    for (const request of this.#underWay) {
-      if (clients.has(request.client)) this.#happened(request, { kind: "client gone" });
+  clientsGone(clients: ReadonlySet<ProxyClient>): void {
+    for (const request of this.#inFlight) {
+      if (clients.has(request.client)) this.#handle(request, { kind: "client gone" });
     }
   }
 
   /** Answers what is left, as if its time were over; or only what no server is at work on: that is tried elsewhere. */
-  finish(which: "all" | "what waits", why: string): void {
-    for (const request of this.#underWay) {
-      const isBusy = request.at.kind === "sent" && !request.traits.mayWait;
-      if (which === "what waits" && isBusy) continue;
-      request.why = why;
-      this.#happened(request, { kind: "time over" });
+  finish(which: "all" | "waiting", why: string): void {
+    for (const request of this.#inFlight) {
+      const isBusy = request.location.kind === "sent" && !request.traits.mayWait;
+      if (which === "waiting" && isBusy) continue;
+      request.pendingReason = why;
+      this.#handle(request, { kind: "deadline" });
     }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#offDirectory();
-    this.#wheel[Symbol.dispose]();
-    for (const request of this.#underWay) this.#leavePlace(request);
-    this.#underWay.clear();
+    this.#deadlines[Symbol.dispose]();
+    for (const request of this.#inFlight) this.#detach(request);
+    this.#inFlight.clear();
     await this.#links.close();
   }
 
   /** The rest is called by the links. */
-  answered(request: Request, frames: Uint8Array[]): void {
-    const status = answerStatus(frames[0]);
-    if (status === null) return this.#happened(request, { kind: "answered with nonsense" });
-    if (status === "NOT_OWNER") this.#correct(request, frames);
-    if (status === "OVERLOADED") request.why = notReady(request, frames);
-    this.#happened(request, { kind: "answered", status }, frames);
+  onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
+    const status = responseStatus(frames[0]);
+    if (status === null) return this.#handle(request, { kind: "invalid response" });
+    if (status === "NOT_OWNER") this.#correctRoute(request, frames);
+    if (status === "OVERLOADED") request.pendingReason = notReady(request, frames);
+    this.#handle(request, { kind: "response", status }, frames);
   }
 
-  late(): void {
-    this.#options.counters.late++;
+  onLateResponse(): void {
+    this.#options.counters.lateResponses++;
   }
 
-  connected(link: ServerLink): void {
-    link.forgetMissed?.();
-    link.forgetMissed = null;
+  onConnected(link: ServerLink): void {
+    link.cancelProblemReport?.();
+    link.cancelProblemReport = null;
   }
 
-  unsendable(request: Request, why: string): void {
+  onUnsendable(request: ProxyRequest, why: string): void {
     this.#end(request);
-    this.#options.answer(request, { status: "BAD_REQUEST", why: `Cannot pass it on: ${why}`, headers: {} });
-    if (this.#underWay.size === 0) this.#options.onIdle();
+    this.#options.respond(request, { status: "BAD_REQUEST", reason: `Cannot pass it on: ${why}`, headers: {} });
+    if (this.#inFlight.size === 0) this.#options.onIdle();
   }
 
-  lost(requests: readonly Request[], link: ServerLink): void {
+  onLost(requests: readonly ProxyRequest[], link: ServerLink): void {
     this.#options.counters.serversLost++;
-    this.#tell(link, "the connection was lost");
+    this.#reportProblem(link, "the connection was lost");
     for (const request of requests) {
-      request.why = `the connection to server ${link.id} at ${link.endpoint} was lost`;
-      this.#happened(request, { kind: "server lost" });
+      request.pendingReason = `the connection to server ${link.id} at ${link.endpoint} was lost`;
+      this.#handle(request, { kind: "server lost" });
     }
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
   /** What waits for it looks again where its topic is: an operator may have given it to somebody else. */
-  unreachable(link: ServerLink, reason: Error): void {
-    this.#tell(link, `it is not reached: ${reason.message}`);
+  onUnreachable(link: ServerLink, reason: Error): void {
+    this.#reportProblem(link, `it is not reached: ${reason.message}`);
     for (const request of link.takeWaiting()) {
-      request.why = `server ${link.id} at ${link.endpoint} is not reached: ${reason.message}`;
+      request.pendingReason = `server ${link.id} at ${link.endpoint} is not reached: ${reason.message}`;
       this.#forgetRoute(request);
-      this.#park(request);
+      this.#delay(request);
     }
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
   /** Not of a server that has left, which may be heard of a moment later, nor of one that is back at once. */
-  #tell(link: ServerLink, what: string): void {
-    link.forgetMissed ??= this.clock.after(missedMsMin, () => {
+  #reportProblem(link: ServerLink, what: string): void {
+    link.cancelProblemReport ??= this.clock.after(reportAfterMs, () => {
       const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
       if (isThere) {
         this.#options.onProblem(new BatonError("UNREACHABLE", `server "${link.id}" at ${link.endpoint}: ${what}`));
-      } else link.forgetMissed = null;
+      } else link.cancelProblemReport = null;
     });
   }
 
   /** To where its topic is. */
-  #direct(request: Request): void {
+  #route(request: ProxyRequest): void {
     const { topic } = request.traits;
-    const looking = this.#looking.get(topic);
+    const looking = this.#routing.get(topic);
     if (looking !== undefined) {
-      request.at = { kind: "looking" };
+      request.location = { kind: "routing" };
       looking.add(request);
       return;
     }
     const route = this.#options.directory.routeNow(topic);
     if (route !== null) return this.#follow(request, route);
-    request.at = { kind: "looking" };
-    this.#looking.set(topic, new Set([request]));
-    void this.#look(topic, request.traits.createsTopic);
+    request.location = { kind: "routing" };
+    this.#routing.set(topic, new Set([request]));
+    void this.#lookUp(topic, request.traits.createsTopic);
   }
 
-  async #look(topic: string, creates: boolean): Promise<void> {
+  async #lookUp(topic: string, creates: boolean): Promise<void> {
     let route: Route | null = null;
     let why = "";
     try {
@@ -227,82 +227,84 @@ export class Forwarder implements LinkHost {
     } catch (thrown) {
       why = messageOf(thrown);
     }
-    const requests = this.#looking.get(topic) ?? [];
-    this.#looking.delete(topic);
+    const requests = this.#routing.get(topic) ?? [];
+    this.#routing.delete(topic);
     if (this.#isClosed) return;
     for (const request of requests) {
-      if (route === null) request.why = `nobody could say where the topic is: ${why}`;
-      if (route === null) this.#park(request);
+      if (route === null) request.pendingReason = `nobody could say where the topic is: ${why}`;
+      if (route === null) this.#delay(request);
       // One that creates it has come while others asked.
-      else if (route.kind === "no topic" && request.traits.createsTopic) this.#direct(request);
+      else if (route.kind === "no topic" && request.traits.createsTopic) this.#route(request);
       else this.#follow(request, route);
     }
   }
 
-  #follow(request: Request, route: Route): void {
+  #follow(request: ProxyRequest, route: Route): void {
     if (route.kind === "server") {
-      request.asked = { owner: route.id, epoch: route.epoch };
+      request.target = { owner: route.id, epoch: route.epoch };
       this.#links.get(route.id, route.endpoint).enqueue(request);
       return;
     }
-    if (route.kind === "no topic") return this.#happened(request, { kind: "no topic" });
-    request.why = whyParked(route, this.#options.directory.servers.size);
-    this.#park(request);
+    if (route.kind === "no topic") return this.#handle(request, { kind: "no topic" });
+    request.pendingReason = whyDelayed(route, this.#options.directory.servers.size);
+    this.#delay(request);
   }
 
   /** Tried again in a moment, or as soon as servers have come or gone. */
-  #park(request: Request): void {
-    const delayMs = backoffMs(request.waits++, { ...parkWait, random: this.#options.random ?? Math.random });
-    const cancel = this.clock.after(delayMs, () => this.#unpark(request));
-    request.at = { kind: "parked", cancel };
-    this.#parked.add(request);
-    if (request.traits.chain !== null) this.#chains.add(request.traits.chain, request);
+  #delay(request: ProxyRequest): void {
+    const delayMs = backoffMs(request.delays++, { ...retryDelay, random: this.#options.random ?? Math.random });
+    const cancel = this.clock.after(delayMs, () => this.#resume(request));
+    request.location = { kind: "delayed", cancel };
+    this.#delayed.add(request);
+    if (request.traits.putOrder !== null) this.#putDependencies.add(request.traits.putOrder, request);
   }
 
-  #unpark(request: Request): void {
-    if (request.at.kind !== "parked") return;
-    this.#leavePlace(request);
-    this.#direct(request);
+  #resume(request: ProxyRequest): void {
+    if (request.location.kind !== "delayed") return;
+    this.#detach(request);
+    this.#route(request);
   }
 
   /** What waited for this put, and what waits for those, can come now. */
-  #callBehind({ traits: { chain } }: Request): void {
-    if (chain === null) return;
-    for (const request of this.#chains.behind(chain, ({ traits }) => traits.chain)) this.#unpark(request);
+  #resumeDependents({ traits: { putOrder } }: ProxyRequest): void {
+    if (putOrder === null) return;
+    for (const request of this.#putDependencies.unblockedBy(putOrder, ({ traits }) => traits.putOrder)) {
+      this.#resume(request);
+    }
   }
 
   #serversChanged(): void {
     for (const link of this.#links.keepOnly(this.#options.directory.servers)) {
-      for (const request of link.takeWaiting()) this.#direct(request);
+      for (const request of link.takeWaiting()) this.#route(request);
     }
-    for (const request of [...this.#parked]) this.#unpark(request);
+    for (const request of [...this.#delayed]) this.#resume(request);
   }
 
-  #correct(request: Request, frames: readonly Uint8Array[]): void {
-    const { asked, traits: { topic } } = request;
+  #correctRoute(request: ProxyRequest, frames: readonly Uint8Array[]): void {
+    const { target, traits: { topic } } = request;
     const answer = decodeMessage(frames);
     const { owner, epoch } = answer.name === "STATUS" ? answer.headers ?? {} : {};
-    const hint: Owner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
-    request.why = `server ${ownerOf(request)} does not have the topic`;
-    if (asked !== null) this.#options.directory.corrected(topic, asked, hint);
+    const hint: TopicOwner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
+    request.pendingReason = `server ${ownerOf(request)} does not have the topic`;
+    if (target !== null) this.#options.directory.correctRoute(topic, target, hint);
   }
 
-  #forgetRoute({ asked, traits }: Request): void {
-    if (asked !== null) this.#options.directory.corrected(traits.topic, asked, null);
+  #forgetRoute({ target, traits }: ProxyRequest): void {
+    if (target !== null) this.#options.directory.correctRoute(traits.topic, target, null);
   }
 
   /** The one place where a request changes hands or ends. `frames`: of the answer that it is about. */
-  #happened(request: Request, event: RequestEvent, frames: readonly Uint8Array[] = []): void {
-    const { traits, mayBeDone, tries, at } = request;
-    if (at.kind === "over") return;
+  #handle(request: ProxyRequest, event: ForwardingEvent, frames: readonly Uint8Array[] = []): void {
+    const { traits, mayBeDone, tries, location } = request;
+    if (location.kind === "over") return;
     if (event.kind === "server lost") request.losses++;
-    const state = { traits, mayBeDone, tries, losses: request.losses, isSent: at.kind === "sent" };
-    const fate = fateOf(state, event);
+    const state = { traits, mayBeDone, tries, losses: request.losses, isSent: location.kind === "sent" };
+    const fate = decideForwarding(state, event);
     request.mayBeDone = mayBeDoneAfter(state, event);
-    if (fate.do === "send again") {
-      this.#options.counters.sentAgain++;
-      if (fate.when === "now") this.#direct(request);
-      else this.#park(request);
+    if (fate.do === "retry") {
+      this.#options.counters.retries++;
+      if (fate.when === "now") this.#route(request);
+      else this.#delay(request);
       return;
     }
     this.#end(request);
@@ -310,55 +312,55 @@ export class Forwarder implements LinkHost {
     if (fate.do !== "forget") {
       measure(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
     }
-    if (fate.do === "pass on" && event.kind === "answered") {
-      this.#options.passOn(request, frames, event.status);
-      if (event.status === "OK") this.#callBehind(request);
+    if (fate.do === "forward response" && event.kind === "response") {
+      this.#options.forwardResponse(request, frames, event.status);
+      if (event.status === "OK") this.#resumeDependents(request);
     }
-    if (fate.do === "answer") this.#options.answer(request, ownAnswerFor(request, fate.status));
-    if (this.#underWay.size === 0) this.#options.onIdle();
+    if (fate.do === "respond") this.#options.respond(request, proxyResponseFor(request, fate.status));
+    if (this.#inFlight.size === 0) this.#options.onIdle();
   }
 
-  #end(request: Request): void {
-    this.#leavePlace(request);
-    this.#wheel.cancel(request, request.tick);
-    this.#underWay.delete(request);
+  #end(request: ProxyRequest): void {
+    this.#detach(request);
+    this.#deadlines.cancel(request, request.tick);
+    this.#inFlight.delete(request);
     this.#admission.release(request.client, request.traits.topic, request.bytes);
   }
 
-  #leavePlace(request: Request): void {
-    const { at } = request;
-    if (at.kind === "looking") this.#looking.get(request.traits.topic)?.delete(request);
-    if (at.kind === "queued" || at.kind === "sent") at.link.drop(request);
-    if (at.kind === "parked") {
-      at.cancel();
-      this.#parked.delete(request);
-      if (request.traits.chain !== null) this.#chains.delete(request.traits.chain, request);
+  #detach(request: ProxyRequest): void {
+    const { location } = request;
+    if (location.kind === "routing") this.#routing.get(request.traits.topic)?.delete(request);
+    if (location.kind === "queued" || location.kind === "sent") location.link.drop(request);
+    if (location.kind === "delayed") {
+      location.cancel();
+      this.#delayed.delete(request);
+      if (request.traits.putOrder !== null) this.#putDependencies.delete(request.traits.putOrder, request);
     }
-    request.at = { kind: "over" };
+    request.location = { kind: "over" };
   }
 }
 
 /** In the server's own words, if it has said some. */
-function notReady(request: Request, frames: readonly Uint8Array[]): string {
+function notReady(request: ProxyRequest, frames: readonly Uint8Array[]): string {
   const answer = decodeMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
   return `server ${ownerOf(request)} was not ready for it${said}`;
 }
 
-function ownerOf({ asked }: Request): string {
-  return asked?.owner ?? "?";
+function ownerOf({ target }: ProxyRequest): string {
+  return target?.owner ?? "?";
 }
 
-function ownAnswerFor({ traits, why }: Request, status: OwnStatus): OwnAnswer {
+function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: ProxyStatus): ProxyResponse {
   if (status === "NOT_SUBSCRIBED" || status === "NOT_OWNER") {
-    return { status, why: `there is no topic ${JSON.stringify(traits.topic)}` };
+    return { status, reason: `there is no topic ${JSON.stringify(traits.topic)}` };
   }
-  if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, headers: {} };
-  const tail = `${why}; whether ${traits.name} was done is not known`;
-  return { status, why: `Cannot say: ${tail}`, headers: { unknown: true } };
+  if (status === "OVERLOADED") return { status, reason: `Not done: ${pendingReason}`, headers: {} };
+  const tail = `${pendingReason}; whether ${traits.name} was done is not known`;
+  return { status, reason: `Cannot say: ${tail}`, headers: { unknown: true } };
 }
 
-function whyParked(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
+function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
   switch (route.kind) {
     case "no servers":
       return servers === 0 ? "there is no server" : "every server there is drained of its topics";

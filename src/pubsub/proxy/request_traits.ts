@@ -1,6 +1,6 @@
 /** What a proxy has to know of a request to decide about it. Pure. */
 import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
-import { patienceMsMax } from "./proxy_limits.ts";
+import { requestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {
   readonly name: Message["name"];
@@ -17,14 +17,14 @@ export interface RequestTraits {
   /** Its sender knows headers. */
   readonly hasHeaders: boolean;
   /** Nobody waits for the answer after so many milliseconds. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Of a put by a session: where it stands among that session's. */
-  readonly chain: ChainPlace | null;
+  readonly putOrder: PutOrder | null;
 }
 
-export interface ChainPlace {
+export interface PutOrder {
   /** The same for all puts of one session into one topic. */
-  readonly line: string;
+  readonly stream: string;
   /** The counter of its last message. */
   readonly last: number;
   /** The counter that has to be stored before it; null: none has. */
@@ -32,7 +32,7 @@ export interface ChainPlace {
 }
 
 /** What is kept back of a deadline for the answer's way, at most. */
-const wayMsMax = 100;
+const responseTravelMsMax = 100;
 
 /** Messages about one topic, which its server answers. */
 type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
@@ -49,21 +49,21 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
     hasHeaders: headers !== undefined,
-    patienceMs: Math.min(patienceOf(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, patienceMsMax),
-    chain: chainOf(message),
+    timeoutMs: Math.min(timeoutOf(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, requestTimeoutMsMax),
+    putOrder: putOrderOf(message),
   };
 }
 
-function chainOf(message: TopicMessage): ChainPlace | null {
+function putOrderOf(message: TopicMessage): PutOrder | null {
   if (message.name !== "PUT" || message.headers?.session === undefined) return null;
   const { sender, topic, counter, batch, headers: { session, after = null } } = message;
-  return { line: lineOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
+  return { stream: streamOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
 }
 
 /** The last one: a connection says the same again and again. */
 let known = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
 
-function lineOf(number: number | undefined, sender: string, topic: string): string {
+function streamOf(number: number | undefined, sender: string, topic: string): string {
   if (known.number !== number || known.sender !== sender || known.topic !== topic || known.line === "") {
     // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
     const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
@@ -76,10 +76,10 @@ function lineOf(number: number | undefined, sender: string, topic: string): stri
  * The answer has to be there when the client stops waiting: it sets out a little earlier. Of what a server may hold the answer
  * back nothing is taken: "no message" has to come through.
  */
-function patienceOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
+function timeoutOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
   if (deadlineMs === undefined) return undefined;
   const ways = waitMs < deadlineMs ? deadlineMs - waitMs : deadlineMs;
-  return deadlineMs - Math.min(ways / 10, wayMsMax);
+  return deadlineMs - Math.min(ways / 10, responseTravelMsMax);
 }
 
 /**

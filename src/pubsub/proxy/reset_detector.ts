@@ -5,7 +5,7 @@
  */
 import type { AnnouncedServers } from "../ownership/server_list.ts";
 
-export class TreeMemory {
+export class ResetDetector {
   /** Tells the tree from any other; null: none was read yet. */
   #tree: string | null = null;
   /** Servers that were there last. */
@@ -18,7 +18,7 @@ export class TreeMemory {
   }
 
   /** To be called with all that is read of the list of servers. True: this is another tree than the one before. */
-  saw({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
+  observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;
     if (isOther) { for (const id of this.#servers) this.#awaited.add(id); }
     for (const id of servers.keys()) this.#awaited.delete(id);

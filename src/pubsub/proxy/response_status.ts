@@ -12,7 +12,7 @@ const lookBytesMax = prefix.length + 3 * 1024 + 32;
 const codes = new Map(statusCodes.map((code) => [code as string, code]));
 
 /** Null when it is no STATUS. */
-export function answerStatus(frame: Uint8Array | undefined): StatusCode | null {
+export function responseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
   for (let at = 0; at < prefix.length; at++) if (frame[at] !== prefix[at]) return null;
   const end = Math.min(frame.byteLength, lookBytesMax);

@@ -12,10 +12,10 @@ import type { CachedClock } from "../../support/cached_clock.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
-import type { Client, Request } from "./proxy_request.ts";
-import { TurnQueue } from "./fair_queue.ts";
+import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
+import { FairQueue } from "./fair_queue.ts";
 
-export interface LinkHost {
+export interface ServerLinkHost {
   /** The proxy's, as servers are told it. */
   readonly id: string;
   readonly clock: Clock;
@@ -23,21 +23,21 @@ export interface LinkHost {
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
   /** An answer has come; `frames` are those behind the envelope. */
-  answered(request: Request, frames: Uint8Array[]): void;
+  onResponse(request: ProxyRequest, frames: Uint8Array[]): void;
   /** An answer that nobody waits for any more. */
-  late(): void;
+  onLateResponse(): void;
   /** The connection was lost, and with it the answers to these. */
-  lost(requests: readonly Request[], link: ServerLink): void;
+  onLost(requests: readonly ProxyRequest[], link: ServerLink): void;
   /** No connection could be made; it is tried again. */
-  unreachable(link: ServerLink, reason: Error): void;
-  connected(link: ServerLink): void;
+  onUnreachable(link: ServerLink, reason: Error): void;
+  onConnected(link: ServerLink): void;
   /** The socket does not take it, now or ever. */
-  unsendable(request: Request, why: string): void;
+  onUnsendable(request: ProxyRequest, why: string): void;
 }
 
-interface Sent {
+interface SentRequest {
   /** Null when nobody waits for the answer any more. */
-  request: Request | null;
+  request: ProxyRequest | null;
   readonly sentMs: number;
   /** Zero for one that may wait at the server: it takes nothing of the window. */
   readonly windowCount: number;
@@ -45,8 +45,8 @@ interface Sent {
 }
 
 /** A connection that lasted for less is one of a series, between which the waits grow. */
-const soundMsMin = 1000;
-const again = { firstMs: 50, maxMs: 2000 };
+const stableMsMin = 1000;
+const reconnectDelay = { firstMs: 50, maxMs: 2000 };
 /** An answer that is so late does not come: its place in the window is given to others. */
 const lateMsMax = 30_000;
 /** How soon a socket without room is tried again when no answer comes, in milliseconds. */
@@ -55,7 +55,7 @@ const roomMs = 20;
 const sendHighWater = 100_000;
 
 /** So much that has come in one turn is enough for the server to begin with: it works on it while the rest is read here. */
-const headStart = { requests: 64, bytes: 64 << 10 };
+const sendNowAbove = { requests: 64, bytes: 64 << 10 };
 
 const delimiter = new Uint8Array(0);
 
@@ -63,10 +63,10 @@ export class ServerLink {
   readonly id: string;
   readonly endpoint: string;
   /** Not null from the moment when it reaches nobody; ends the wait for whether that has to be told. */
-  forgetMissed: (() => void) | null = null;
-  readonly #host: LinkHost;
-  readonly #waiting = new TurnQueue<Client, Request>();
-  readonly #sent = new Map<number, Sent>();
+  cancelProblemReport: (() => void) | null = null;
+  readonly #host: ServerLinkHost;
+  readonly #waiting = new FairQueue<ProxyClient, ProxyRequest>();
+  readonly #sent = new Map<number, SentRequest>();
   #socket: DealerSocket | null = null;
   #isConnected = false;
   #connectedMs = 0;
@@ -79,10 +79,10 @@ export class ServerLink {
   #isClosed = false;
   #isPumpDue = false;
   /** What has come since requests were last sent. */
-  #freshCount = 0;
-  #freshBytes = 0;
+  #unsentCount = 0;
+  #unsentBytes = 0;
 
-  constructor(id: string, endpoint: string, host: LinkHost) {
+  constructor(id: string, endpoint: string, host: ServerLinkHost) {
     this.id = id;
     this.endpoint = endpoint;
     this.#host = host;
@@ -112,11 +112,11 @@ export class ServerLink {
    * Sends it when it is its turn, and not before all connections that have something were read, unless that is much: what
    * arrives together goes to the server in one write, which the server then makes durable by one flush.
    */
-  enqueue(request: Request): void {
-    request.at = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
-    this.#freshCount++;
-    this.#freshBytes += request.bytes;
-    if (this.#freshCount >= headStart.requests || this.#freshBytes >= headStart.bytes) return this.#pump();
+  enqueue(request: ProxyRequest): void {
+    request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
+    this.#unsentCount++;
+    this.#unsentBytes += request.bytes;
+    if (this.#unsentCount >= sendNowAbove.requests || this.#unsentBytes >= sendNowAbove.bytes) return this.#pump();
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
     setImmediate(() => {
@@ -126,17 +126,17 @@ export class ServerLink {
   }
 
   /** Nobody waits for it any more. */
-  drop(request: Request): void {
-    const { at } = request;
-    if (at.kind === "queued") this.#waiting.remove(at.place);
-    if (at.kind !== "sent") return;
-    const sent = this.#sent.get(at.number);
+  drop(request: ProxyRequest): void {
+    const { location } = request;
+    if (location.kind === "queued") this.#waiting.remove(location.place);
+    if (location.kind !== "sent") return;
+    const sent = this.#sent.get(location.number);
     if (sent === undefined) return;
     // Its place in the window stays taken: a silent server gets no more than that.
     if (sent.windowCount > 0) sent.request = null;
     else {
-      this.#sent.delete(at.number);
-      this.#cancel(at.number);
+      this.#sent.delete(location.number);
+      this.#cancel(location.number);
     }
   }
 
@@ -147,7 +147,7 @@ export class ServerLink {
   }
 
   /** Takes out what was not sent, in order. */
-  takeWaiting(): Request[] {
+  takeWaiting(): ProxyRequest[] {
     return this.#waiting.drain();
   }
 
@@ -155,7 +155,7 @@ export class ServerLink {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isConnected = false;
-    this.forgetMissed?.();
+    this.cancelProblemReport?.();
     this.#cancelRetry?.();
     this.#cancelRoom?.();
     this.#sent.clear();
@@ -167,13 +167,13 @@ export class ServerLink {
       limits: socketLimits,
       ...this.#host.socketOptions,
       sendHighWater,
-      reconnect: { minMs: again.firstMs, maxMs: again.maxMs },
+      reconnect: { minMs: reconnectDelay.firstMs, maxMs: reconnectDelay.maxMs },
       onEvent: (event) => {
         if (socket !== this.#socket) return;
         if (event.kind === "connected") this.#connected();
         // Not from within the socket: it has not ended what it is doing.
         else if (event.kind === "disconnected") queueMicrotask(() => this.#lose(socket));
-        else if (event.kind !== "connectionRefused") this.#host.unreachable(this, event.reason);
+        else if (event.kind !== "connectionRefused") this.#host.onUnreachable(this, event.reason);
       },
     });
     this.#socket = socket;
@@ -185,7 +185,7 @@ export class ServerLink {
     this.#isConnected = true;
     this.#connectedMs = this.#host.clock.now();
     queueMicrotask(() => {
-      this.#host.connected(this);
+      this.#host.onConnected(this);
       this.#pump();
     });
   }
@@ -197,15 +197,15 @@ export class ServerLink {
     this.#isConnected = false;
     this.#socket = null;
     void socket.close({ lingerMs: 0 });
-    const lost: Request[] = [];
+    const lost: ProxyRequest[] = [];
     for (const { request } of this.#sent.values()) if (request !== null) lost.push(request);
     this.#sent.clear();
     this.#windowCount = this.#windowBytes = 0;
-    const isSound = this.#host.clock.now() - this.#connectedMs >= soundMsMin;
+    const isSound = this.#host.clock.now() - this.#connectedMs >= stableMsMin;
     this.#failures = isSound ? 0 : this.#failures + 1;
-    const waitMs = isSound ? 0 : backoffMs(this.#failures, again);
+    const waitMs = isSound ? 0 : backoffMs(this.#failures, reconnectDelay);
     this.#cancelRetry = this.#host.clock.after(waitMs, () => this.#open());
-    this.#host.lost(lost, this);
+    this.#host.onLost(lost, this);
   }
 
   async #read(socket: DealerSocket): Promise<void> {
@@ -222,16 +222,16 @@ export class ServerLink {
       const number = id?.byteLength === 4 && empty?.byteLength === 0 ? numberIn(id) : -1;
       const sent = this.#sent.get(number);
       if (sent === undefined) {
-        this.#host.late();
+        this.#host.onLateResponse();
         continue;
       }
       this.#settle(number, sent);
-      if (sent.request === null) this.#host.late();
-      else this.#host.answered(sent.request, message.slice(2));
+      if (sent.request === null) this.#host.onLateResponse();
+      else this.#host.onResponse(sent.request, message.slice(2));
     }
   }
 
-  #settle(number: number, sent: Sent): void {
+  #settle(number: number, sent: SentRequest): void {
     this.#sent.delete(number);
     this.#windowCount -= sent.windowCount;
     this.#windowBytes -= sent.windowBytes;
@@ -239,31 +239,31 @@ export class ServerLink {
 
   /** Sends what may be sent now. */
   #pump(): void {
-    this.#freshCount = this.#freshBytes = 0;
+    this.#unsentCount = this.#unsentBytes = 0;
     const socket = this.#socket;
     if (socket === null || !this.#isConnected || this.#isClosed) return;
     for (let request = this.#waiting.peek(); request !== null; request = this.#waiting.peek()) {
       if (!this.#hasRoom(request)) {
         this.#forgetLate();
-        if (!this.#hasRoom(request)) return this.#lookForRoom(roomMs * 10);
+        if (!this.#hasRoom(request)) return this.#retryWhenRoom(roomMs * 10);
       }
       const number = this.#nextNumber;
       try {
-        if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#lookForRoom(roomMs);
+        if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#retryWhenRoom(roomMs);
       } catch (thrown) {
         this.#waiting.shift();
-        this.#host.unsendable(request, messageOf(thrown));
+        this.#host.onUnsendable(request, messageOf(thrown));
         continue;
       }
       this.#nextNumber = (number + 1) >>> 0;
       this.#waiting.shift();
-      this.#note(number, request);
+      this.#recordSent(number, request);
     }
   }
 
-  #note(number: number, request: Request): void {
+  #recordSent(number: number, request: ProxyRequest): void {
     const takesRoom = !request.traits.mayWait;
-    const sent: Sent = {
+    const sent: SentRequest = {
       request,
       sentMs: this.#host.cachedClock.now(),
       windowCount: takesRoom ? 1 : 0,
@@ -273,10 +273,10 @@ export class ServerLink {
     this.#windowBytes += sent.windowBytes;
     this.#sent.set(number, sent);
     request.tries++;
-    request.at = { kind: "sent", link: this, number };
+    request.location = { kind: "sent", link: this, number };
   }
 
-  #hasRoom({ traits }: Request): boolean {
+  #hasRoom({ traits }: ProxyRequest): boolean {
     if (traits.mayWait) return true;
     const { windowPerServer, windowBytesPerServer } = this.#host.limits;
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
@@ -291,7 +291,7 @@ export class ServerLink {
     }
   }
 
-  #lookForRoom(delayMs: number): void {
+  #retryWhenRoom(delayMs: number): void {
     this.#cancelRoom ??= this.#host.clock.after(delayMs, () => {
       this.#cancelRoom = null;
       this.#pump();
@@ -300,22 +300,22 @@ export class ServerLink {
 }
 
 /** Frames are cut from a piece: four bytes each are too little to ask for memory. */
-const sheetBytes = 4096;
-let sheet = new Uint8Array(0);
-let sheetUsed = 0;
+const frameBlockBytes = 4096;
+let frameBlock = new Uint8Array(0);
+let frameBlockUsed = 0;
 
 function frameOf(number: number): Uint8Array {
-  if (sheetUsed === sheet.byteLength) {
-    sheet = new Uint8Array(sheetBytes);
-    sheetUsed = 0;
+  if (frameBlockUsed === frameBlock.byteLength) {
+    frameBlock = new Uint8Array(frameBlockBytes);
+    frameBlockUsed = 0;
   }
-  const at = sheetUsed;
-  sheetUsed += 4;
-  sheet[at] = number >>> 24;
-  sheet[at + 1] = number >>> 16;
-  sheet[at + 2] = number >>> 8;
-  sheet[at + 3] = number;
-  return sheet.subarray(at, at + 4);
+  const at = frameBlockUsed;
+  frameBlockUsed += 4;
+  frameBlock[at] = number >>> 24;
+  frameBlock[at + 1] = number >>> 16;
+  frameBlock[at + 2] = number >>> 8;
+  frameBlock[at + 3] = number;
+  return frameBlock.subarray(at, at + 4);
 }
 
 function numberIn(frame: Uint8Array): number {

@@ -3,7 +3,7 @@ import type { Clock } from "../../support/clock.ts";
 
 export interface ServerLoad {
   readonly topics: number;
-  readonly heardMs: number;
+  readonly reportedMs: number;
 }
 
 /** Servers that are remembered; who was silent for longest is forgotten first. */
@@ -17,9 +17,9 @@ export class ServerLoads {
     this.#clock = clock;
   }
 
-  heard(server: string, topics: number): void {
+  report(server: string, topics: number): void {
     this.#loads.delete(server);
-    this.#loads.set(server, { topics, heardMs: this.#clock.now() });
+    this.#loads.set(server, { topics, reportedMs: this.#clock.now() });
     const [oldest] = this.#loads.keys();
     if (this.#loads.size > serversMax && oldest !== undefined) this.#loads.delete(oldest);
   }

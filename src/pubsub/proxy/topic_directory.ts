@@ -2,24 +2,24 @@
 import type { Announcement } from "../ownership/announcements.ts";
 import type { Route, RouteOptions } from "../ownership/topic_router.ts";
 
-export interface Directory {
+export interface TopicDirectory {
   /** Servers that are there, by id, as of a moment ago. */
   readonly servers: ReadonlyMap<string, Announcement>;
   /** Whether the coordination service answers. */
-  readonly isThere: boolean;
+  readonly isConnected: boolean;
   /** At once, if it is known. */
   routeNow(topic: string): Route | null;
   /** Looks it up, and gives a new topic to a server, if it is to be created. Rejects when nobody can be asked now. */
   route(topic: string, options: RouteOptions): Promise<Route>;
   /** A server that was asked does not have the topic; `hint` is who has, as far as it says so. */
-  corrected(topic: string, asked: Owner, hint: Owner | null): void;
+  correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void;
   /** Every topic there is. Rejects as `route` does. */
   topics(): Promise<readonly string[]>;
   /** Told when servers have come or gone. Returns what takes the listener off. */
   subscribe(listener: () => void): () => void;
 }
 
-export interface Owner {
+export interface TopicOwner {
   readonly owner: string;
   readonly epoch: number;
 }

@@ -13,10 +13,10 @@ import { readTopicList } from "../ownership/read_topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
-import type { Directory, Owner } from "./topic_directory.ts";
-import { TreeMemory } from "./reset_detector.ts";
+import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
+import { ResetDetector } from "./reset_detector.ts";
 
-export interface SessionDirectoryOptions {
+export interface ZookeeperDirectoryOptions {
   readonly path: PubsubPath;
   readonly clock: Clock;
   /** Nothing that has to be acted upon; it is tried again. */
@@ -27,34 +27,34 @@ const retryWait = { firstMs: 100, maxMs: 5000 };
 /** How old a list of topics may be: it costs a read for each. */
 const topicsMsMax = 1000;
 
-interface Known {
+interface DirectorySession {
   readonly zk: ZooKeeper;
   readonly list: AnnouncedServers;
   readonly router: TopicRouter;
 }
 
-export class SessionDirectory implements Directory {
+export class ZookeeperDirectory implements TopicDirectory {
   /** Resolves when the servers were read for the first time. */
-  readonly begun: Promise<void>;
-  readonly #begun = Promise.withResolvers<void>();
-  readonly #options: SessionDirectoryOptions;
+  readonly ready: Promise<void>;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #options: ZookeeperDirectoryOptions;
   readonly #listeners = new Set<() => void>();
-  readonly #memory = new TreeMemory();
-  #known: Known | null = null;
-  #isThere = false;
+  readonly #resetDetector = new ResetDetector();
+  #current: DirectorySession | null = null;
+  #isConnected = false;
   #topics: { readonly readMs: number; readonly names: Promise<readonly string[]> } | null = null;
 
-  constructor(options: SessionDirectoryOptions) {
+  constructor(options: ZookeeperDirectoryOptions) {
     this.#options = options;
-    this.begun = this.#begun.promise;
+    this.ready = this.#ready.promise;
   }
 
   get servers(): ReadonlyMap<string, Announcement> {
-    return this.#known?.list.servers ?? new Map();
+    return this.#current?.list.servers ?? new Map();
   }
 
-  get isThere(): boolean {
-    return this.#isThere && this.#known?.zk.session.state === "connected";
+  get isConnected(): boolean {
+    return this.#isConnected && this.#current?.zk.session.state === "connected";
   }
 
   /**
@@ -81,15 +81,15 @@ export class SessionDirectory implements Directory {
   }
 
   routeNow(topic: string): Route | null {
-    return this.#known?.router.cachedRoute(topic) ?? null;
+    return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
   async route(topic: string, options: RouteOptions): Promise<Route> {
     return await this.#now().router.route(topic, options);
   }
 
-  corrected(topic: string, asked: Owner, hint: Owner | null): void {
-    this.#known?.router.correct(topic, asked, hint);
+  correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
+    this.#current?.router.correct(topic, asked, hint);
   }
 
   topics(): Promise<readonly string[]> {
@@ -120,28 +120,28 @@ export class SessionDirectory implements Directory {
       onAbort(over.signal, () => resolve()),
     ];
     using list = await AnnouncedServers.read(zk, path.servers, clock);
-    this.#remember(list);
+    this.#checkForReset(list);
     offs.push(list.subscribe(() => {
-      this.#remember(list);
-      this.#tell();
+      this.#checkForReset(list);
+      this.#notify();
     }));
-    this.#known = { zk, list, router: new TopicRouter(zk, path, list, () => this.#memory.awaited) };
-    this.#isThere = true;
-    this.#begun.resolve();
-    this.#tell();
+    this.#current = { zk, list, router: new TopicRouter(zk, path, list, () => this.#resetDetector.awaited) };
+    this.#isConnected = true;
+    this.#ready.resolve();
+    this.#notify();
     try {
       await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over.signal });
       announced();
       await ended;
     } finally {
-      this.#isThere = false;
+      this.#isConnected = false;
       for (const off of offs) off();
     }
   }
 
-  #remember(list: AnnouncedServers): void {
-    if (!this.#memory.saw(list)) return;
-    const names = this.#memory.awaited.map((id) => `"${id}"`).join(", ");
+  #checkForReset(list: AnnouncedServers): void {
+    if (!this.#resetDetector.observe(list)) return;
+    const names = this.#resetDetector.awaited.map((id) => `"${id}"`).join(", ");
     const sentence =
       "The coordination service has lost its data. This proxy gives nobody a new topic until these servers have said " +
       `again which topics they have: ${names}; one that is lost for good is given up by starting the proxies again`;
@@ -157,12 +157,12 @@ export class SessionDirectory implements Directory {
     return names;
   }
 
-  #now(): Known {
-    if (this.#known !== null && this.#isThere) return this.#known;
+  #now(): DirectorySession {
+    if (this.#current !== null && this.#isConnected) return this.#current;
     throw new BatonError("UNREACHABLE", "The coordination service does not answer at present");
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }

@@ -1,5 +1,5 @@
 /** A request as a server has it: who to answer, and what was asked. */
-import type { Refusal } from "../../wire/pubsub/decode_message.ts";
+import type { InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 
 /** What goes before the header of the answer: the peer's identity and all up to the empty frame. */
@@ -23,7 +23,7 @@ export function splitEnvelope(frames: readonly Uint8Array[]): { envelope: Envelo
   return { envelope: [frames[0] ?? nothing, nothing], content: frames.slice(1) };
 }
 
-export function isClientMessage(message: Message | Refusal): message is ClientMessage {
+export function isClientMessage(message: Message | InvalidMessage): message is ClientMessage {
   switch (message.name) {
     case "SUBSCRIBE":
     case "UNSUBSCRIBE":

@@ -110,7 +110,7 @@ export class TopicServer implements AsyncDisposable {
       sendHighWaterBytes: answerBytesWaitingMax,
       // The socket knows that it is gone only when it has ended what it is doing.
       onEvent: (event) => {
-        overload.heard(event);
+        overload.observe(event);
         if (event.kind === "disconnected") queueMicrotask(() => this.#cancelDisconnected());
       },
     });

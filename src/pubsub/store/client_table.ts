@@ -6,7 +6,7 @@ import {
   type ClientRecord,
   encodeResolved,
   type KeyEntry,
-  type Resolved,
+  type ResolvedCounter,
   type WindowRecord,
 } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameBytes, nameOf, rowOf, type StoredKey, type TopicClient } from "./topic_client.ts";
@@ -38,7 +38,7 @@ export class ClientTable {
   readonly #withWindows = new Set<TopicClient>();
   #entries = 0;
   readonly #changed = new Set<TopicClient>();
-  readonly #resolved = new Map<PublisherWindow, { client: TopicClient; entries: Resolved[] }>();
+  readonly #resolved = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
   readonly #bounds = new Map<PublisherWindow, TopicClient>();
   #nextClientId: number;
   #nextResolvedId: number;
@@ -207,7 +207,7 @@ export class ClientTable {
     this.#bounds.set(window, client);
   }
 
-  resolve(client: TopicClient, window: PublisherWindow, entry: Resolved): void {
+  resolve(client: TopicClient, window: PublisherWindow, entry: ResolvedCounter): void {
     window.add(entry);
     this.#entries++;
     const pending = this.#resolved.get(window);
@@ -280,7 +280,7 @@ export class ClientTable {
   }
 
   /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
-  #writeEntries(client: TopicClient, window: PublisherWindow, entries: readonly Resolved[]): void {
+  #writeEntries(client: TopicClient, window: PublisherWindow, entries: readonly ResolvedCounter[]): void {
     window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);
     if (upTo === null) return;
@@ -292,7 +292,7 @@ export class ClientTable {
     );
   }
 
-  #insertEntries(client: number, session: number, firstUnacked: number, entries: readonly Resolved[]): number {
+  #insertEntries(client: number, session: number, firstUnacked: number, entries: readonly ResolvedCounter[]): number {
     const id = this.#nextResolvedId++;
     this.#database.insert(tables.resolved, {
       id,

@@ -1,11 +1,11 @@
 /** The counters of one publisher's session that are resolved, and the bound below which they are forgotten. No storage, no clock. */
-import type { Resolved } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import { plainWindowCounters } from "./topic_store_limits.ts";
 
 /** A stored row of resolved counters. */
 interface WindowRow {
   readonly id: number;
-  readonly entries: readonly Resolved[];
+  readonly entries: readonly ResolvedCounter[];
   readonly highest: number;
 }
 
@@ -13,7 +13,7 @@ export class PublisherWindow {
   /** 0: a plain client's, whose bound follows its newest counter. */
   readonly session: number;
   readonly key: string;
-  readonly #resolved = new Map<number, Resolved>();
+  readonly #resolved = new Map<number, ResolvedCounter>();
   readonly #rows: WindowRow[] = [];
   #firstUnacked: number;
   #highest = -1;
@@ -33,12 +33,12 @@ export class PublisherWindow {
     return this.#resolved.size;
   }
 
-  get(counter: number): Resolved | undefined {
+  get(counter: number): ResolvedCounter | undefined {
     return this.#resolved.get(counter);
   }
 
   /** All that are at or above the bound, ascending. */
-  entries(): Resolved[] {
+  entries(): ResolvedCounter[] {
     return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
       a.counter - b.counter
     );
@@ -54,13 +54,13 @@ export class PublisherWindow {
     this.#firstUnacked = Math.max(this.#firstUnacked, bound);
   }
 
-  add(entry: Resolved): void {
+  add(entry: ResolvedCounter): void {
     this.#resolved.set(entry.counter, entry);
     if (entry.counter > this.#highest) this.#highest = entry.counter;
   }
 
   /** The entries are in the stored row `id`. */
-  addRow(id: number, entries: readonly Resolved[]): void {
+  addRow(id: number, entries: readonly ResolvedCounter[]): void {
     let highest = -1;
     for (const { counter } of entries) highest = Math.max(highest, counter);
     this.#rows.push({ id, entries, highest });

@@ -1,5 +1,5 @@
 /** What a get brings, from the rows of a topic's log. */
-import type { GetOperation, StoredMessage, StoreResponse } from "../../wire/pubsub/store_operations.ts";
+import type { GetOperation, StoreResponse, TopicMessageContent } from "../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { DamageError } from "../../storage/damage.ts";
@@ -39,8 +39,8 @@ export function answerFrom(reading: PendingRead): StoreResponse {
  */
 function readMessages(
   { get, topic, next, last, missed }: PendingRead,
-): { messages: StoredMessage[]; missed: number } {
-  const messages: StoredMessage[] = [];
+): { messages: TopicMessageContent[]; missed: number } {
+  const messages: TopicMessageContent[] = [];
   const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
   const bytesMax = getBytesMax(get);
   let bytes = 0;

@@ -3,7 +3,7 @@
  * decided in decide_put.ts and decide_read.ts; here it is looked up, applied and written. After an exception the store is
  * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
  */
-import type { Resolved } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type {
   ClientOperation,
@@ -267,7 +267,11 @@ export class StoreEngine {
     const { topic, client, window, decision: { fresh, ids }, fingerprints } = what;
     const { clients } = this.topics;
     for (let place = 0; place < ids.length; place++) {
-      const entry = { counter: put.counter + place, id: ids[place], fingerprint: fingerprints[place] } as Resolved;
+      const entry = {
+        counter: put.counter + place,
+        id: ids[place],
+        fingerprint: fingerprints[place],
+      } as ResolvedCounter;
       // A msg-id that is known under another counter: that counter is resolved as well.
       if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
     }

@@ -2,7 +2,7 @@
  * Dead letters into a publish/subscribe topic, as lines of JSON: each once, under a name that is this death's. There when the server
  * has it on the disk, and only where somebody subscribes.
  */
-import type { ClientSession } from "../../pubsub/client/pubsub_client_session.ts";
+import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { requireOk } from "../../pubsub/client/pubsub_client_session.ts";
 import { letterLine, type LetterRules } from "./dead_letter_record.ts";
 import type { LetterPlace, OpenPlace } from "./dead_letter_forwarder.ts";
@@ -10,7 +10,7 @@ import { TopicPutter } from "../targets/topic_putter.ts";
 
 /** A client that is open, and what closes it. */
 export interface OpenClient extends Disposable {
-  readonly client: ClientSession;
+  readonly client: PubsubClientSession;
 }
 
 export interface TopicLettersOptions extends LetterRules {

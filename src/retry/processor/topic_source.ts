@@ -7,13 +7,13 @@ import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
-import type { ClientSession } from "../../pubsub/client/pubsub_client_session.ts";
-import type { Received, Subscriber } from "../../pubsub/client/subscriber.ts";
+import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
+import type { ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import type { AskStore } from "../queue/store_methods.ts";
 
 export interface TopicSourceOptions {
-  readonly client: Pick<ClientSession, "subscribe" | "info">;
-  readonly subscriber: Pick<Subscriber, "topic" | "fetch" | "had">;
+  readonly client: Pick<PubsubClientSession, "subscribe" | "info">;
+  readonly subscriber: Pick<Subscriber, "topic" | "fetch" | "acknowledge">;
   readonly store: AskStore;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
@@ -110,7 +110,7 @@ export class TopicSource {
   }
 
   /** All of them, in their order; as many at once as the store has room for. */
-  async #takeIn(messages: readonly Received[], signal: AbortSignal): Promise<void> {
+  async #takeIn(messages: readonly ReceivedMessage[], signal: AbortSignal): Promise<void> {
     const { subscriber, store, wallClockMs, clock, onTaken, onTrouble } = this.#options;
     let size = messages.length;
     let troubles = 0;
@@ -122,7 +122,7 @@ export class TopicSource {
         at += some.length;
         troubles = 0;
         // On the disk: now it may never come again.
-        subscriber.had(some.at(-1)?.id ?? 0);
+        subscriber.acknowledge(some.at(-1)?.id ?? 0);
         if (taken > 0) onTaken(taken);
       } catch (error) {
         const { code, message } = error as BatonError;

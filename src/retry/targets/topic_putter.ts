@@ -3,29 +3,29 @@
  * as long as it is among the last 10,000 names of the client: so nothing has to be noted here of a put whose outcome is not known.
  */
 import { BatonError } from "../../errors.ts";
-import type { ClientSession } from "../../pubsub/client/pubsub_client_session.ts";
-import type { Outcome } from "../../pubsub/client/requester.ts";
+import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
+import type { RequestOutcome } from "../../pubsub/client/requester.ts";
 
 export class TopicPutter {
   readonly topic: string;
-  readonly #client: ClientSession;
+  readonly #client: PubsubClientSession;
   #counter = 0;
   /** Counters of puts that are under way. */
   readonly #open = new Set<number>();
 
-  constructor(client: ClientSession, topic: string) {
+  constructor(client: PubsubClientSession, topic: string) {
     this.#client = client;
     this.topic = topic;
   }
 
   /** Rejects with the signal's reason; what became of the put nobody knows then. */
-  async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<Outcome> {
+  async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<RequestOutcome> {
     const counter = ++this.#counter;
     this.#open.add(counter);
     try {
       // What is below is given up: should it still be on its way, the server takes it for old. Its name is put again.
       const headers = { firstUnacked: Math.min(...this.#open), msgId };
-      return await this.#client.ask({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
+      return await this.#client.request({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
     } finally {
       this.#open.delete(counter);
     }

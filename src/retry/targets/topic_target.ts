@@ -1,7 +1,7 @@
 /** Messages into a publish/subscribe topic, each once: the message's id is the name it is put under, in all its tries. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { Outcome } from "../../pubsub/client/requester.ts";
+import type { RequestOutcome } from "../../pubsub/client/requester.ts";
 import { outcomeError } from "../../pubsub/client/outcome_error.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -33,8 +33,8 @@ export class TopicTarget implements Target {
 }
 
 /** What an outcome means for its message. Pure. */
-export function attemptOf(outcome: Outcome, topic: string): Attempt {
-  const status = outcome.kind === "answer" ? outcome.answer.status : null;
+export function attemptOf(outcome: RequestOutcome, topic: string): Attempt {
+  const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tried("done", null, true);
   const error = outcomeError(`put the message into topic "${topic}"`, outcome);
   // Not about this message: all others would end the same way.

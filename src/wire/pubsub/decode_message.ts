@@ -17,7 +17,7 @@ import {
 import { decodeToken } from "./name_token.ts";
 
 /** Why bytes are no message: BAD_REQUEST, in a sentence for the body of the answer. */
-export interface Refusal {
+export interface InvalidMessage {
   readonly name: null;
   readonly field: string;
   readonly value: string;
@@ -28,30 +28,30 @@ export interface Refusal {
   readonly hasHeaders: boolean;
 }
 
-type Readable = FieldType<unknown>;
-interface Field {
+type FieldReader = FieldType<unknown>;
+interface MessageField {
   readonly name: string;
-  readonly type: Readable;
+  readonly type: FieldReader;
 }
-interface Shape {
-  readonly fields: readonly Field[];
+interface MessageShape {
+  readonly fields: readonly MessageField[];
   readonly fieldsMin: number;
   readonly body: "none" | "one" | "batch";
 }
 
-const shapes = new Map<string, Shape>(
+const shapes = new Map<string, MessageShape>(
   Object.entries(messageFields).map(([name, fields]) => {
     const needed = Object.entries(fields);
     const optional = Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {});
     return [name, {
-      fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as Readable })),
+      fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as FieldReader })),
       fieldsMin: needed.length,
       body: bodies[name as keyof typeof bodies] ?? "none",
     }];
   }),
 );
-const headerShapes = new Map<string, { key: string; type: Readable }>(
-  Object.entries(headerFields).map(([name, type]) => [name, { key: camelCase(name), type: type as Readable }]),
+const headerShapes = new Map<string, { key: string; type: FieldReader }>(
+  Object.entries(headerFields).map(([name, type]) => [name, { key: camelCase(name), type: type as FieldReader }]),
 );
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -59,23 +59,23 @@ const cr = 13;
 const lf = 10;
 
 /** The message that the frames of one ZeroMQ message say, without the envelope. Bodies are views onto the frames. */
-export function decodeMessage(frames: readonly Uint8Array[]): Message | Refusal {
+export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
   const [frame] = frames;
-  if (frame === undefined) return refusal("frames", "0", "a message has at least one frame");
+  if (frame === undefined) return invalid("frames", "0", "a message has at least one frame");
   return (frames.length === 1 ? decodePut(frame) : null) ?? decodeAny(frames, frame);
 }
 
 /** As everything may be written. */
-export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Message | Refusal {
+export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
   const end = headerEnd(frame);
-  if (end < 0) return headerRefusal(frame, end);
+  if (end < 0) return invalidHeader(frame, end);
   const header = headerText(frame, end);
-  if (header === null) return refusal("header", printed(frame), "it is not UTF-8");
+  if (header === null) return invalid("header", printed(frame), "it is not UTF-8");
   const lineEnd = header.indexOf("\r\n");
   const first = lineEnd < 0 ? header : header.slice(0, lineEnd);
   const words = first.split(" ");
   const shape = shapes.get(words[0] ?? "");
-  if (shape === undefined) return refusal("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
+  if (shape === undefined) return invalid("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
   const message: Record<string, unknown> = { name: words[0] };
   const headers: Record<string, unknown> | null = lineEnd < 0 ? null : {};
   const wrong = readFields(words, shape, message) ??
@@ -101,16 +101,16 @@ function headerEnd(frame: Uint8Array): number {
   return -1 - length;
 }
 
-function headerRefusal(frame: Uint8Array, end: number): Refusal {
+function invalidHeader(frame: Uint8Array, end: number): InvalidMessage {
   const at = -1 - end;
   if (at >= Math.min(frame.byteLength, headerBytesMax)) {
-    return refusal(
+    return invalid(
       "header",
       printed(frame),
       `there is no CR LF CR LF in its first ${at} bytes; ${headerBytesMax} are the limit`,
     );
   }
-  return refusal("header", printed(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
+  return invalid("header", printed(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
 }
 
 /** ASCII, or UTF-8 as a plain client may send it; null when it is neither. */
@@ -122,37 +122,41 @@ function headerText(frame: Uint8Array, end: number): string | null {
   }
 }
 
-function readFields(words: readonly string[], shape: Shape, message: Record<string, unknown>): Refusal | null {
+function readFields(
+  words: readonly string[],
+  shape: MessageShape,
+  message: Record<string, unknown>,
+): InvalidMessage | null {
   const given = words.length - 1;
   const { fields, fieldsMin } = shape;
   if (given < fieldsMin || given > fields.length) {
     const wanted = fields.map(({ name }, index) => index < fieldsMin ? name : `[${name}]`).join(" ");
-    return refusal("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
+    return invalid("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
   }
   for (let index = 0; index < given; index++) {
-    const { name, type } = fields[index] as Field;
+    const { name, type } = fields[index] as MessageField;
     const text = words[index + 1] as string;
     const value = type.read(text);
-    if (value === undefined) return refusal(name, text, `it is not ${type.wanted}`);
+    if (value === undefined) return invalid(name, text, `it is not ${type.wanted}`);
     message[name] = value;
   }
   return null;
 }
 
 /** Names that are not known are passed over: a later version may say more. */
-function readHeaders(header: string, start: number, headers: Record<string, unknown>): Refusal | null {
+function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidMessage | null {
   for (let at = start; at <= header.length;) {
     const lineEnd = header.indexOf("\r\n", at);
     const end = lineEnd < 0 ? header.length : lineEnd;
     const colon = header.indexOf(": ", at);
-    if (colon <= at || colon > end) return refusal("header", header.slice(at, end), 'it is not "name: value"');
+    if (colon <= at || colon > end) return invalid("header", header.slice(at, end), 'it is not "name: value"');
     const name = header.slice(at, colon);
     const line = headerShapes.get(name);
     if (line !== undefined) {
       const text = header.slice(colon + 2, end);
       const value = line.type.read(text);
-      if (value === undefined) return refusal(name, text, `it is not ${line.type.wanted}`);
-      if (headers[line.key] !== undefined) return refusal(name, text, "the header is repeated");
+      if (value === undefined) return invalid(name, text, `it is not ${line.type.wanted}`);
+      if (headers[line.key] !== undefined) return invalid(name, text, "the header is repeated");
       headers[line.key] = value;
     }
     at = end + 2;
@@ -163,17 +167,17 @@ function readHeaders(header: string, start: number, headers: Record<string, unkn
 function readBodies(
   frames: readonly Uint8Array[],
   bodyStart: number,
-  shape: Shape,
+  shape: MessageShape,
   headers: Record<string, unknown> | null,
   message: Record<string, unknown>,
-): Refusal | null {
+): InvalidMessage | null {
   const frame = frames[0] as Uint8Array;
   const bytes = frame.byteLength - bodyStart;
   const count = headers?.["count"] as number | undefined;
   const behind = frames.length - 1;
   if (count !== undefined && headers !== null) delete headers["count"];
   if (behind !== (count ?? 0)) {
-    return refusal(
+    return invalid(
       "count",
       String(count ?? "none"),
       `${behind} frames are behind the header's; ${batchMessagesMax} may be`,
@@ -181,23 +185,23 @@ function readBodies(
   }
   if (count === undefined) {
     if (bytes === 0) return null;
-    if (shape.body === "none") return refusal("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
-    if (bytes > bodyBytesMax) return refusal("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
+    if (shape.body === "none") return invalid("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
+    if (bytes > bodyBytesMax) return invalid("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
     message["body"] = frame.subarray(bodyStart);
     return null;
   }
-  if (shape.body !== "batch") return refusal("count", String(count), `${String(message["name"])} has no batches`);
-  if (count === 0 && message["name"] !== "PUT") return refusal("count", "0", "only a PUT may be of nothing");
-  if (bytes !== 0) return refusal("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  if (shape.body !== "batch") return invalid("count", String(count), `${String(message["name"])} has no batches`);
+  if (count === 0 && message["name"] !== "PUT") return invalid("count", "0", "only a PUT may be of nothing");
+  if (bytes !== 0) return invalid("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
   const batch = frames.slice(1);
   let sum = 0;
   for (const body of batch) sum += body.byteLength;
-  if (sum > bodyBytesMax) return refusal("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
+  if (sum > bodyBytesMax) return invalid("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
   message["batch"] = batch;
   return null;
 }
 
-function refusal(field: string, value: string, why: string): Refusal {
+function invalid(field: string, value: string, why: string): InvalidMessage {
   const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
   return {
     name: null,

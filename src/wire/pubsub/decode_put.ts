@@ -20,7 +20,7 @@ const afterHeader = bytesOf("after: ");
 const deadlineHeader = bytesOf("deadline-ms: ");
 
 /** The last values that stood somewhere, by what their bytes come to: a connection says the same ones again and again. */
-class Known<T> {
+class InternedValues<T> {
   readonly #slots: ({ readonly bytes: Uint8Array; readonly value: T } | undefined)[] = new Array(64);
   readonly #read: (text: string) => T | undefined;
 
@@ -45,10 +45,10 @@ class Known<T> {
   }
 }
 
-const names = new Known<string>((text) => text);
-const sessions = new Known<SessionToken>((text) => sessionType.read(text));
+const names = new InternedValues<string>((text) => text);
+const sessions = new InternedValues<SessionToken>((text) => sessionType.read(text));
 
-interface MessageHeaders {
+interface PutHeaders {
   session?: SessionToken;
   firstUnacked?: number;
   after?: number;
@@ -68,7 +68,7 @@ export function decodePut(frame: Uint8Array): Message | null {
   const topic = names.get(frame, senderEnd + 1, topicEnd);
   if (sender === undefined || topic === undefined || sender === "" || topic === "") return null;
   let at = counterEnd + 2;
-  const headers: MessageHeaders = {};
+  const headers: PutHeaders = {};
   let hasHeaders = false;
   while (frame[at] !== cr) {
     const end = lineEnd(frame, at);
@@ -85,7 +85,7 @@ export function decodePut(frame: Uint8Array): Message | null {
 }
 
 /** False for a line that is not among the usual ones, stands twice, or makes no sense. */
-function readHeader(frame: Uint8Array, at: number, end: number, headers: MessageHeaders): boolean {
+function readHeader(frame: Uint8Array, at: number, end: number, headers: PutHeaders): boolean {
   if (isAt(frame, at, sessionHeader)) {
     const value = sessions.get(frame, at + sessionHeader.length, end);
     if (value === undefined || headers.session !== undefined) return false;

@@ -1,5 +1,5 @@
 /** Messages into frames. What cannot be said (a token too long, a number that is none) is a bug of the caller and throws RangeError. */
-import { encodeStored } from "./encode_stored.ts";
+import { encodePutResponse } from "./encode_stored.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
@@ -11,12 +11,12 @@ import {
   optionalFields,
 } from "./pubsub_messages.ts";
 
-type Writable = FieldType<unknown>;
+type FieldWriter = FieldType<unknown>;
 
 const encoder = new TextEncoder();
 
 const lineOf = new Map(
-  Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as Writable }]),
+  Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as FieldWriter }]),
 );
 const fieldsOf = Object.fromEntries(
   Object.entries(messageFields).map(([name, fields]) => [
@@ -24,9 +24,9 @@ const fieldsOf = Object.fromEntries(
     [
       ...Object.entries(fields),
       ...Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {}),
-    ] as [string, Writable][],
+    ] as [string, FieldWriter][],
   ]),
-) as Record<MessageName, [string, Writable][]>;
+) as Record<MessageName, [string, FieldWriter][]>;
 
 /** `max-bytes` as code calls it. */
 export function camelCase(name: string): string {
@@ -35,7 +35,7 @@ export function camelCase(name: string): string {
 
 /** The message's frames: one, or for a batch the header's and one for each body. Bodies of a batch are not copied. */
 export function encodeMessage(message: Message): Uint8Array[] {
-  const stored = encodeStored(message);
+  const stored = encodePutResponse(message);
   return stored === null ? encodeAny(message) : [stored];
 }
 

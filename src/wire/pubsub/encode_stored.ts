@@ -15,7 +15,7 @@ const digitsMax = 16;
 let known: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 
 /** The frame; null: it is another message. */
-export function encodeStored(message: Message): Uint8Array | null {
+export function encodePutResponse(message: Message): Uint8Array | null {
   if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;
   if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
   for (const line in message.headers) if (line !== "ids") return null;

@@ -129,10 +129,10 @@ export const headerFields = {
 } as const;
 
 export type MessageName = keyof typeof messageFields;
-type ValueOf<F> = F extends FieldType<infer T> ? T : never;
-type Values<F> = { readonly [Name in keyof F]: ValueOf<F[Name]> };
-type OptionalOf<N> = N extends keyof typeof optionalFields
-  ? { readonly [Name in keyof (typeof optionalFields)[N]]?: ValueOf<(typeof optionalFields)[N][Name]> }
+type FieldValue<F> = F extends FieldType<infer T> ? T : never;
+type FieldValues<F> = { readonly [Name in keyof F]: FieldValue<F[Name]> };
+type OptionalFields<N> = N extends keyof typeof optionalFields
+  ? { readonly [Name in keyof (typeof optionalFields)[N]]?: FieldValue<(typeof optionalFields)[N][Name]> }
   : unknown;
 type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
@@ -140,14 +140,14 @@ type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
 
 /** What the headers say; `count` is left to the batch itself. */
 export type MessageHeaders = {
-  readonly [Name in Exclude<keyof typeof headerFields, "count"> as CamelCase<Name>]?: ValueOf<
+  readonly [Name in Exclude<keyof typeof headerFields, "count"> as CamelCase<Name>]?: FieldValue<
     (typeof headerFields)[Name]
   >;
 };
 
 /** One message. */
 export type MessageOf<N extends MessageName> = N extends MessageName
-  ? { readonly name: N } & Values<(typeof messageFields)[N]> & OptionalOf<N> & MessageRest
+  ? { readonly name: N } & FieldValues<(typeof messageFields)[N]> & OptionalFields<N> & MessageRest
   : never;
 
 interface MessageRest {

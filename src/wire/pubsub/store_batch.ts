@@ -5,7 +5,13 @@
 import { ByteReader, ByteWriter } from "../bytes.ts";
 import type { IdRange, SessionToken } from "./field_types.ts";
 import { statusCodes } from "./status_codes.ts";
-import type { ClientOperation, StoredMessage, StoreOperation, StoreResponse, TopicInfo } from "./store_operations.ts";
+import type {
+  ClientOperation,
+  StoreOperation,
+  StoreResponse,
+  TopicInfo,
+  TopicMessageContent,
+} from "./store_operations.ts";
 
 const kinds = ["put", "get", "subscribe", "unsubscribe", "seek", "info", "cancel"] as const;
 /** A packer begins with so much room, and keeps for the next batch what it has grown to, but no more than this for ever. */
@@ -283,7 +289,7 @@ export function unpackResponses(piece: Uint8Array): StoreResponse[] {
     if ((flags & 4) !== 0) {
       answer.missed = reader.u53();
       answer.redelivered = reader.u53();
-      const messages: StoredMessage[] = [];
+      const messages: TopicMessageContent[] = [];
       for (let left = reader.i32(); left > 0; left--) messages.push(unpackMessage(reader));
       answer.messages = messages;
     }
@@ -302,7 +308,7 @@ function unpackIds(reader: ByteReader): IdRange[] {
   return ids;
 }
 
-function packMessage(writer: ByteWriter, message: StoredMessage): void {
+function packMessage(writer: ByteWriter, message: TopicMessageContent): void {
   writer.u53(message.id);
   if (message.msgId === null) writer.i32(none);
   else writer.utf8WithI32Length(message.msgId);
@@ -310,7 +316,7 @@ function packMessage(writer: ByteWriter, message: StoredMessage): void {
   writer.raw(message.body);
 }
 
-function unpackMessage(reader: ByteReader): StoredMessage {
+function unpackMessage(reader: ByteReader): TopicMessageContent {
   const id = reader.u53();
   const keyBytes = reader.i32();
   const msgId = keyBytes === none ? null : reader.utf8(keyBytes);

@@ -69,7 +69,7 @@ export type ClientOperation = PutOperation | GetOperation | SubscribeOperation |
 export type StoreOperation = ClientOperation | CancelOperation;
 
 /** A message as subscribers get it. */
-export interface StoredMessage {
+export interface TopicMessageContent {
   readonly id: number;
   readonly msgId: string | null;
   readonly body: Uint8Array;
@@ -97,7 +97,7 @@ export interface StoreResponse {
   /** put: the ids of its messages, in their order. */
   readonly ids?: readonly IdRange[];
   /** get */
-  readonly messages?: readonly StoredMessage[];
+  readonly messages?: readonly TopicMessageContent[];
   /** get: messages that the topic gave up before this subscriber had them. */
   readonly missed?: number;
   /** get: so many of the first messages were handed out before. */

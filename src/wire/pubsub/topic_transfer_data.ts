@@ -47,7 +47,7 @@ export interface ClientRecord {
 }
 
 /** A counter that is resolved: the message's id, and 53 bits that tell its body from another one. */
-export interface Resolved {
+export interface ResolvedCounter {
   readonly counter: number;
   readonly id: number;
   readonly fingerprint: number;
@@ -57,7 +57,7 @@ export interface WindowRecord {
   readonly session: number;
   readonly key: string;
   readonly firstUnacked: number;
-  readonly entries: readonly Resolved[];
+  readonly entries: readonly ResolvedCounter[];
 }
 
 export interface KeyEntry {
@@ -191,7 +191,7 @@ export class TopicDataWriter {
 }
 
 /** Entries of a window, 24 bytes each. */
-export function encodeResolved(entries: readonly Resolved[]): Uint8Array {
+export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array {
   const writer = new ByteWriter(entries.length * 24 + 8);
   for (const { counter, id, fingerprint } of entries) {
     writer.u53(counter);
@@ -202,7 +202,7 @@ export function encodeResolved(entries: readonly Resolved[]): Uint8Array {
 }
 
 /** Throws PROTOCOL for bytes that are no entries. */
-export function decodeResolved(bytes: Uint8Array): Resolved[] {
+export function decodeResolved(bytes: Uint8Array): ResolvedCounter[] {
   return entriesOf(new ByteReader(bytes));
 }
 
@@ -349,8 +349,8 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   }
 }
 
-function entriesOf(reader: ByteReader): Resolved[] {
-  const entries: Resolved[] = [];
+function entriesOf(reader: ByteReader): ResolvedCounter[] {
+  const entries: ResolvedCounter[] = [];
   while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
   return entries;
 }

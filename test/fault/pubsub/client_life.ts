@@ -1,5 +1,5 @@
 /** A client's life by the client recipe: it opens its state, does its work, and when something fails it begins again. */
-import { type ClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
+import { type PubsubClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../../src/pubsub/client/requester.ts";
@@ -158,13 +158,13 @@ async function readOn(
     if (last === undefined) {
       if (isDraining) return true;
     } else {
-      subscriber.handingOut(last);
+      subscriber.recordDelivery(last);
       const again = messages.filter(({ redelivered }) => redelivered).map(({ id }) => id);
       options.writer.saw(n, { upTo: last, ...(again.length === 0 ? {} : { again }) });
       options.counted("got", messages.length);
       if (!isDraining && random() < forgetful) throw new Error("it fell over before it had what it was handed");
       const durable = random() < 0.5;
-      subscriber.had(last, { durable });
+      subscriber.acknowledge(last, { durable });
       options.writer.had(n, last, { soft: !durable });
     }
     // What is gone cannot be sought: that is a failure, and nothing fails when all is healed.
@@ -181,7 +181,7 @@ async function readOn(
 async function livingAs<T>(
   { id, timeoutMs, attemptMs, seed }: ClientPlan,
   { stateDir, proxies, writer, troubled, isCalm }: LifeOptions,
-  live: (session: RecordingSession & ClientSession) => Promise<T>,
+  live: (session: RecordingSession & PubsubClientSession) => Promise<T>,
 ): Promise<T | null> {
   try {
     using state = await ClientState.open(stateDir, id, { waitMs: 20_000, clock });

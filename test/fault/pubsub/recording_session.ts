@@ -1,14 +1,14 @@
 /** The client recipe's session that writes down each request it makes and what came of it. */
-import { ClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
 import type { ClientState } from "../../../src/pubsub/client/client_state.ts";
-import type { Outcome as Asked, Requester } from "../../../src/pubsub/client/requester.ts";
+import type { Requester, RequestOutcome as Asked } from "../../../src/pubsub/client/requester.ts";
 import type { IdRange } from "../../../src/wire/pubsub/field_types.ts";
 import type { MessageOf } from "../../../src/wire/pubsub/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
 import type { HistoryWriter } from "./history_file.ts";
 import { gotOf, putOf } from "./marked_body.ts";
 
-type Question = Parameters<ClientSession["ask"]>[0];
+type Question = Parameters<PubsubClientSession["request"]>[0];
 
 const operations = {
   SUBSCRIBE: "subscribe",
@@ -18,7 +18,7 @@ const operations = {
   GET: "get",
 } as const;
 
-export class RecordingSession extends ClientSession {
+export class RecordingSession extends PubsubClientSession {
   readonly #writer: HistoryWriter;
   readonly #gets = new Map<string, number>();
 
@@ -32,12 +32,12 @@ export class RecordingSession extends ClientSession {
     return this.#gets.get(topic) ?? 0;
   }
 
-  override async ask(message: Question, options?: Parameters<ClientSession["ask"]>[1]): Promise<Asked> {
+  override async request(message: Question, options?: Parameters<PubsubClientSession["request"]>[1]): Promise<Asked> {
     const n = this.#writer.invoke(this.#invocationOf(message));
     if (message.name === "GET") this.#gets.set(message.topic, n);
     let asked: Asked;
     try {
-      asked = await super.ask(message, options);
+      asked = await super.request(message, options);
     } catch (thrown) {
       this.#writer.return(n, { outcome: "unknown", status: "aborted" });
       throw thrown;
@@ -61,18 +61,18 @@ export class RecordingSession extends ClientSession {
 }
 
 function resultOf({ name }: Question, asked: Asked): Result {
-  const { answer } = asked;
-  if (asked.kind !== "answer") {
-    return { outcome: asked.kind, ...(answer === null ? {} : { status: answer.status, by: answer.sender }) };
+  const { response } = asked;
+  if (asked.kind !== "response") {
+    return { outcome: asked.kind, ...(response === null ? {} : { status: response.status, by: response.sender }) };
   }
-  const { status, sender: by } = asked.answer;
+  const { status, sender: by } = asked.response;
   const outcome: Outcome = status === "OK" || (name === "GET" && status === "NO_MESSAGE") ? "ok" : "fail";
   if (outcome === "fail") return { outcome, status, by };
-  if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.answer.headers?.ids ?? []) };
+  if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.response.headers?.ids ?? []) };
   if (name !== "GET") return { outcome, status, by };
-  const missed = asked.answer.headers?.missed;
+  const missed = asked.response.headers?.missed;
   if (status !== "OK") return { outcome, status, by, ...(missed === undefined ? {} : { missed }) };
-  return { outcome, status, by, ...messagesIn(asked.answer) };
+  return { outcome, status, by, ...messagesIn(asked.response) };
 }
 
 function messagesIn({ batch, body, messageId = 0, headers }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {

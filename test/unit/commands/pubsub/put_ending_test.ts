@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { PutEnding } from "../../../../commands/pubsub/put_ending.ts";
+import { PutStop } from "../../../../commands/pubsub/put_ending.ts";
 import { StoppedBySignal } from "../../../../src/process/supervise/stopped_by_signal.ts";
 
 test("a signal that came before the put began is the first of the two that end it", () => {
-  using ending = new PutEnding(AbortSignal.abort(new StoppedBySignal("SIGTERM")));
+  using ending = new PutStop(AbortSignal.abort(new StoppedBySignal("SIGTERM")));
   expect(ending.signal.aborted).toBe(false);
 });

@@ -22,8 +22,8 @@ test("every process has a session of its own, beyond all that were used or seen"
   }
   {
     using state = await open("alice");
-    state.sawSession(17);
-    state.sawSession(9);
+    state.observeSession(17);
+    state.observeSession(9);
     expect(state.session().number).toBe(18);
   }
   expect(numbers).toEqual([1, 2, 3]);
@@ -76,13 +76,13 @@ test("intents, places and inputs are there after the process has ended; what fai
         bodies: [body, new Uint8Array(0), body],
       });
       state.addIntents({ topic: "else", session, registration: 0, counter: 4, msgId: "key", bodies: [body] });
-      state.setInput("news", { name: "lines", taken: 3, chain: "abc" });
+      state.setInput("news", { name: "lines", taken: 3, digest: "abc" });
     });
     state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
-    state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
+    state.setPosition("news", { cursor: 4, intent: 7, folder: "/inbox" });
     expect(() =>
       state.write(() => {
-        state.setInput("news", { name: "else", taken: 0, chain: "" });
+        state.setInput("news", { name: "else", taken: 0, digest: "" });
         throw new Error("half way");
       })
     ).toThrow("half way");
@@ -93,9 +93,9 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.countIntents("news")).toBe(4);
   expect(state.countIntents("none")).toBe(0);
   expect(state.intents("else")[0]?.msgId).toBe("key");
-  expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
-  expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
-  expect(state.input("news", "lines")).toEqual({ name: "lines", taken: 3, chain: "abc" });
+  expect(state.position("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
+  expect(state.position("else")).toEqual({ cursor: -1, intent: -1, folder: null });
+  expect(state.input("news", "lines")).toEqual({ name: "lines", taken: 3, digest: "abc" });
   expect(state.input("news", "else")).toBeNull();
 });
 
@@ -122,13 +122,13 @@ test("what a disk has changed of it is not taken for a message, a place or a ses
     const bodies = [new TextEncoder().encode("pay 100")];
     state.write(() => {
       state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies });
-      state.setInput("news", { name: "lines", taken: 3, chain: "c" });
+      state.setInput("news", { name: "lines", taken: 3, digest: "c" });
     });
-    state.setPlace("news", { cursor: 4, intent: 4, folder: null });
+    state.setPosition("news", { cursor: 4, intent: 4, folder: null });
   }
   const changes = {
     "UPDATE intents SET bodies = CAST('pay 900' AS BLOB)": (state: ClientState) => state.intents("news"),
-    "UPDATE places SET cursor = 5": (state: ClientState) => state.place("news"),
+    "UPDATE places SET cursor = 5": (state: ClientState) => state.position("news"),
     "UPDATE inputs SET taken = 4": (state: ClientState) => state.input("news", "lines"),
     "UPDATE client SET session = 0": (state: ClientState) => state.session(),
   };

@@ -63,10 +63,10 @@ test("the folder belongs to one client and topic, and is not made up when it is 
   new OutFolder(inbox, { state, topic: "news" });
   new OutFolder(inbox, { state, topic: "news" });
   expect(() => new OutFolder(inbox, { state, topic: "else" })).toThrow("belongs to");
-  state.setPlace("news", { cursor: 3, intent: 5, folder: inbox });
+  state.setPosition("news", { cursor: 3, intent: 5, folder: inbox });
   rmSync(inbox, { recursive: true });
   expect(() => recoverOutFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, seek goes behind/);
-  expect(state.place("news").cursor).toBe(3);
+  expect(state.position("news").cursor).toBe(3);
 });
 
 test("what was written before the disk had no more room is delivered, and the rest comes again", async () => {
@@ -77,7 +77,7 @@ test("what was written before the disk had no more room is delivered, and the re
   mkdirSync(obstacle);
   expect(() => folder.deliver(messages)).toThrow("Cannot write messages");
   expect(take("full")).toEqual(["body 1", "body 2"]);
-  expect(state.place("news")).toEqual({ cursor: 2, intent: 2, folder: null });
+  expect(state.position("news")).toEqual({ cursor: 2, intent: 2, folder: null });
   rmSync(obstacle, { recursive: true });
   folder.deliver(messages.slice(2));
   expect(take("full")).toEqual(["body 3", "body 4"]);
@@ -105,7 +105,7 @@ test("what a kill left half written is no message of the recovery, when the clie
   // Killed while it wrote, and then: seek news 2. The place is the server's alone.
   writeFileSync(join(inbox, "1.part"), "body 1");
   writeFileSync(join(inbox, "2.part"), "bod");
-  state.forgetPlace("news");
+  state.forgetPosition("news");
   const onStep = (step: string) => {
     if (step === "rename 3") throw new Error("killed");
   };

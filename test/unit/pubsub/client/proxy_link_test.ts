@@ -15,7 +15,7 @@ async function lossOf(said: string | Uint8Array): Promise<{ readonly isRefused: 
   const link = new ProxyLink(`tcp://127.0.0.1:${(server.address() as AddressInfo).port}`);
   try {
     await eventually(() => link.state === "lost", { what: "the end of the link" });
-    return { isRefused: link.isRefused, why: link.why };
+    return { isRefused: link.isRefused, why: link.lostReason };
   } finally {
     await link.close();
     server.close();

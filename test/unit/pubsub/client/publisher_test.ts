@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { ClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import { SequenceNotes, WholeNotes } from "../../../../src/pubsub/client/input_checkpoints.ts";
-import { emptyChain } from "../../../../src/pubsub/client/rolling_digest.ts";
+import { FileCheckpoint, OffsetCheckpoint } from "../../../../src/pubsub/client/input_checkpoints.ts";
+import { emptyDigest } from "../../../../src/pubsub/client/rolling_digest.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
-import type { Outcome, Requester, RequestOptions } from "../../../../src/pubsub/client/requester.ts";
+import type { PubsubRequestOptions, Requester, RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
 import { onAbort } from "../../../../src/support/abort.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import type { MessageHeaders, MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
@@ -45,7 +45,10 @@ class FakeServer {
   }
 
   requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
-    const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
+    const request = async (
+      put: MessageOf<"PUT">,
+      { signal, onSent }: PubsubRequestOptions = {},
+    ): Promise<RequestOutcome> => {
       if (put.batch?.length === 0 && put.headers?.fromSession === undefined) return this.#register(put);
       onSent?.();
       this.#underWay += put.batch?.length ?? 1;
@@ -58,31 +61,31 @@ class FakeServer {
         if (what === "done, killed") this.#put(put);
         return await new Promise((_, reject) => onAbort(signal, reject));
       }
-      if (what === "full") return answer("FULL");
-      if ((put.headers?.registration ?? 0) < this.registration) return answer("UNREGISTERED");
+      if (what === "full") return response("FULL");
+      if ((put.headers?.registration ?? 0) < this.registration) return response("UNREGISTERED");
       if (put.batch?.length === 0) return this.#end(put);
       const status = what === "lost" ? null : this.#put(put);
-      if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
-      return status === "OVERLOADED" ? { kind: "fail", why: "", answer: null } : answer(status ?? "ERROR");
+      if (what !== "done") return { kind: "unknown", why: "nothing was heard", response: null };
+      return status === "OVERLOADED" ? { kind: "fail", why: "", response: null } : response(status ?? "ERROR");
     };
-    return { ask } as unknown as Requester;
+    return { request } as unknown as Requester;
   }
 
   /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
-  #register(put: MessageOf<"PUT">): Outcome {
+  #register(put: MessageOf<"PUT">): RequestOutcome {
     if ((put.headers?.registration ?? 0) < this.registration) {
-      return answer("UNREGISTERED", { registration: this.registration });
+      return response("UNREGISTERED", { registration: this.registration });
     }
     this.registered.push(put.headers?.registration ?? 0);
-    return answer(this.#put(put));
+    return response(this.#put(put));
   }
 
   /** As a server does it: store_engine.ts. */
-  #end(put: MessageOf<"PUT">): Outcome {
+  #end(put: MessageOf<"PUT">): RequestOutcome {
     this.#put(put);
     const { number, key } = put.headers?.fromSession ?? { number: 0, key: "" };
     const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
-    return answer("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
+    return response("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
   }
 
   /** As a server decides it: src/pubsub/store/decide_put.ts. */
@@ -109,8 +112,8 @@ class FakeServer {
   }
 }
 
-function answer(status: StatusCode, headers: MessageHeaders = {}): Outcome {
-  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status, headers } };
+function response(status: StatusCode, headers: MessageHeaders = {}): RequestOutcome {
+  return { kind: "response", response: { name: "STATUS", sender: "s1", status, headers } };
 }
 
 async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uint8Array[], void, void> {
@@ -121,20 +124,20 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 }
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
-const begin = { name: "headers", taken: 0, chain: emptyChain };
-const notesOf = (state: ClientState) => new SequenceNotes(state, "news", state.input("news", "headers") ?? begin);
+const begin = { name: "lines", taken: 0, digest: emptyDigest };
+const notesOf = (state: ClientState) => new OffsetCheckpoint(state, "news", state.input("news", "lines") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
   using state = await openState();
   const items = numbered(2000);
-  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   expect(await publisher.putAll(chunks(items, 700), { input: notesOf(state) })).toBe(2000);
   expect(server.log).toEqual(items);
   expect(server.underWayMax).toBeLessThanOrEqual(256);
   expect(server.underWayMax).toBeGreaterThan(128);
   expect(state.intents()).toEqual([]);
-  expect(state.input("news", "headers")?.taken).toBe(2000);
+  expect(state.input("news", "lines")?.taken).toBe(2000);
 });
 
 test("what the window has room for is noted by one write, before any of it is sent", async () => {
@@ -146,7 +149,7 @@ test("what the window has room for is noted by one write, before any of it is se
     write(work, options);
     noted.push(server.heard.length);
   };
-  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   await publisher.putAll(chunks(numbered(256), 256), { input: notesOf(state) });
   expect(server.heard.map(({ batch }) => batch?.length)).toEqual([64, 64, 64, 64]);
   // The session, the four requests, what became of them.
@@ -164,12 +167,12 @@ test("what could not be noted was not taken: the place stays before it, also whe
       if (++rows === 3) throw new Error("no room");
       add(intents);
     };
-    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
     await expect(publisher.putAll(chunks(items, 100), { input: notesOf(state) })).rejects.toMatchObject({ code: "IO" });
-    expect(state.input("news", "headers")?.taken).toBe(100);
+    expect(state.input("news", "lines")?.taken).toBe(100);
   }
   using state = await openState();
-  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   await publisher.putAll(chunks(items.slice(100), 100), { input: notesOf(state) });
   expect(server.log).toEqual(items);
 });
@@ -178,14 +181,14 @@ test("behind a message that was refused nothing is stored, and the place is befo
   const server = new FakeServer();
   using state = await openState();
   const refuse = server.requester(({ counter }) => counter === 129 ? "full" : "done");
-  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
   const items = numbered(1000);
   await expect(publisher.putAll(chunks(items, 1000), { input: notesOf(state) })).rejects.toMatchObject({
     code: "STORE_FULL",
   });
   expect(server.log).toEqual(items.slice(0, 128));
   expect(state.intents()).toEqual([]);
-  expect(state.input("news", "headers")?.taken).toBe(128);
+  expect(state.input("news", "lines")?.taken).toBe(128);
 });
 
 test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
@@ -194,26 +197,29 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
   let hasGivenUp = () => {};
   const givenUp = new Promise<void>((resolve) => hasGivenUp = resolve);
   const asked: number[] = [];
-  const ask = async ({ counter }: MessageOf<"PUT">, { onSent }: RequestOptions = {}): Promise<Outcome> => {
-    if (counter === 0) return answer("OK"); // it becomes known
+  const request = async (
+    { counter }: MessageOf<"PUT">,
+    { onSent }: PubsubRequestOptions = {},
+  ): Promise<RequestOutcome> => {
+    if (counter === 0) return response("OK"); // it becomes known
     onSent?.();
     asked.push(counter);
     if (counter > 1) {
       setImmediate(hasGivenUp);
-      return { kind: "unknown", why: "nothing was heard", answer: null };
+      return { kind: "unknown", why: "nothing was heard", response: null };
     }
     await givenUp;
-    return { kind: "fail", why: "no server was there", answer: null };
+    return { kind: "fail", why: "no server was there", response: null };
   };
   const items = numbered(128);
-  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as Requester), "news");
   await expect(publisher.putAll(chunks(items, 128), { input: notesOf(state) })).rejects.toMatchObject({
     code: "UNREACHABLE",
   });
   expect(asked.slice(0, 2)).toEqual([1, 65]);
-  expect(state.input("news", "headers")?.taken).toBe(0);
+  expect(state.input("news", "lines")?.taken).toBe(0);
   expect(state.intents()).toEqual([]);
-  const again = new ClientSession(state, server.requester(() => "done"));
+  const again = new PubsubClientSession(state, server.requester(() => "done"));
   await new Publisher(again, "news").resume();
   await new Publisher(again, "news").putAll(chunks(items), { input: notesOf(state) });
   expect(server.log).toEqual(items);
@@ -223,8 +229,8 @@ test("of inputs that are a message each those are noted that were stored, and no
   const server = new FakeServer();
   using state = await openState();
   const refuse = server.requester(({ counter }) => counter === 65 ? "full" : "done");
-  const publisher = new Publisher(new ClientSession(state, refuse), "news");
-  const notes = new WholeNotes(state, "news");
+  const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
+  const notes = new FileCheckpoint(state, "news");
   const names = numbered(130);
   const each = async function* () {
     for await (const [body] of chunks(names, 1)) {
@@ -243,12 +249,12 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
   const server = new FakeServer();
   {
     using state = await openState();
-    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done, unheard")), "news");
+    const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done, unheard")), "news");
     await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
     expect(state.intents().flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
   }
   using state = await openState();
-  const client = new ClientSession(state, server.requester(() => "done"));
+  const client = new PubsubClientSession(state, server.requester(() => "done"));
   expect(await new Publisher(client, "news").resume()).toBe(2);
   expect(server.log).toEqual(["a", "b"]);
   expect(server.heard.at(-1)).toMatchObject({ counter: 1, headers: { firstUnacked: 1, fromSession: { number: 1 } } });
@@ -259,7 +265,7 @@ test("a refusal is told when its session has ended at the server: no copy of the
   const server = new FakeServer();
   using state = await openState();
   const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
-  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
   const items = numbered(130);
   await expect(publisher.putAll(chunks(items, 130), { input: notesOf(state) })).rejects.toMatchObject({
     code: "STORE_FULL",
@@ -274,13 +280,13 @@ test("a refusal is told when its session has ended at the server: no copy of the
 
 test("who was taken over does not take the topic back by the end of its session", async () => {
   const heard: MessageOf<"PUT">[] = [];
-  const ask = (put: MessageOf<"PUT">, { onSent }: RequestOptions = {}) => {
+  const request = (put: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
     onSent?.();
     heard.push(put);
-    return Promise.resolve(answer("FENCED"));
+    return Promise.resolve(response("FENCED"));
   };
   using state = await openState();
-  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as Requester), "news");
   await expect(publisher.putAll(chunks(["a"]))).rejects.toMatchObject({ code: "FENCED" });
   expect(heard).toHaveLength(1);
 });
@@ -307,7 +313,7 @@ test.each([
           const chance = put.batch?.length === 0 ? 0.08 + random() : random();
           return fateBy(chance, life, kill);
         };
-        isDone = await oneLife(new ClientSession(state, server.requester(fate)), items, kill.signal);
+        isDone = await oneLife(new PubsubClientSession(state, server.requester(fate)), items, kill.signal);
         if (again) { for (const put of server.heard) server.deliverAgain(put); }
       }
       expect({ seed, log: server.log }).toEqual({ seed, log: items });
@@ -327,11 +333,11 @@ function fateBy(chance: number, life: number, kill: AbortController): Fate {
 }
 
 /** Ends as a process that was killed does: what it has stored is there, and it says nothing more. */
-async function oneLife(client: ClientSession, items: readonly string[], killed: AbortSignal): Promise<boolean> {
+async function oneLife(client: PubsubClientSession, items: readonly string[], killed: AbortSignal): Promise<boolean> {
   const publisher = new Publisher(client, "news");
   try {
     await publisher.resume({ signal: killed });
-    const { taken } = client.state.input("news", "headers") ?? begin;
+    const { taken } = client.state.input("news", "lines") ?? begin;
     await publisher.putAll(chunks(items.slice(taken)), { input: notesOf(client.state), signal: killed });
     return true;
   } catch {
@@ -344,7 +350,7 @@ test("a topic that has forgotten the client is asked again with its number befor
   server.registration = 3;
   for (const known of [3, 3]) {
     using state = await openState();
-    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
     expect(await publisher.putAll(chunks(numbered(3)))).toBe(3);
     expect(server.registered.at(-1)).toBe(known);
     expect(server.heard.at(-1)?.headers?.registration).toBe(known);
@@ -358,14 +364,14 @@ test("what a topic has forgotten the client in the middle of is unknown, is neve
     if (counter === 65) server.registration = 1;
     return "done";
   });
-  const publisher = new Publisher(new ClientSession(state, forget), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, forget), "news");
   await expect(publisher.putAll(chunks(numbered(128), 128))).rejects.toMatchObject({
     code: "OUTCOME_UNKNOWN",
     message: expect.stringContaining("the topic has forgotten this client meanwhile"),
   });
   expect(server.log).toEqual(numbered(64));
   expect(state.intents().map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
-  const next = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  const next = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   await expect(next.resume()).rejects.toMatchObject({
     code: "BAD_DATA",
     message: expect.stringContaining("UNREGISTERED"),

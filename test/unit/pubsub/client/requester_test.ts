@@ -49,8 +49,8 @@ class FakeProxy implements AsyncDisposable {
       const said = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) ?? "nothing";
       if (said === "nothing") continue;
       const { status, headers } = typeof said === "string" ? { status: said, headers: {} } : said;
-      const answer = encodeMessage({ name: "STATUS", sender: "fake", status, headers });
-      const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...answer]);
+      const response = encodeMessage({ name: "STATUS", sender: "fake", status, headers });
+      const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...response]);
       if (this.delayMs === 0) reply();
       else this.#cancels.push(systemClock().after(this.delayMs, reply));
     }
@@ -81,8 +81,8 @@ test("a silent proxy, and one that is not there, cost a try each, and the next o
   const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("OK")];
   const nobody = await FakeProxy.start();
   await nobody[Symbol.asyncDispose]();
-  const outcome = await requester([nobody.endpoint, silent.endpoint, good.endpoint]).ask(put());
-  expect(outcome).toMatchObject({ kind: "answer", answer: { status: "OK" } });
+  const outcome = await requester([nobody.endpoint, silent.endpoint, good.endpoint]).request(put());
+  expect(outcome).toMatchObject({ kind: "response", response: { status: "OK" } });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   const [first, second] = [silent.heard[0], good.heard[0]];
   expect({ ...first, headers: null }).toEqual({ ...second, headers: null } as never);
@@ -90,37 +90,40 @@ test("a silent proxy, and one that is not there, cost a try each, and the next o
 
 test("what was refused for now is asked again at the same proxy", async () => {
   const proxy = await FakeProxy.start("OVERLOADED", "NOT_OWNER", "OK");
-  expect(await requester([proxy.endpoint]).ask(put())).toMatchObject({ kind: "answer", answer: { status: "OK" } });
+  expect(await requester([proxy.endpoint]).request(put())).toMatchObject({
+    kind: "response",
+    response: { status: "OK" },
+  });
   expect(proxy.heard.length).toBe(3);
 });
 
 test("a proxy that goes on refusing is left for the next one, and what is under way there is still heard", async () => {
   const [busy, good] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("OK")];
   const asking = requester([busy.endpoint, good.endpoint]);
-  const outcomes = await Promise.all([1, 2, 3, 4].map((counter) => asking.ask(put(counter))));
-  expect(outcomes.map(({ kind }) => kind)).toEqual(["answer", "answer", "answer", "answer"]);
+  const outcomes = await Promise.all([1, 2, 3, 4].map((counter) => asking.request(put(counter))));
+  expect(outcomes.map(({ kind }) => kind)).toEqual(["response", "response", "response", "response"]);
   expect(good.heard.length).toBe(4);
 });
 
 test("only definite answers make a definite failure; a silent try makes it unknown, but for a get", async () => {
   const [busy, silent] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("nothing")];
   const options = { timeoutMs: 500, attemptMs: 100 };
-  expect(await requester([busy.endpoint], options).ask(put())).toMatchObject({ kind: "fail" });
-  expect(await requester([silent.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
-  expect(await requester([silent.endpoint], options).ask(get)).toMatchObject({ kind: "fail" });
+  expect(await requester([busy.endpoint], options).request(put())).toMatchObject({ kind: "fail" });
+  expect(await requester([silent.endpoint], options).request(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester([silent.endpoint], options).request(get)).toMatchObject({ kind: "fail" });
   const doubtful = await FakeProxy.start({ status: "ERROR", headers: { unknown: true } }, "OVERLOADED");
-  expect(await requester([doubtful.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester([doubtful.endpoint], options).request(put())).toMatchObject({ kind: "unknown" });
   const full = await FakeProxy.start({ status: "ERROR", headers: { unknown: true } }, "FULL");
-  expect(await requester([full.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
-  expect(await requester([], options).ask(put())).toMatchObject({
+  expect(await requester([full.endpoint], options).request(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester([], options).request(put())).toMatchObject({
     kind: "fail",
     why: expect.stringContaining("no proxy"),
   });
 });
 
-test("a connection that is lost under way is not taken for an answer", async () => {
+test("a connection that is lost under way is not taken for a response", async () => {
   const [dying, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("FULL")];
-  const asked = requester([dying.endpoint, good.endpoint], { attemptMs: 2000 }).ask(put());
+  const asked = requester([dying.endpoint, good.endpoint], { attemptMs: 2000 }).request(put());
   while (dying.heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await dying[Symbol.asyncDispose]();
   expect(await asked).toMatchObject({ kind: "unknown" });
@@ -129,65 +132,67 @@ test("a connection that is lost under way is not taken for an answer", async () 
 test("many requests at once have their own answers, and a signal ends those that wait", async () => {
   const proxy = await FakeProxy.start("OK");
   const asking = requester([proxy.endpoint]);
-  const outcomes = await Promise.all(Array.from({ length: 300 }, (_, place) => asking.ask(put(place + 1))));
-  expect(outcomes.every((outcome) => outcome.kind === "answer")).toBe(true);
+  const outcomes = await Promise.all(Array.from({ length: 300 }, (_, place) => asking.request(put(place + 1))));
+  expect(outcomes.every((outcome) => outcome.kind === "response")).toBe(true);
   expect(new Set(proxy.heard.map((message) => message.name === "PUT" && message.counter)).size).toBe(300);
   const silent = await FakeProxy.start("nothing");
   const abort = new AbortController();
-  const asked = requester([silent.endpoint]).ask(put(), { signal: abort.signal });
+  const asked = requester([silent.endpoint]).request(put(), { signal: abort.signal });
   abort.abort(new Error("enough"));
   await expect(asked).rejects.toThrow("enough");
 });
 
-test("a wait for a message leaves its answer time, and is cut when the time runs out", async () => {
+test("a wait for a message leaves its response time, and is cut when the time runs out", async () => {
   const times = async (timeoutMs: number, holdMs: number, ...said: Said[]) => {
     const proxy = await FakeProxy.start(...said);
     const asked = { ...get, headers: { waitMs: holdMs } };
-    const { kind } = await requester([proxy.endpoint], { timeoutMs, attemptMs: 100 }).ask(asked, { holdMs });
+    const { kind } = await requester([proxy.endpoint], { timeoutMs, attemptMs: 100 }).request(asked, {
+      holdMs,
+    });
     const heard = proxy.heard.map(({ headers }) => [headers?.waitMs ?? -1, headers?.deadlineMs ?? -1] as const);
     return { kind, heard };
   };
-  expect(await times(3000, 1000, "NO_MESSAGE")).toEqual({ kind: "answer", heard: [[1000, 1075]] });
+  expect(await times(3000, 1000, "NO_MESSAGE")).toEqual({ kind: "response", heard: [[1000, 1075]] });
   const { kind, heard } = await times(1000, 1000, "nothing", "NO_MESSAGE");
-  expect([kind, heard.length, heard[0]]).toEqual(["answer", 2, [1000, 1075]]);
+  expect([kind, heard.length, heard[0]]).toEqual(["response", 2, [1000, 1075]]);
   const [waitMs = -1, deadlineMs = -1] = heard[1] ?? [];
   expect(waitMs).toBeWithin(0, 900);
   expect(deadlineMs).toBeWithin(waitMs + 50, 1000);
 });
 
-test("what stands in the way is told once, when it has for a while, and again after an answer", async () => {
+test("what stands in the way is told once, when it has for a while, and again after a response", async () => {
   const told: string[] = [];
   const proxies: string[] = [];
-  const options = { findProxies: () => Promise.resolve(proxies), onTrouble: (why: string) => void told.push(why) };
-  const asking = requester([], { ...options, timeoutMs: 1500, attemptMs: 600, troubleMs: 300 });
-  const outcomes = await Promise.all([asking.ask(put()), asking.ask(put(2))]);
+  const options = { findProxies: () => Promise.resolve(proxies), onStall: (why: string) => void told.push(why) };
+  const asking = requester([], { ...options, timeoutMs: 1500, attemptMs: 600, stallMs: 300 });
+  const outcomes = await Promise.all([asking.request(put()), asking.request(put(2))]);
   expect(outcomes.map(({ kind }) => kind)).toEqual(["fail", "fail"]);
   expect(told).toEqual(["no proxy is there; baton pubsub proxy starts one"]);
   const proxy = await FakeProxy.start("OVERLOADED", "OK", "nothing");
   proxies.push(proxy.endpoint);
-  expect(await asking.ask(put(3))).toMatchObject({ kind: "answer" });
+  expect(await asking.request(put(3))).toMatchObject({ kind: "response" });
   expect(told.length).toBe(1);
-  expect(await asking.ask(put(4))).toMatchObject({ kind: "unknown" });
-  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not answered yet`]);
+  expect(await asking.request(put(4))).toMatchObject({ kind: "unknown" });
+  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not responded yet`]);
 });
 
-test("a look for proxies that takes long is told; an answer that is held back on purpose is no trouble", async () => {
+test("a look for proxies that takes long is told; a response that is held back on purpose is no trouble", async () => {
   const told: string[] = [];
-  const options = { lookupPlace: "at the moon", troubleMs: 100, onTrouble: (why: string) => void told.push(why) };
+  const options = { lookupPlace: "at the moon", stallMs: 100, onStall: (why: string) => void told.push(why) };
   const never = requester([], { ...options, timeoutMs: 600, findProxies: () => new Promise(() => {}) });
-  expect(await never.ask(put())).toMatchObject({ kind: "fail" });
-  expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without an answer yet"]);
+  expect(await never.request(put())).toMatchObject({ kind: "fail" });
+  expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without a response yet"]);
   const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("NO_MESSAGE")];
-  const asking = requester([silent.endpoint, good.endpoint], { ...options, attemptMs: 100, troubleMs: 1000 });
-  const asked = asking.ask({ ...get, headers: { waitMs: 1200 } }, { holdMs: 1200 });
-  expect(await asked).toMatchObject({ kind: "answer" });
+  const asking = requester([silent.endpoint, good.endpoint], { ...options, attemptMs: 100, stallMs: 1000 });
+  const asked = asking.request({ ...get, headers: { waitMs: 1200 } }, { holdMs: 1200 });
+  expect(await asked).toMatchObject({ kind: "response" });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   expect(told).toEqual([]);
 });
 
 test("tries are as many as were allowed", async () => {
   const proxy = await FakeProxy.start("OVERLOADED");
-  expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });
+  expect(await requester([proxy.endpoint], { retriesMax: 3 }).request(put())).toMatchObject({ kind: "fail" });
   expect(proxy.heard.length).toBe(4);
 });
 
@@ -197,10 +202,10 @@ test("what takes longer than a try, as a long message on a slow way, is waited f
   const endpoints = slow.map(({ endpoint }) => endpoint);
   const options = { timeoutMs: 10_000, attemptMs: 100 };
   for (const message of [put(), get]) {
-    expect(await requester(endpoints, options).ask(message)).toMatchObject({ kind: "answer" });
+    expect(await requester(endpoints, options).request(message)).toMatchObject({ kind: "response" });
   }
   // Who says how many tries there are to be has each of them as long as he said.
-  expect(await requester(endpoints, { ...options, retriesMax: 5 }).ask(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester(endpoints, { ...options, retriesMax: 5 }).request(put())).toMatchObject({ kind: "unknown" });
 });
 
 test("the only proxy's connection is waited for, however slowly it comes about", async () => {
@@ -225,7 +230,7 @@ test("the only proxy's connection is waited for, however slowly it comes about",
     return new Promise<void>((done) => void slow.close(() => done()));
   };
   open.push({ [Symbol.asyncDispose]: close }, requester);
-  const outcome = await requester.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, headers: {} });
-  expect(outcome.kind).toBe("answer");
+  const outcome = await requester.request({ name: "PUT", sender: "bob", topic: "news", counter: 1, headers: {} });
+  expect(outcome.kind).toBe("response");
   expect(sockets).toHaveLength(2);
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { TroubleWatch, type WatchedRequest } from "../../../../src/pubsub/client/trouble_watch.ts";
+import { StallMonitor, type WatchedRequest } from "../../../../src/pubsub/client/trouble_watch.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 function watching() {
   const clock = new FakeClock();
   const told: string[] = [];
   const tell = ({ name }: { readonly name: string }) => void told.push(name);
-  const watch = new TroubleWatch<WatchedRequest & { readonly name: string }>(clock, { afterMs: 3000, tell });
+  const watch = new StallMonitor<WatchedRequest & { readonly name: string }>(clock, { afterMs: 3000, tell });
   const begin = (name: string, sinceMs = clock.now()) => {
     const request = { name, sinceMs };
     watch.begin(request);
@@ -29,7 +29,7 @@ test("the oldest request's trouble is told once, and again only when there was a
   await clock.advance(60_000);
   expect(told).toEqual(["first"]);
   watch.end(first);
-  watch.answered();
+  watch.progressed();
   begin("fourth");
   expect(told).toEqual(["first", "second"]);
 });
@@ -39,7 +39,7 @@ test("requests that are answered in time are never told, however many follow eac
   for (let number = 0; number < 20; number++) {
     const request = begin(`${number}`);
     await clock.advance(2900);
-    watch.answered();
+    watch.progressed();
     watch.end(request);
   }
   expect(told).toEqual([]);

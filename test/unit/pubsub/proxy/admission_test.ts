@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
-import { Admission } from "../../../../src/pubsub/proxy/admission.ts";
+import { RequestAdmission } from "../../../../src/pubsub/proxy/admission.ts";
 import { proxyLimitsDefault } from "../../../../src/pubsub/proxy/proxy_limits.ts";
-import type { Client } from "../../../../src/pubsub/proxy/proxy_request.ts";
+import type { ProxyClient } from "../../../../src/pubsub/proxy/proxy_request.ts";
 import { bodyBytesMax } from "../../../../src/wire/pubsub/message_limits.ts";
 
-const client = (): Client => ({ identity: new Uint8Array([1]), requests: 0, bytes: 0 });
+const client = (): ProxyClient => ({ identity: new Uint8Array([1]), requests: 0, bytes: 0 });
 
 test("what was admitted and given back leaves nothing behind", () => {
-  const admission = new Admission(proxyLimitsDefault);
+  const admission = new RequestAdmission(proxyLimitsDefault);
   const clients = [client(), client()] as const;
   for (let n = 0; n < 100; n++) expect(admission.admit(clients[n % 2 as 0 | 1], `t${n % 7}`, n)).toBe(null);
   expect([admission.requests, admission.bytes]).toEqual([100, 4950]);
@@ -18,7 +18,7 @@ test("what was admitted and given back leaves nothing behind", () => {
 });
 
 test("what is refused is not counted", () => {
-  const admission = new Admission({ ...proxyLimitsDefault, perClient: 1 });
+  const admission = new RequestAdmission({ ...proxyLimitsDefault, perClient: 1 });
   const one = client();
   expect(admission.admit(one, "t", 10)).toBe(null);
   expect(admission.admit(one, "t", 10)).toContain("this connection has 1");
@@ -26,7 +26,7 @@ test("what is refused is not counted", () => {
 });
 
 test("bytes are limited for one connection and for all, but the largest message always has room alone", () => {
-  const admission = new Admission({ ...proxyLimitsDefault, bytesPerClient: 100, bytesInAll: 150 });
+  const admission = new RequestAdmission({ ...proxyLimitsDefault, bytesPerClient: 100, bytesInAll: 150 });
   const [one, two] = [client(), client()];
   expect(admission.admit(one, "t", bodyBytesMax)).toBe(null);
   expect(admission.admit(one, "t", 1)).toContain("this connection");

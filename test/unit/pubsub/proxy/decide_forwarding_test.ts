@@ -1,22 +1,22 @@
 /** What becomes of a request under way: the whole table, and what it must never say. */
 import { describe, expect, test } from "bun:test";
 import {
-  fateOf,
+  decideForwarding,
+  type ForwardingEvent,
+  type ForwardingState,
   lossesMax,
   mayBeDoneAfter,
-  type RequestEvent,
-  type RequestState,
 } from "../../../../src/pubsub/proxy/decide_forwarding.ts";
 import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
 
 const sender = "c";
 const topic = "t";
-const put: RequestState["traits"] = { name: "PUT", changes: true, isRepeatable: true };
-const get: RequestState["traits"] = { name: "GET", changes: false, isRepeatable: true };
-const once: RequestState["traits"] = { name: "SEEK", changes: true, isRepeatable: false };
+const put: ForwardingState["traits"] = { name: "PUT", changes: true, isRepeatable: true };
+const get: ForwardingState["traits"] = { name: "GET", changes: false, isRepeatable: true };
+const once: ForwardingState["traits"] = { name: "SEEK", changes: true, isRepeatable: false };
 
-const state = (traits: RequestState["traits"], rest: Partial<RequestState> = {}): RequestState => ({
+const state = (traits: ForwardingState["traits"], rest: Partial<ForwardingState> = {}): ForwardingState => ({
   traits,
   isSent: true,
   mayBeDone: false,
@@ -36,68 +36,71 @@ describe("an answer", () => {
   test("goes to the client as it is, if it is one", () => {
     for (const status of statusCodes) {
       if (status === "NOT_OWNER" || status === "OVERLOADED") continue;
-      expect(fateOf(state(put), { kind: "answered", status })).toEqual({ do: "pass on" });
+      expect(decideForwarding(state(put), { kind: "response", status })).toEqual({ do: "forward response" });
     }
   });
 
   test("NOT_OWNER sends it elsewhere, at once the first time", () => {
-    const event = { kind: "answered", status: "NOT_OWNER" } as const;
-    expect(fateOf(state(once), event)).toEqual({ do: "send again", when: "now" });
-    expect(fateOf(state(once, { tries: 2 }), event)).toEqual({ do: "send again", when: "later" });
+    const event = { kind: "response", status: "NOT_OWNER" } as const;
+    expect(decideForwarding(state(once), event)).toEqual({ do: "retry", when: "now" });
+    expect(decideForwarding(state(once, { tries: 2 }), event)).toEqual({ do: "retry", when: "later" });
   });
 
   test("OVERLOADED sends it again in a moment: the topic may be on its way to another server", () => {
-    const event = { kind: "answered", status: "OVERLOADED" } as const;
-    expect(fateOf(state(once), event)).toEqual({ do: "send again", when: "later" });
+    const event = { kind: "response", status: "OVERLOADED" } as const;
+    expect(decideForwarding(state(once), event)).toEqual({ do: "retry", when: "later" });
   });
 
   test("that denies what an attempt before may have done is not believed", () => {
     for (const status of ["FULL", "FENCED", "DENIED", "NOT_SUBSCRIBED"] as const) {
-      const event = { kind: "answered", status } as const;
-      expect(fateOf(state(put, { mayBeDone: true, tries: 2 }), event)).toEqual({ do: "answer", status: "ERROR" });
-      expect(fateOf(state(get, { tries: 2 }), event)).toEqual({ do: "pass on" });
+      const event = { kind: "response", status } as const;
+      expect(decideForwarding(state(put, { mayBeDone: true, tries: 2 }), event)).toEqual({
+        do: "respond",
+        status: "ERROR",
+      });
+      expect(decideForwarding(state(get, { tries: 2 }), event)).toEqual({ do: "forward response" });
     }
-    const ok = { kind: "answered", status: "OK" } as const;
-    expect(fateOf(state(put, { mayBeDone: true, tries: 2 }), ok)).toEqual({ do: "pass on" });
+    const ok = { kind: "response", status: "OK" } as const;
+    expect(decideForwarding(state(put, { mayBeDone: true, tries: 2 }), ok)).toEqual({ do: "forward response" });
   });
 });
 
 describe("a server that is lost", () => {
-  const lost: RequestEvent = { kind: "server lost" };
+  const lost: ForwardingEvent = { kind: "server lost" };
 
   test("has the request sent again only where the server would recognize it", () => {
-    expect(fateOf(state(put), lost)).toEqual({ do: "send again", when: "now" });
-    expect(fateOf(state(get), lost)).toEqual({ do: "send again", when: "now" });
-    expect(fateOf(state(once), lost)).toEqual({ do: "answer", status: "ERROR" });
+    expect(decideForwarding(state(put), lost)).toEqual({ do: "retry", when: "now" });
+    expect(decideForwarding(state(get), lost)).toEqual({ do: "retry", when: "now" });
+    expect(decideForwarding(state(once), lost)).toEqual({ do: "respond", status: "ERROR" });
   });
 
   test("is not believed to be lost by chance for ever", () => {
-    expect(fateOf(state(put, { losses: lossesMax - 1 }), lost).do).toBe("send again");
-    expect(fateOf(state(put, { losses: lossesMax }), lost)).toEqual({ do: "answer", status: "ERROR" });
-    expect(fateOf(state(get, { losses: lossesMax }), lost)).toEqual({ do: "answer", status: "OVERLOADED" });
+    expect(decideForwarding(state(put, { losses: lossesMax - 1 }), lost).do).toBe("retry");
+    expect(decideForwarding(state(put, { losses: lossesMax }), lost)).toEqual({ do: "respond", status: "ERROR" });
+    expect(decideForwarding(state(get, { losses: lossesMax }), lost)).toEqual({ do: "respond", status: "OVERLOADED" });
   });
 
   test("may have done it, which is not forgotten", () => {
     expect(mayBeDoneAfter(state(put), lost)).toBe(true);
     expect(mayBeDoneAfter(state(get), lost)).toBe(false);
-    expect(mayBeDoneAfter(state(put, { mayBeDone: true }), { kind: "answered", status: "NOT_OWNER" })).toBe(true);
+    expect(mayBeDoneAfter(state(put, { mayBeDone: true }), { kind: "response", status: "NOT_OWNER" })).toBe(true);
   });
 });
 
 test("when the time is over, OVERLOADED is said only of what nobody can have done", () => {
   for (const one of states) {
-    const fate = fateOf(one, { kind: "time over" });
+    const fate = decideForwarding(one, { kind: "deadline" });
     const mayHaveHappened = one.traits.changes && (one.isSent || one.mayBeDone);
-    expect(fate).toEqual({ do: "answer", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
+    expect(fate).toEqual({ do: "respond", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
   }
 });
 
 test("whose client is gone is forgotten", () => {
-  for (const one of states) expect(fateOf(one, { kind: "client gone" })).toEqual({ do: "forget" });
+  for (const one of states) expect(decideForwarding(one, { kind: "client gone" })).toEqual({ do: "forget" });
 });
 
 test("nonsense from a server is no answer", () => {
-  expect(fateOf(state(put), { kind: "answered with nonsense" })).toEqual({ do: "answer", status: "ERROR" });
+  expect(decideForwarding(state(put), { kind: "invalid response" })).toEqual({ do: "respond", status: "ERROR" });
 });
 
 describe("what is known of a request", () => {
@@ -122,21 +125,21 @@ describe("what is known of a request", () => {
   test("a get has its wait on top of the patience of everybody, unless it says its own", () => {
     const get = { name: "GET", sender, topic, last: 3 } as const;
     expect(traitsOf({ ...get, headers: { waitMs: 30_000 } }, 5000)).toMatchObject({
-      patienceMs: 35_000,
+      timeoutMs: 35_000,
       mayWait: true,
     });
-    expect(traitsOf({ ...get, headers: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(630);
-    expect(traitsOf({ ...get, headers: { waitMs: 1000, deadlineMs: 1075 } }, 5000).patienceMs).toBe(1067.5);
-    expect(traitsOf({ ...get, headers: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
-    expect(traitsOf({ ...get, headers: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
+    expect(traitsOf({ ...get, headers: { waitMs: 30_000, deadlineMs: 700 } }, 5000).timeoutMs).toBe(630);
+    expect(traitsOf({ ...get, headers: { waitMs: 1000, deadlineMs: 1075 } }, 5000).timeoutMs).toBe(1067.5);
+    expect(traitsOf({ ...get, headers: { deadlineMs: 20_000 } }, 5000).timeoutMs).toBe(19_900);
+    expect(traitsOf({ ...get, headers: { deadlineMs: 10 ** 12 } }, 5000).timeoutMs).toBe(3_600_000);
   });
 });
 
 test("a topic that is not there: nobody is subscribed to it, unless an attempt before may have made it", () => {
   const event = { kind: "no topic" } as const;
-  expect(fateOf(state(get, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_SUBSCRIBED" });
-  expect(fateOf(state(once, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_SUBSCRIBED" });
-  expect(fateOf(state(once, { mayBeDone: true }), event)).toEqual({ do: "answer", status: "ERROR" });
+  expect(decideForwarding(state(get, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_SUBSCRIBED" });
+  expect(decideForwarding(state(once, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_SUBSCRIBED" });
+  expect(decideForwarding(state(once, { mayBeDone: true }), event)).toEqual({ do: "respond", status: "ERROR" });
   const merge = { ...once, name: "MERGE" } as const;
-  expect(fateOf(state(merge, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_OWNER" });
+  expect(decideForwarding(state(merge, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_OWNER" });
 });

@@ -1,17 +1,17 @@
 /** One of each client in turn, whatever is taken out in between. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { type Place, TurnQueue } from "../../../../src/pubsub/proxy/fair_queue.ts";
+import { FairQueue, type QueueEntry } from "../../../../src/pubsub/proxy/fair_queue.ts";
 import { property } from "../../../support/property.ts";
 
 test("clients take turns, each in its own order", () => {
-  const queue = new TurnQueue<string, string>();
+  const queue = new FairQueue<string, string>();
   for (const item of ["a1", "a2", "a3", "a4", "b1", "c1", "c2"]) queue.push(item.charAt(0), item);
   expect(queue.drain()).toEqual(["a1", "b1", "c1", "a2", "c2", "a3", "a4"]);
 });
 
 test("who comes while others wait is next after one of each", () => {
-  const queue = new TurnQueue<string, string>();
+  const queue = new FairQueue<string, string>();
   for (const item of ["a1", "a2", "a3"]) queue.push("a", item);
   expect(queue.shift()).toBe("a1");
   queue.push("b", "b1");
@@ -19,11 +19,11 @@ test("who comes while others wait is next after one of each", () => {
 });
 
 test("what was taken out does not come, and its client keeps no turn for it", () => {
-  const queue = new TurnQueue<string, string>();
-  const [a1, , b1] = ["a1", "a2", "b1", "c1"].map((item) => queue.push(item.charAt(0), item)) as Place<string>[];
-  queue.remove(a1 as Place<string>);
-  queue.remove(b1 as Place<string>);
-  queue.remove(b1 as Place<string>);
+  const queue = new FairQueue<string, string>();
+  const [a1, , b1] = ["a1", "a2", "b1", "c1"].map((item) => queue.push(item.charAt(0), item)) as QueueEntry<string>[];
+  queue.remove(a1 as QueueEntry<string>);
+  queue.remove(b1 as QueueEntry<string>);
+  queue.remove(b1 as QueueEntry<string>);
   expect(queue.length).toBe(2);
   expect(queue.peek()).toBe("a2");
   expect(queue.drain()).toEqual(["a2", "c1"]);
@@ -40,8 +40,8 @@ const steps = fc.array(
 );
 
 property("nothing is lost, nothing comes twice, and every client keeps its order", steps, (all) => {
-  const queue = new TurnQueue<number, { client: number; number: number }>();
-  const places: Place<{ client: number; number: number }>[] = [];
+  const queue = new FairQueue<number, { client: number; number: number }>();
+  const places: QueueEntry<{ client: number; number: number }>[] = [];
   const live = new Map<number, number[]>();
   const size = () => [...live.values()].reduce((sum, { length }) => sum + length, 0);
   for (const step of all) {

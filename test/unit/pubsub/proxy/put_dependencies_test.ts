@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { PutChains } from "../../../../src/pubsub/proxy/put_dependencies.ts";
-import { type ChainPlace, traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
+import { PutDependencies } from "../../../../src/pubsub/proxy/put_dependencies.ts";
+import { type PutOrder, traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
 
-const place = (after: number | null, last: number, line = "bob"): ChainPlace => ({ line, last, after });
-const chainsOf = (...places: readonly ChainPlace[]) => {
-  const chains = new PutChains<ChainPlace>();
+const place = (after: number | null, last: number, stream = "bob"): PutOrder => ({ stream, last, after });
+const chainsOf = (...places: readonly PutOrder[]) => {
+  const chains = new PutDependencies<PutOrder>();
   for (const one of places) chains.add(one, one);
-  return (stored: ChainPlace) => chains.behind(stored, (waits) => waits).map(({ last }) => last);
+  return (stored: PutOrder) => chains.unblockedBy(stored, (waits) => waits).map(({ last }) => last);
 };
 
 test("behind a put comes what waits for it, and what waits for that, in order; nothing else", () => {
@@ -17,12 +17,12 @@ test("behind a put comes what waits for it, and what waits for that, in order; n
 });
 
 test("what has left is not called, and a put that waits for itself ends nothing and nobody", () => {
-  const chains = new PutChains<ChainPlace>();
+  const chains = new PutDependencies<PutOrder>();
   const places = [place(1, 2), place(2, 3), place(4, 4)];
   for (const one of places) chains.add(one, one);
-  chains.delete(places[1] as ChainPlace, places[1] as ChainPlace);
-  expect(chains.behind(place(null, 1), (waits) => waits)).toEqual([place(1, 2)]);
-  expect(chains.behind(place(null, 4), (waits) => waits)).toEqual([place(4, 4)]);
+  chains.delete(places[1] as PutOrder, places[1] as PutOrder);
+  expect(chains.unblockedBy(place(null, 1), (waits) => waits)).toEqual([place(1, 2)]);
+  expect(chains.unblockedBy(place(null, 4), (waits) => waits)).toEqual([place(4, 4)]);
 });
 
 test("puts of one session into one topic are a line, and names cannot be mistaken for each other", () => {
@@ -32,11 +32,11 @@ test("puts of one session into one topic are a line, and names cannot be mistake
       { name: "PUT", sender, topic, counter: 5, batch: [new Uint8Array(1), new Uint8Array(1)], headers },
       1,
     )
-      .chain;
+      .putOrder;
   };
   expect(chainOf("bob", "news")).toMatchObject({ last: 6, after: 4 });
   const lines = [chainOf("bob", "news"), chainOf("bob", "news", 2), chainOf("bob n", "ews"), chainOf("bob", "n ews")];
-  expect(new Set(lines.map((chain) => chain?.line)).size).toBe(4);
-  expect(traitsOf({ name: "PUT", sender: "bob", topic: "news", counter: 5, body: new Uint8Array(1) }, 1).chain)
+  expect(new Set(lines.map((chain) => chain?.stream)).size).toBe(4);
+  expect(traitsOf({ name: "PUT", sender: "bob", topic: "news", counter: 5, body: new Uint8Array(1) }, 1).putOrder)
     .toBeNull();
 });

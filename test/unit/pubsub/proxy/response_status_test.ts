@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { answerStatus } from "../../../../src/pubsub/proxy/response_status.ts";
-import { ownAnswer } from "../../../../src/pubsub/proxy/proxy_response.ts";
+import { responseStatus } from "../../../../src/pubsub/proxy/response_status.ts";
+import { encodeProxyResponse } from "../../../../src/pubsub/proxy/proxy_response.ts";
 import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
@@ -12,7 +12,7 @@ test("the status of whatever answer a server can write is read without reading t
   for (const status of statusCodes) {
     for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
       for (const rest of [{}, { messageId: 5 }, { body }, { headers: { epoch: 3 } }, { batch: [body, body] }]) {
-        expect(answerStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
+        expect(responseStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
       }
     }
   }
@@ -30,16 +30,19 @@ test("what is no STATUS has none", () => {
       "status s OK\r\n",
     ]
   ) {
-    expect(answerStatus(encode(text))).toBe(null);
+    expect(responseStatus(encode(text))).toBe(null);
   }
-  expect(answerStatus(undefined)).toBe(null);
-  expect(answerStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
+  expect(responseStatus(undefined)).toBe(null);
+  expect(responseStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
 });
 
-test("an answer of the proxy's own has headers only for who knows them, and never too long a sentence", () => {
-  const answer = { status: "ERROR", why: "w".repeat(5000), headers: { unknown: true } } as const;
-  expect(decodeMessage(ownAnswer("p1", answer, true))).toMatchObject({ status: "ERROR", headers: { unknown: true } });
-  const plain = decodeMessage(ownAnswer("p1", answer, false));
+test("a response of the proxy has headers only for a client that sends headers, and its text is cut", () => {
+  const response = { status: "ERROR", reason: "w".repeat(5000), headers: { unknown: true } } as const;
+  expect(decodeMessage(encodeProxyResponse("p1", response, true))).toMatchObject({
+    status: "ERROR",
+    headers: { unknown: true },
+  });
+  const plain = decodeMessage(encodeProxyResponse("p1", response, false));
   expect(plain).toMatchObject({ name: "STATUS", sender: "p1", status: "ERROR" });
   expect(plain.name === "STATUS" && [plain.headers, plain.body?.byteLength]).toEqual([undefined, 1000]);
 });

@@ -2,31 +2,31 @@
 import { expect, test } from "bun:test";
 import { RouterSocket } from "../../../../src/zeromq/router_socket.ts";
 import { proxyLimitsDefault } from "../../../../src/pubsub/proxy/proxy_limits.ts";
-import type { Request } from "../../../../src/pubsub/proxy/proxy_request.ts";
+import type { ProxyRequest } from "../../../../src/pubsub/proxy/proxy_request.ts";
 import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
-import { type LinkHost, ServerLink } from "../../../../src/pubsub/proxy/server_link.ts";
+import { ServerLink, type ServerLinkHost } from "../../../../src/pubsub/proxy/server_link.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import { CachedClock } from "../../../../src/support/cached_clock.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const clock = systemClock();
 const nothing = () => {};
-const host: LinkHost = {
+const host: ServerLinkHost = {
   id: "p1",
   clock,
   cachedClock: new CachedClock(clock),
   limits: proxyLimitsDefault,
   socketOptions: { clock },
-  answered: nothing,
-  late: nothing,
-  lost: nothing,
-  unreachable: nothing,
-  connected: nothing,
-  unsendable: nothing,
+  onResponse: nothing,
+  onLateResponse: nothing,
+  onLost: nothing,
+  onUnreachable: nothing,
+  onConnected: nothing,
+  onUnsendable: nothing,
 };
 
 const client = { identity: new Uint8Array([1]), requests: 0, bytes: 0 };
-function request(bytes: number): Request {
+function request(bytes: number): ProxyRequest {
   return {
     client,
     traits: traitsOf({ name: "PUT", sender: "w", topic: "t", counter: 1 }, 1000),
@@ -38,10 +38,10 @@ function request(bytes: number): Request {
     tries: 0,
     losses: 0,
     mayBeDone: false,
-    at: { kind: "over" },
-    asked: null,
-    waits: 0,
-    why: "",
+    location: { kind: "over" },
+    target: null,
+    delays: 0,
+    pendingReason: "",
   };
 }
 

@@ -5,7 +5,7 @@ import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { assigned, confirmed } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import type { Route } from "../../../../src/pubsub/ownership/topic_router.ts";
-import { SessionDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
+import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
 import type { Clock } from "../../../../src/support/clock.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
@@ -25,7 +25,7 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
       return () => clearImmediate(immediate);
     },
   };
-  const directory = new SessionDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
+  const directory = new ZookeeperDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
   const [tree, stopping] = [new FakeTree(), new AbortController()];
   let sessions = 0;
   const open = () => {
@@ -49,20 +49,20 @@ test("after the tree was lost no topic is taken for a new one before the servers
   };
   for (const id of ["s1", "s2"]) await join(lost, id);
   const problems: string[] = [];
-  const directory = new SessionDirectory({ path, clock, onProblem: (problem) => problems.push(String(problem)) });
+  const directory = new ZookeeperDirectory({ path, clock, onProblem: (problem) => problems.push(String(problem)) });
   let tree = lost;
   let proxy = new FakeZooKeeper(lost, clock);
   const open = () => Promise.resolve(proxy = new FakeZooKeeper(tree, clock));
   const running = directory.run(open, { id: "p", endpoint: "tcp://p", storeId: "p" }, signal);
   running.catch(() => {});
-  await directory.begun;
+  await directory.ready;
   expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
 
   tree = empty;
   await join(empty, "s2");
   const before = proxy;
   proxy.expire();
-  await eventually(() => proxy !== before && directory.isThere);
+  await eventually(() => proxy !== before && directory.isConnected);
   const unknown: Route = { kind: "nobody knows", awaited: ["s1"] };
   expect(await directory.route("t", {})).toEqual(unknown);
   expect(await directory.route("t", { creates: false })).toEqual(unknown);

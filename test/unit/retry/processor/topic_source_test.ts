@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Received } from "../../../../src/pubsub/client/subscriber.ts";
+import type { ReceivedMessage } from "../../../../src/pubsub/client/subscriber.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import type { AskStore } from "../../../../src/retry/queue/store_methods.ts";
 import { TopicSource, type TopicSourceOptions } from "../../../../src/retry/processor/topic_source.ts";
@@ -51,10 +51,10 @@ class World implements Disposable {
       },
       subscriber: {
         topic: "orders",
-        had: hadSync,
+        acknowledge: hadSync,
         fetch: ({ max }) =>
           this.step(() => ({
-            messages: this.bodies.map((body, at): Received => ({
+            messages: this.bodies.map((body, at): ReceivedMessage => ({
               id: at + 1,
               body: new TextEncoder().encode(body),
               redelivered: false,
@@ -134,7 +134,7 @@ describe("messages from a topic", () => {
     const { fetch } = { fetch: () => Promise.resolve({ messages: [], missed: 0 }) };
     const subscriber: TopicSourceOptions["subscriber"] = {
       topic: "orders",
-      had: () => {},
+      acknowledge: () => {},
       fetch:
         () => (failures.length > 0 ? Promise.reject(failures.shift()) : fetch().then(() => Promise.reject(refusal))),
     };

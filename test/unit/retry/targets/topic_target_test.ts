@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import type { Outcome } from "../../../../src/pubsub/client/requester.ts";
+import type { RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
 import { attemptOf } from "../../../../src/retry/targets/topic_target.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
 
-function answer(status: StatusCode): Outcome {
-  return { kind: "answer", answer: { name: "STATUS", id: "x", status } as never };
+function answer(status: StatusCode): RequestOutcome {
+  return { kind: "response", response: { name: "STATUS", id: "x", status } as never };
 }
 
 test("what became of a put says what becomes of its message", () => {
@@ -12,9 +12,9 @@ test("what became of a put says what becomes of its message", () => {
     .map((status) => attemptOf(answer(status), "orders"))
     .map((attempt) => (attempt.kind === "tried" ? attempt.end.verdict : attempt.kind));
   expect(ends).toEqual(["done", "retry", "retry", "retry", "retry", "retry", "final", "final"]);
-  const away = attemptOf({ kind: "fail", why: "no proxy answers", answer: null }, "orders");
+  const away = attemptOf({ kind: "fail", why: "no proxy answers", response: null }, "orders");
   expect(away).toMatchObject({ kind: "tried", end: { verdict: "retry" }, works: false });
-  const unknown = attemptOf({ kind: "unknown", why: "no answer", answer: null }, "orders");
+  const unknown = attemptOf({ kind: "unknown", why: "no answer", response: null }, "orders");
   expect(unknown).toMatchObject({ kind: "tried", end: { verdict: "retry" }, works: false });
 });
 
@@ -22,6 +22,6 @@ test("a refusal is about no message: nothing is counted, and the processor ends 
   const denied = attemptOf(answer("DENIED"), "orders");
   expect(denied).toMatchObject({ kind: "not_begun", error: { code: "REFUSED" } });
   expect(attemptOf(answer("FENCED"), "orders")).toMatchObject({ kind: "not_begun", error: { code: "FENCED" } });
-  const closed = attemptOf({ kind: "fail", why: "not let in", answer: null, isRefused: true }, "orders");
+  const closed = attemptOf({ kind: "fail", why: "not let in", response: null, isRefused: true }, "orders");
   expect(closed).toMatchObject({ kind: "not_begun", error: { code: "REFUSED" } });
 });

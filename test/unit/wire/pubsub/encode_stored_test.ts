@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { encodeAny, encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
-import { encodeStored } from "../../../../src/wire/pubsub/encode_stored.ts";
+import { encodePutResponse } from "../../../../src/wire/pubsub/encode_stored.ts";
 import type { Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
@@ -33,7 +33,7 @@ property(
   fc.oneof(ordinary.map((message) => ({ message, isOrdinary: true })), any.map((message) => ({ message }))),
   ({ message: given, ...rest }) => {
     const message = given as Message;
-    const quick = encodeStored(message);
+    const quick = encodePutResponse(message);
     if ("isOrdinary" in rest) expect(quick).not.toBeNull();
     expect(encodeMessage(message)).toEqual(encodeAny(message));
   },
@@ -48,8 +48,8 @@ test("what a put is answered goes this way, and each answer is the caller's own"
     headers: { ids: [{ first, last }] },
   });
   const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array(0));
-  const one = encodeStored(answer(17));
-  const other = encodeStored(answer(9_007_199_254_740_990, 9_007_199_254_740_991));
+  const one = encodePutResponse(answer(17));
+  const other = encodePutResponse(answer(9_007_199_254_740_990, 9_007_199_254_740_991));
   expect(text(one)).toBe("STATUS s1 OK\r\nids: 17\r\n\r\n");
   expect(text(other)).toBe("STATUS s1 OK\r\nids: 9007199254740990-9007199254740991\r\n\r\n");
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decodeMessage, type Refusal } from "../../../../src/wire/pubsub/decode_message.ts";
+import { decodeMessage, type InvalidMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "../../../../src/wire/pubsub/message_limits.ts";
 import type { Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
@@ -9,7 +9,7 @@ import { anyMessage } from "../../../support/pubsub_message_arbitrary.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (frame: Uint8Array | undefined) => new TextDecoder().decode(frame);
-const refused = (...frames: (string | Uint8Array)[]): Refusal => {
+const refused = (...frames: (string | Uint8Array)[]): InvalidMessage => {
   const decoded = decodeMessage(frames.map((frame) => typeof frame === "string" ? bytes(frame) : frame));
   if (decoded.name !== null) throw new Error(`It was understood, as ${decoded.name}`);
   return decoded;
