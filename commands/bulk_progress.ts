@@ -1,21 +1,21 @@
-/** How far many messages are: how many, how fast, and how long it will still take; one line, on a terminal only. */
+/** Progress of a bulk transfer in one terminal line: number of messages, rate, percentage and remaining time. */
 import type { Io } from "../src/terminal/io.ts";
 import { WaitLine } from "../src/terminal/progress_line.ts";
 import { counted } from "../src/support/text.ts";
 import { formatDuration } from "../src/support/duration.ts";
 
 const showEveryMs = 200;
-/** Before that a rate says little. */
+/** The remaining time is shown after this time; an earlier rate is not reliable. */
 const etaMsMin = 1000;
 
 export interface BulkProgress {
   readonly messages: number;
-  /** What was done with them: stored, received. */
+  /** The participle of the work: stored, received. */
   readonly verb: string;
-  /** In whatever the total is counted in, messages or bytes; what was there before this process is `before`. */
+  /** Work done by this process and before it, in the unit of `total`: messages or bytes. */
   readonly done: number;
   readonly before: number;
-  /** Null: nobody knows. */
+  /** Null if the total is unknown. */
   readonly total: number | null;
   readonly elapsedMs: number;
 }
@@ -31,8 +31,8 @@ export function progressText({ messages, verb, done, before, total, elapsedMs }:
   return `${text}${share}, ${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`;
 }
 
-/** Of the command that it is shown for. */
-interface ShowingCall {
+/** The call of the command that shows the progress. */
+interface ProgressCall {
   readonly io: Io;
   readonly values: { readonly quiet: boolean };
 }
@@ -47,13 +47,13 @@ export class BulkProgressLine implements Disposable {
   #done = 0;
   #before = 0;
 
-  /** Whether a line can be shown at all. */
-  static fits({ io, values }: ShowingCall): boolean {
+  /** Whether a progress line can be shown. */
+  static fits({ io, values }: ProgressCall): boolean {
     return WaitLine.fits(io) && !values.quiet;
   }
 
-  /** Shows nothing where it does not fit, or is not wanted. */
-  constructor(call: ShowingCall, { verb, total, isWanted }: {
+  /** Shows nothing if a line cannot be shown, or with `isWanted: false`. */
+  constructor(call: ProgressCall, { verb, total, isWanted }: {
     readonly verb: string;
     readonly total: number | null;
     readonly isWanted: boolean;
@@ -75,7 +75,7 @@ export class BulkProgressLine implements Disposable {
     }));
   }
 
-  /** What was done before this process. */
+  /** Counts work that was done before this process. */
   skipped(done: number): void {
     this.#before += done;
   }

@@ -1,6 +1,6 @@
 /**
- * What a value has to be that only the commands look into which go by it: each by itself, since another may be given on a
- * command line. Files of keys are let be: they are on the machine of the role that uses them.
+ * Checks of values for `baton config check`. Other commands do them only when they use a value. Each value is checked alone, because
+ * the command line may replace the others. Key files are not checked: they are on the machine that uses them.
  */
 import { parseBindEndpoint, parseEndpoint } from "../src/zeromq/endpoint.ts";
 import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
@@ -20,7 +20,7 @@ import { letterPlaceOf, placeOf, redactionFor, requestMemoryOf } from "./retry/r
 
 type AllValues = SettingValues<typeof allSettings>;
 
-/** By the setting's name. Each throws for a value that no command takes. */
+/** Checks by name of the setting. Each throws for an invalid value. */
 const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValues[Name]>) => void } = {
   pubsubServerId: (id) => checkName("server id", id),
   pubsubServerListen: parseBindEndpoint,
@@ -44,11 +44,11 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
   retryClientId: (id) => checkName("client id", id),
 };
 
-/** Calls `check` for each thing that is looked into by itself; it throws USAGE or CONFIG, with the place where it stands. */
+/** Calls `collect` with each check. A check throws USAGE or CONFIG with the place of the value. */
 export function checkSettings(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   checkCoordination(values, sources, collect);
   collect(() => checkPoolTemplates(values, sources));
-  // The name; where the store would be is this user's own affair.
+  // Checks the name only; the folder of the store depends on the user.
   collect(() => placeOf({ ...values, retryStore: "." }, sources));
   collect(() => letterPlaceOf(values, sources));
   collect(() => redactionFor(values, sources));
@@ -62,7 +62,7 @@ export function checkSettings(values: AllValues, sources: ConfigSources, collect
 }
 
 const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
-/** Each is looked into with the others at their defaults, so that no mistake hides another. */
+/** Settings that are checked together; all other settings have their default, so that no mistake hides another. */
 const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
   ["servers", "keeperDir"],
   ["root"],
@@ -72,7 +72,7 @@ const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
   tls,
 ];
 
-/** Reads certificates, credentials and lists of servers. */
+/** Checks certificates, credentials and lists of servers. */
 function checkCoordination(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   const { servers } = values;
   const isRemote = servers !== undefined && servers !== "embedded" && !servers.startsWith("unix:");

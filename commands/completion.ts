@@ -1,4 +1,4 @@
-/** `baton completion`: prints what a shell needs to complete baton's command lines. */
+/** `baton completion`: prints the script with which a shell completes baton's command lines. */
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { defineCommand } from "./command.ts";
@@ -10,24 +10,24 @@ export const completionCommand = defineCommand({
   summary: "print the completion script of a shell",
   usage: "bash|zsh|fish",
   details: [
-    "Completes commands, options, their values, and the names of locks, which it asks the server for; it starts no keeper " +
-    "for that.",
+    "The script completes commands, options, their values, and names of locks, elections, barriers and pools. It reads the names " +
+    "from the server; it starts no keeper for that.",
   ],
   examples: [
-    ["baton completion bash >/etc/bash_completion.d/baton", "for everybody"],
-    ["source <(baton completion bash)", "for this shell"],
-    ["baton completion zsh >/usr/local/share/zsh/site-functions/_baton", "zsh"],
-    ["baton completion fish >~/.config/fish/completions/baton.fish", "fish"],
+    ["baton completion bash >/etc/bash_completion.d/baton", "for all users"],
+    ["source <(baton completion bash)", "for this shell only"],
+    ["baton completion zsh >/usr/local/share/zsh/site-functions/_baton", "for zsh"],
+    ["baton completion fish >~/.config/fish/completions/baton.fish", "for fish"],
   ],
   settings: {},
   runsNothing: true,
   completes: shells,
-  // deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
+  // deno-lint-ignore require-await -- a command is asynchronous, and this one does not wait
   async run({ names: [name, ...more], io }) {
     if (name === undefined) {
       throw new BatonError(
         "USAGE",
-        "baton completion needs the shell: bash, zsh or fish, as in: baton completion bash",
+        "baton completion needs a shell: bash, zsh or fish, as in: baton completion bash",
       );
     }
     if (more.length > 0 || !isShell(name)) {

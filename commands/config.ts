@@ -49,7 +49,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
       : `not "${names.join(" ")}"${didYouMean(action, ["check", "show"])}`;
     throw new BatonError("USAGE", `baton config takes check or show, ${given}`);
   }
-  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is an option of baton config show");
+  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
   if (action === "check") {

@@ -1,8 +1,8 @@
-/** Settings and commands as people read them: help pages, and the generated documentation from the same lines. */
+/** Text of settings and commands for help pages and for the generated documentation. */
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { type Command, commonSettings } from "./command.ts";
 
-/** Help is wrapped to this many columns. */
+/** The width of help pages, in columns. */
 const columns = 100;
 
 export function commandHelp(command: Command): string {
@@ -13,20 +13,20 @@ export function commandHelp(command: Command): string {
   return lines.join("\n") + "\n";
 }
 
-/** One line, or, where that would be too long, one for each form. */
+/** One line; or one line for each form if a single line would be too long. */
 function usageLines({ name, usage }: Pick<Command, "name" | "usage">): string[] {
   const line = `baton ${name} ${usage}`.trimEnd();
   return line.length <= columns ? [line] : usage.split(" | ").map((form) => `baton ${name} ${form}`);
 }
 
-/** `-w, --wait <duration>`; null for a setting without a flag. */
+/** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
 export function flagForm(setting: Setting<unknown>): string | null {
   if (setting.flag === undefined) return null;
   const { placeholder } = setting.type;
   return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
 }
 
-/** What counts when nobody says anything; empty where that goes without saying. */
+/** The default of a setting; empty for switches and for settings without a documented default. */
 export function defaultForm(setting: Setting<unknown>): string {
   if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
   return setting.unset ?? "";
@@ -49,7 +49,7 @@ function optionLines(settings: SettingTable): string[] {
   return lines;
 }
 
-/** Lines of whole words, none longer than `width` unless a word is. */
+/** Wraps text at `width`; only a longer word gives a longer line. */
 export function wrap(paragraph: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -1,18 +1,18 @@
-/** An address to listen at, as a setting has it: what is wrong with it is said with the place where it stands. */
+/** Listen addresses in settings. */
 import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { Setting } from "../src/config/setting.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Address } from "../src/sockets/connection.ts";
 import { parseListenAddress } from "../src/sockets/parse_address.ts";
 
-/** Throws USAGE. */
+/** Parses a listen address. Throws USAGE. */
 export function listenAddress(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
-  throw new BatonError("USAGE", `Cannot listen at "${written}": write host:port, :port or unix:/absolute/path`);
+  throw new BatonError("USAGE", `Cannot listen on "${written}": write host:port, :port or unix:/absolute/path`);
 }
 
-/** Throws USAGE or CONFIG for one that is given and cannot be. */
+/** Checks an address if one is given. Throws USAGE or CONFIG with the place of the value. */
 export function checkListenAddress(
   name: string,
   setting: Setting<string | undefined>,

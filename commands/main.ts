@@ -1,6 +1,6 @@
 /**
- * The only entry, and the only writer of the exit code. Loads nothing that is not needed: the guard, which is this same
- * program, has to be there in no time.
+ * The entry point of the program, and the only place that sets the exit code. It loads only what is needed: the guard process, which
+ * is the same program, must start quickly.
  */
 import process from "node:process";
 
@@ -25,7 +25,7 @@ if (words[0] === "__guard") {
 } else {
   const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();
-  // Nobody waits for what failed there; the runtime's own exit code, 1, would look like an answer.
+  // The runtime would exit with 1, which would look like the result of a check.
   for (const event of ["uncaughtException", "unhandledRejection"]) {
     process.on(event, (thrown: unknown) => process.exit(internalError(thrown, io)));
   }

@@ -57,7 +57,7 @@ export const errorCodes = [
   "FENCED",
   /** A topic, or the disk of its server, has reached its limit. */
   "STORE_FULL",
-  /** Before the end of the lease, it could not be confirmed that all processes of the command are dead. */
+  /** It could not be confirmed before the end of the lease that all processes of the command are dead. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */
   "TIME_LIMIT",

@@ -1,16 +1,16 @@
-/** What may stand at the end of a command line that is being typed: a decision over the tables of the commands. Pure. */
+/** Completions for the last argument of a command line, computed from the tables of the commands. Pure. */
 import { type Command, type CommandForm, commonSettings, type ServedNames } from "../command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
 
 export type Candidates =
   | { readonly kind: "words"; readonly words: readonly string[] }
-  /** Names that only a server knows, and words beside them. */
+  /** Names from the server, and fixed words. */
   | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly string[] }
-  /** For the shell to complete: a file's name; the name of a command. */
+  /** The shell completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 
-interface Flag {
-  /** The setting's. */
+interface CompletedFlag {
+  /** The name of the setting. */
   readonly name: string;
   /** `--wait` and `-w`. */
   readonly forms: readonly string[];
@@ -20,10 +20,10 @@ interface Flag {
 
 const nothing: Candidates = { kind: "words", words: [] };
 
-/** Words that may stand where a command's name does, besides the commands. */
+/** Flags that may be the first argument, like a command. */
 const ownFlags = ["--help", "--version"];
 
-/** `before`: the words behind `baton` up to the one that is `typed`, which may be empty. */
+/** `before`: the arguments of `baton` before the one that is being `typed`, which may be empty. */
 export function candidates(
   commands: ReadonlyMap<string, Command>,
   { before, typed }: { readonly before: readonly string[]; readonly typed: string },
@@ -34,12 +34,12 @@ export function candidates(
   if (found === null) return before.length === 1 ? matching(membersOf(first, commands.keys()), typed) : nothing;
   const { command, words } = found;
   const flags = flagsOf(command);
-  const border = borderOf(words, flags);
+  const terminator = terminatorIndex(words, flags);
   const operands = operandsIn(words, flags);
   const { refuses, runsNothing } = formOf(command, operands);
-  if (border !== -1) {
+  if (terminator !== -1) {
     if (runsNothing) return nothing;
-    return { kind: border === words.length - 1 ? "commands" : "files" };
+    return { kind: terminator === words.length - 1 ? "commands" : "files" };
   }
   const asking = flagAsking(words, flags);
   if (asking !== null) return valuesOf(asking, typed);
@@ -55,12 +55,12 @@ export function candidates(
   return namesOf(command, operands, typed);
 }
 
-/** What the words choose that stand there already. */
+/** The form of the command that the arguments before select. */
 function formOf({ forms = {}, runsNothing = false }: Command, [first = ""]: readonly string[]): Required<CommandForm> {
   return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
 }
 
-/** `operands`: what stands there already. */
+/** `operands`: the names before the one that is being typed. */
 function namesOf(
   { completes = [], completesFirst = {} }: Command,
   operands: readonly string[],
@@ -76,7 +76,7 @@ function namesOf(
     : matching([...words, ...completes], typed);
 }
 
-/** The command that a line names, and what stands behind its name. */
+/** The command that a command line selects, and the arguments after its name. */
 export function commandAt(
   commands: ReadonlyMap<string, Command>,
   before: readonly string[],
@@ -86,30 +86,30 @@ export function commandAt(
   return name === null || command === undefined ? null : { command, words: before.slice(wordsOf(name)) };
 }
 
-/** Those of `words` that begin as it was typed. */
+/** The words that begin with `typed`. */
 export function matching(words: readonly string[], typed: string): Candidates {
   return { kind: "words", words: words.filter((word) => word.startsWith(typed)) };
 }
 
-function flagsOf(command: Command): Flag[] {
+function flagsOf(command: Command): CompletedFlag[] {
   return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, type }]) =>
     flag === undefined ? [] : [{ name, forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
   );
 }
 
-/** Where `--` stands that begins the child's command; -1 where it does not. */
-function borderOf(words: readonly string[], flags: readonly Flag[]): number {
+/** The index of the `--` that begins the command to run; -1 if there is none. */
+function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
   return words.findIndex((word, index) => word === "--" && flagAsking(words.slice(0, index), flags) === null);
 }
 
-/** The words that are neither flags nor their values. */
-function operandsIn(words: readonly string[], flags: readonly Flag[]): string[] {
+/** The arguments that are neither flags nor values of flags. */
+function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): string[] {
   return words.filter((word, index) => !word.startsWith("-") && flagAsking(words.slice(0, index), flags) === null);
 }
 
-/** The flag that the next word is the value of. */
-function flagAsking(words: readonly string[], flags: readonly Flag[]): Flag | null {
-  let asking: Flag | null = null;
+/** The flag whose value is the next argument; null if there is none. */
+function flagAsking(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
+  let asking: CompletedFlag | null = null;
   for (const word of words) {
     asking = asking === null
       ? flags.find(({ forms, placeholder }) => placeholder !== "" && forms.includes(word)) ?? null
@@ -118,8 +118,8 @@ function flagAsking(words: readonly string[], flags: readonly Flag[]): Flag | nu
   return asking;
 }
 
-/** Words can be told where the placeholder lists them: `fail|adopt|set`. */
-function valuesOf({ placeholder }: Flag, typed: string, prefix = ""): Candidates {
+/** Values of a flag are known if its placeholder lists them: `fail|adopt|set`. */
+function valuesOf({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
   if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
   const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];
   return { kind: "words", words: words.filter((word) => word.startsWith(typed)).map((word) => prefix + word) };

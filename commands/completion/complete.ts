@@ -1,4 +1,4 @@
-/** `baton __complete WORD…`: what the shells ask while somebody types. Says nothing on failure, and starts nothing. */
+/** `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing, and no keeper is started. */
 import { parseArgs } from "../../src/terminal/parse_args.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
@@ -13,9 +13,9 @@ import { coordinationOf } from "../../src/coordination/connect/coordination_serv
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { candidates, commandAt, matching } from "./candidates.ts";
 
-/** Somebody waits with a finger on the key. */
+/** The user waits for the completion. */
 const connectTimeoutMs = 1000;
-/** No terminal shows more. */
+/** The maximum number of names from the server; no terminal shows more. */
 const namesMax = 1000;
 
 export async function complete(
@@ -38,7 +38,7 @@ export async function complete(
   return exitCodes.SUCCESS;
 }
 
-/** Goes by the options that were typed so far, as far as they make sense. */
+/** Lists names with the options that were typed so far. Invalid options are ignored. */
 async function servedNames(folder: ServedNames, { command, words, io }: {
   readonly command: Command | undefined;
   readonly words: readonly string[];
@@ -50,11 +50,11 @@ async function servedNames(folder: ServedNames, { command, words, io }: {
   const files = await readConfigFiles(fileSettings, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
   const known = folder === "pools" ? sectionNames(poolComponentSettings, files) : [];
-  const served = await askedNames(folder, { flags, sources }).catch(() => []);
+  const served = await namesOnServer(folder, { flags, sources }).catch(() => []);
   return [...new Set([...known, ...served])];
 }
 
-async function askedNames(
+async function namesOnServer(
   folder: ServedNames,
   { flags, sources }: { readonly flags: ReadonlyMap<string, string>; readonly sources: ConfigSources },
 ): Promise<string[]> {
@@ -62,7 +62,7 @@ async function askedNames(
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
-  // Every kind that a flag can name has a folder of its own, named so.
+  // The folder of a kind is its plural.
   const kind = flags.get("kind");
   const at = kind === undefined ? folder : `${kind}s`;
   const { children } = await zk.getChildren(`${values.root === "/" ? "" : values.root}/${at}`);

@@ -1,14 +1,14 @@
 /**
- * What each shell needs to complete baton's command lines. The shells only ask: `baton __complete WORD…` answers with a
- * line that says of what kind the candidates are, and the candidates, one to a line.
+ * Completion scripts. A shell runs `baton __complete ARG…`, which prints the kind of the completions in the first line, and then one
+ * completion per line.
  */
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 export const completionScripts: Readonly<Record<Shell, string>> = {
-  bash: `# baton completion bash: source it, or put it into /usr/share/bash-completion/completions/baton
-# What a word says without its quotation marks, and which of them is still open. Nothing in it is expanded.
+  bash: `# baton completion bash: source it, or save it as /usr/share/bash-completion/completions/baton
+# Sets plain to the word without quotation marks, and open to the one that is not closed. Nothing is expanded.
 _baton_plain() {
   local text=$1 c i
   plain= open=
@@ -30,7 +30,7 @@ _baton_plain() {
 _baton() {
   local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open program i
   local -a words=()
-  # bash cuts words at : and =, which belong to baton's words.
+  # bash splits words at : and =, which are part of the arguments of baton.
   for ((i = 1; i <= COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
     if [[ ( $word == [:=]* || -n $glued ) && \${#words[@]} -gt 0 ]]; then
@@ -72,7 +72,7 @@ _baton() {
 complete -F _baton baton
 `,
   zsh: `#compdef baton
-# baton completion zsh: put it as _baton into a folder of $fpath, or source it after compinit
+# baton completion zsh: save it as _baton in a folder of $fpath, or source it after compinit
 _baton() {
   local -a lines
   local program=\${(Q)words[1]}
@@ -85,7 +85,7 @@ _baton() {
 }
 if [ "$funcstack[1]" = "_baton" ]; then _baton "$@"; else compdef _baton baton; fi
 `,
-  fish: `# baton completion fish: put it into ~/.config/fish/completions/baton.fish
+  fish: `# baton completion fish: save it as ~/.config/fish/completions/baton.fish
 function __baton_complete
     set -l words (commandline -opc)
     set -l typed (commandline -ct | string replace -r '^["\\']' '' | string unescape)

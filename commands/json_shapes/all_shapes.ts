@@ -1,6 +1,6 @@
 /**
- * Every object that baton prints for programs: its shape, what prints it, and the golden files in test/fixtures/json that
- * show it. Tests and docs/json.md go by this table. Commands import types only, so that no start pays for a schema.
+ * All JSON objects that baton prints: the schema, the command, and the golden files in test/fixtures/json. Tests and docs/json.md use
+ * this table. Commands import the types only, so that no start loads a schema.
  */
 import type * as z from "zod";
 import { gateShape, leaderLineShape, leaderShape, resignShape } from "./election_shapes.ts";
@@ -44,7 +44,7 @@ export interface JsonShape {
   /** The command line. */
   readonly from: string;
   readonly shape: z.ZodType;
-  /** Names of golden files without their ending; the first is shown in the documentation. */
+  /** Names of golden files without extension; the documentation shows the first one. */
   readonly goldens: readonly [string, ...string[]];
 }
 
@@ -106,7 +106,7 @@ export const allShapes: readonly JsonShape[] = [
   },
   { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
   {
-    from: "baton pubsub client ID get|peek TOPIC --json, a line for each message",
+    from: "baton pubsub client ID get|peek TOPIC --json, one line per message",
     shape: pubsubMessageShape,
     goldens: ["pubsub_message", "pubsub_message_bytes"],
   },
@@ -131,7 +131,7 @@ export const allShapes: readonly JsonShape[] = [
   { from: "baton retry-processor verify --json", shape: retryVerifyShape, goldens: ["retry_verify"] },
   { from: "baton retry-processor explain --json", shape: retryExplainShape, goldens: ["retry_explain"] },
   {
-    from: "baton retry-processor dlq export, a line for each; --dead-letter file:PATH",
+    from: "baton retry-processor dlq export, one line per message; --dead-letter file:PATH",
     shape: retryLetterShape,
     goldens: ["retry_letter"],
   },

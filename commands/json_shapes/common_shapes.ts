@@ -1,12 +1,14 @@
-/** Values that stand in many of the objects. */
+/** Values that many objects contain. */
 import * as z from "zod";
 
-/** Fields may be added to a version; what is taken away, or means something else, makes another one. */
-export const version = z.literal(1).describe("of this shape: fields may be added to it, nothing is taken away");
+/** Fields may be added to a version. A removed field or a changed meaning needs a new version. */
+export const version = z.literal(1).describe(
+  "version of this object: fields may be added to a version, but not removed",
+);
 
-export const instant = z.iso.datetime().describe("by the wall clock of the host that wrote it, UTC");
+export const instant = z.iso.datetime().describe("UTC, by the wall clock of the host that wrote it");
 
-/** 64 bits do not fit a number of JSON's. */
-export const token = z.string().regex(/^\d+$/).describe("a decimal text: it has 64 bits");
+/** A 64-bit number; JSON numbers have fewer bits. */
+export const token = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
 
 export const count = z.int().min(0);

@@ -1,19 +1,19 @@
-/** What is said of servers, files and settings: doctor, config check and show, keeper verify, pubsub keygen. */
+/** JSON output about servers, files and settings: doctor, config check and show, keeper verify, pubsub keygen. */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
 export const doctorShape = z.strictObject({
   version,
-  servers: z.string().describe("as --servers takes it"),
-  session_timeout_ms: count.describe("as the servers grant it"),
-  locks: count.describe("so many were looked at"),
+  servers: z.string().describe("in the form of --servers"),
+  session_timeout_ms: count.describe("granted by the servers"),
+  locks: count.describe("number of locks that were checked"),
   elections: count,
   findings: z.array(z.strictObject({
     kind: z.enum(["warning", "problem"]).describe(
-      "warning: it works, and may not for long; problem: it does not work as it should",
+      "warning: works now, but may fail later; problem: does not work correctly",
     ),
     where: z.string(),
-    what: z.string().describe("for people: the words may change"),
+    what: z.string().describe("text for people; it may change"),
   })),
 });
 export type DoctorJson = z.infer<typeof doctorShape>;
@@ -26,11 +26,13 @@ const origin = z.union([
 
 export const configShape = z.strictObject({
   version,
-  files: z.array(z.string()).describe("that were read, the strongest first"),
+  files: z.array(z.string()).describe("files that were read, sorted by precedence"),
   settings: z.array(z.strictObject({
-    key: z.string().describe("as in a file"),
-    value: z.string().nullable().describe("as a flag would write it; (secret) for a secret; null where there is none"),
-    origin: origin.describe("where it comes from: kind is flag, environment, file or default"),
+    key: z.string().describe("key in a file"),
+    value: z.string().nullable().describe(
+      "value in the form of the flag; (secret) for a secret; null if there is none",
+    ),
+    origin: origin.describe("origin of the value; kind is flag, environment, file or default"),
   })),
 });
 export type ConfigJson = z.infer<typeof configShape>;
@@ -41,15 +43,15 @@ export const keeperVerifyShape = z.strictObject({
   nodes: count,
   sessions: count,
   bytes: count,
-  zxid: token.describe("the last transaction, a decimal text"),
+  zxid: token.describe("last transaction, as decimal text"),
 });
 export type KeeperVerifyJson = z.infer<typeof keeperVerifyShape>;
 
 export const keygenShape = z.strictObject({
   version,
   public_key: z.string().length(40).describe("in Z85"),
-  secret_key: z.string().length(40).optional().describe("in Z85; only where there is no FILE"),
-  file: z.string().optional().describe("with the pair, as it was given"),
-  public_file: z.string().optional().describe("with the public key; only where both files were made"),
+  secret_key: z.string().length(40).optional().describe("in Z85; only without FILE"),
+  file: z.string().optional().describe("file with the key pair, as given"),
+  public_file: z.string().optional().describe("file with the public key; only if both files were created"),
 });
 export type KeygenJson = z.infer<typeof keygenShape>;

@@ -1,4 +1,4 @@
-/** What `baton pool status` says. */
+/** JSON output of `baton pool status`. */
 import * as z from "zod";
 import { count, instant, token, version } from "./common_shapes.ts";
 
@@ -15,29 +15,29 @@ const holder = z.strictObject({
 export const poolStatusShape = z.strictObject({
   version,
   component: z.string(),
-  chooser: holder.nullable().describe(
-    "who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it",
+  component_holder: holder.nullable().describe(
+    "holder of the component's lock: a call that chooses items, or another program that holds the lock",
   ),
-  elsewhere: z.strictObject({
+  conflicting_run: z.strictObject({
     host: z.string(),
     pid: count,
     user: z.string(),
     command: z.string(),
     item_path: z.string(),
     component_path: z.string(),
-  }).nullable().describe("one that runs with other paths than these: what it works on is not among the items"),
+  }).nullable().describe("a call that runs with other paths; items that it processes are not listed here"),
   counts: z.strictObject({ free: count, running: count, done: count, failed: count }),
   items: z.array(z.strictObject({
     item: z.string(),
     state: z.enum(["free", "running", "done", "failed"]),
-    holder: holder.nullable().describe("who works on it"),
-    ended: z.strictObject({
+    holder: holder.nullable().describe("call that processes the item"),
+    last_result: z.strictObject({
       result: z.enum(["done", "failed"]),
-      what: z.string().describe("how, for people"),
+      what: z.string().describe("text for people"),
       by: z.string(),
       at: instant,
-      until: instant.describe("so long it is remembered"),
-    }).nullable().describe("how it ended the last time, where that is remembered"),
+      until: instant.describe("time until which the result is kept"),
+    }).nullable().describe("result of the last run, if it is still kept"),
   })),
 });
 export type PoolStatusJson = z.infer<typeof poolStatusShape>;

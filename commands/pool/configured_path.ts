@@ -1,4 +1,4 @@
-/** A pool's place in the tree as the configuration has it; a template that cannot be is told with where it stands. Pure. */
+/** The path of a pool from the configuration. Errors name the place of an invalid template. Pure. */
 import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
@@ -6,10 +6,10 @@ import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordin
 
 type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
 
-/** With every word that a template may ask for. */
+/** An item with all words that a template can use. */
 const wordyItem = "1 2 3 4 5 6 7 8 9";
 
-/** Throws USAGE for a component that cannot be one, CONFIG for a template that cannot, with the place where it stands. */
+/** Throws USAGE for an invalid component, and CONFIG for an invalid template with its place. */
 export function configuredPoolPath(
   component: string,
   { poolComponentPath, poolItemPath, root }: PathValues,
@@ -21,12 +21,12 @@ export function configuredPoolPath(
     path.item(wordyItem);
     return path;
   };
-  // The component's first, so that the item's is not blamed for it.
+  // The component template is checked first, with the default item template, so that an error names the right setting.
   atOrigin("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
   return atOrigin("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
-/** Throws CONFIG for templates that can be no component's, without any component at hand. */
+/** Checks the templates without a component. Throws CONFIG. */
 export function checkPoolTemplates(values: PathValues, sources: ConfigSources): void {
   configuredPoolPath("component", values, sources);
 }

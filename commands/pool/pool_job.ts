@@ -1,4 +1,4 @@
-/** What a pool runs: an item's command, and the query that names the items; both under a lease, beside others. */
+/** Runs the command of an item, and the query, each under a lease. Several can run at the same time. */
 import { setImmediate } from "node:timers";
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { JobTable } from "../../src/process/proc/job_table.ts";
@@ -16,7 +16,7 @@ import type { Coordination } from "../../src/coordination/connect/coordination_s
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { namesProgramByItem, type PoolCommandOptions, wordsFor } from "./pool_options.ts";
+import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { queryFailure, ranTooLong, readText } from "./pool_source.ts";
 
@@ -30,7 +30,7 @@ export interface PoolJobContext {
   prepare(options: SuperviseOptions): PreparedChild;
 }
 
-/** The ends that say more than that a job has failed, the worst first. */
+/** Exit codes that are more specific than "an item failed"; the most severe first. */
 const severeCodes: readonly ExitCode[] = [
   exitCodes.FENCE_BREACH,
   exitCodes.LOST,
@@ -41,14 +41,14 @@ const severeCodes: readonly ExitCode[] = [
   exitCodes.COMMAND_NOT_FOUND,
 ];
 
-/** Something that runs under a lease: an item's command, or the query. */
+/** A command to run under a lease: that of an item, or the query. */
 interface JobOrder {
   readonly lease: Lease;
   readonly itemLease: Lease;
   readonly command: readonly [string, ...string[]];
   readonly pool?: { readonly name: string; readonly item: string };
   readonly maxHoldMs: number | undefined;
-  /** As its messages call what it runs under. */
+  /** The name of the lease in messages. */
   readonly what: string;
   readonly thing?: string;
   readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
@@ -67,7 +67,7 @@ interface SupervisedEnd {
 export class PoolJobs {
   readonly #options: PoolCommandOptions;
   readonly #context: PoolJobContext;
-  /** baton's own codes among the ends of jobs. */
+  /** Exit codes of baton among the ends of jobs. */
   readonly #severe = new Set<ExitCode>();
   #hasBreach = false;
 
@@ -76,12 +76,12 @@ export class PoolJobs {
     this.#context = context;
   }
 
-  /** Something could not be killed: neither the guard nor the session may be ended in an orderly way. */
+  /** A process could not be killed: the guard process and the session must stay. */
   get hasBreach(): boolean {
     return this.#hasBreach;
   }
 
-  /** What the run exits with when some jobs have not ended well. */
+  /** The exit code of a run with failed jobs. */
   exitCode(): ExitCode {
     return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.FALSE;
   }
@@ -90,7 +90,7 @@ export class PoolJobs {
     return this.prepare(job).run();
   }
 
-  /** All that can be done before an item's turn has come. */
+  /** Prepares an item before it can start. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
     const { component, command, isLine, values, verbose } = this.#options;
     const { io } = this.#context;
@@ -98,7 +98,7 @@ export class PoolJobs {
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
-      command: wordsFor(command, item, isLine),
+      command: commandFor(command, item, isLine),
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,
@@ -107,10 +107,10 @@ export class PoolJobs {
     return {
       drop,
       run: async () => {
-        const running = run(); // first: the rest can be done beside it
+        const running = run(); // start it before printing
         if (verbose) {
           io.err(
-            `baton: ${what} begins${attempt > 1 ? `, attempt ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
+            `baton: item ${what} starts${attempt > 1 ? `, try ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
           );
         }
         const { outcome, ending } = await running;
@@ -119,7 +119,7 @@ export class PoolJobs {
     };
   }
 
-  /** What the line prints. Rejects IO when it fails, BAD_DATA when it prints too much, LOCK_LOST and REVOKED for the component. */
+  /** Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED for the component's lock. */
   async query(line: string, component: Lease): Promise<string> {
     const { values, component: componentName } = this.#options;
     const name = "the output of --query";
@@ -144,25 +144,25 @@ export class PoolJobs {
     const isWell = ending?.exitCode === exitCodes.SUCCESS;
     if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
     if (stop.aborted && !isWell) throw stop.reason;
-    // Its processes are dead, and the other end of the pipe with them; somebody else's would be waited for up to a signal.
+    // All processes of the query are dead. If another process has the pipe open, the wait ends by a signal.
     const text = await abortable(reading, stop);
     if (isWell) return text;
     if (component.lost.aborted) throw component.lost.reason;
-    // It is stopped before the lease is at its end, which therefore knows of no loss.
+    // The query is stopped before the end of the lease, so the lease has not reported the loss.
     if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
     if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
     throw queryFailure(
       line,
       outcome.kind === "time_limit"
         ? ranTooLong(values.queryTimeout)
-        : ending?.message ?? `it ended with ${ending?.exitCode}`,
+        : ending?.message ?? `it exited with ${ending?.exitCode}`,
     );
   }
 
   #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {
     let ready: PreparedOrder | null = null;
     const preparing = this.#open(order).then((one) => ready = one);
-    preparing.catch(() => {}); // whoever runs it hears
+    preparing.catch(() => {}); // `run` reports it
     return {
       run: async () => {
         const { child, note } = ready ?? await preparing;
@@ -173,7 +173,7 @@ export class PoolJobs {
           const named = thing === undefined ? { what } : { what, thing };
           return { outcome, ending: lockEndingOf(outcome, { ...named, lost: lease.lost, maxHoldMs }) };
         } finally {
-          setImmediate(() => note?.[Symbol.dispose]()); // the next item may be waiting for this one's end
+          setImmediate(() => note?.[Symbol.dispose]()); // later, because the next item may wait for the end of this one
         }
       },
       drop: () =>
@@ -214,16 +214,16 @@ export class PoolJobs {
     if (ending === null) return { ...end, result: "unbegun" };
     const { exitCode, message } = ending;
     if (outcome.kind === "exited" && outcome.code === 0) {
-      if (verbose) io.err(`baton: ${what} has ended with 0\n`);
+      if (verbose) io.err(`baton: item ${what} exited with 0\n`);
       return { ...end, result: "done", what: "exited with 0" };
     }
     const how = outcome.kind === "exited"
       ? `exited with ${outcome.code}`
       : outcome.kind === "signaled"
-      ? `was ended by ${outcome.signal}`
+      ? `ended by ${outcome.signal}`
       : message ?? outcome.kind;
-    if (message !== null) io.err(`baton: ${what}: ${message}\n`);
-    else if (!quiet) io.err(`baton: ${what} ${how}\n`);
+    if (message !== null) io.err(`baton: item ${what}: ${message}\n`);
+    else if (!quiet) io.err(`baton: item ${what} ${how}\n`);
     const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
     if (!isOwn) this.#severe.add(exitCode);
     const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);

@@ -1,4 +1,4 @@
-/** `baton pool`'s command line as data: what may stand together, and what follows from it. Pure. */
+/** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
@@ -13,43 +13,49 @@ import { givenFlag } from "../command.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { configuredPoolPath } from "./configured_path.ts";
 
-/** The command line's own, and those that a component's section of a file has, too. */
+/** Flags of the command line, including those that the section of a component can set. */
 const flags = {
   ...poolComponentSettings,
   items: setting(text("-|@FILE|a,b,c"), {
     flag: "--items",
     once: true,
-    help: "the items: lines of standard input (-), lines of a file (@FILE), or a list with commas",
+    help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
   }),
   queryTimeout: setting(duration({ minMs: 1 }), {
     flag: "--query-timeout",
-    help: "the query is stopped when it takes longer",
+    help: "maximum duration of the query; then it is stopped",
     default: 300_000,
   }),
   loop: setting(toggle(), {
     flag: "--loop",
-    help: "take another item when one has ended, and ask --query again, as long as there are any",
+    help: "process the next item when one has ended, and run --query again, until no item is left",
     default: false,
   }),
   drain: setting(toggle(), {
     flag: "--drain",
-    help: "at the first TERM, INT or HUP let what runs finish, and take nothing new; a second one is passed on",
+    help:
+      "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is forwarded to them",
     default: false,
   }),
   wait: setting(duration(), {
     flag: "-w, --wait",
     help:
-      "how long to wait for the component, connecting included, then exit 81, or 69 when no server answers, and with --loop for a permit of --total; without it as long as another call chooses items, up to --query-timeout, and for a permit without limit",
+      "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and with --loop for a permit of --total",
+    unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
     flag: "-E, --conflict-exit-code",
-    help: "the exit code instead of 81 when the component is busy",
+    help: "exit code if the component is busy, instead of 81",
   }),
-  maxHold: setting(duration({ minMs: 1 }), { flag: "--max-hold", help: "stop a job so long after its start" }),
-  reason: setting(text("text"), { flag: "--reason", help: "what the pool is for; others read it with baton who" }),
+  maxHold: setting(duration({ minMs: 1 }), {
+    flag: "--max-hold",
+    help: "stop the command of an item if it runs longer than this",
+    unset: "no limit",
+  }),
+  reason: setting(text("text"), { flag: "--reason", help: "purpose of the pool; baton who prints it" }),
   passAuth: setting(toggle(), {
     flag: "--pass-auth",
-    help: "leave the variables with credentials in the children's environment",
+    help: "keep variables with credentials in the environment of commands",
     default: false,
   }),
   json: setting(toggle(), { flag: "--json", help: "for status: print one JSON object", default: false }),
@@ -63,20 +69,20 @@ export const poolCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** What says how items are run: nothing to whoever only looks, or forgets. */
+/** Flags for running items; `status` and `clear` refuse them. */
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
 const flagsOfRuns = { ...runFlags, ...jobSettings } satisfies SettingTable;
 
-/** What can be done with a pool besides running it. */
+/** Operations on a pool other than running its items. */
 export const poolForms = {
   status: { refuses: flagsOfRuns, runsNothing: true },
-  forget: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
+  clear: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
 } as const;
-const poolOperations = ["status", "forget"] as const satisfies readonly (keyof typeof poolForms)[];
+const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
 
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
-/** Where the items come from. */
+/** The source of the items. */
 export type ItemSource =
   | { readonly kind: "stdin" }
   | { readonly kind: "file"; readonly file: string }
@@ -88,9 +94,9 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: ItemSource;
   readonly command: readonly [string, ...string[]];
-  /** The command's last word is a line of shell that a file gives. */
+  /** The last argument is a shell command from a configuration file. */
   readonly isLine: boolean;
-  /** For a component that is busy. */
+  /** The exit code if the component is busy. */
   readonly conflictExitCode: number;
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -98,55 +104,58 @@ export interface PoolCommandOptions {
   readonly sources: ConfigSources;
 }
 
-/** Of what is there to look at. */
+/** The options of `status` and `clear`. */
 export interface PoolStatusOptions {
   readonly component: string;
   readonly path: PoolPath;
-  /** Null when nobody says which there are. */
+  /** Null without --items and --query. */
   readonly items: ItemSource | null;
 }
 
 const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
 
-/** The words of `baton pool status COMPONENT` and `baton pool forget COMPONENT`; null for a pool that is to run. */
+/** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
 export function poolOperationOf(
   call: Call<typeof poolCommandSettings>,
-): PoolStatusOptions & { readonly deed: typeof poolOperations[number] } | null {
+): PoolStatusOptions & { readonly operation: typeof poolOperations[number] } | null {
   const { names: [first, component, ...more], command, values, sources } = call;
-  const deed = poolOperations.find((one) => one === first);
-  if (deed === undefined || command !== null) return null;
+  const operation = poolOperations.find((one) => one === first);
+  if (operation === undefined || command !== null) return null;
   if (component === undefined || more.length > 0) {
-    throw new BatonError("USAGE", `baton pool ${deed} needs one component, as in: baton pool ${deed} COMPONENT`);
+    throw new BatonError(
+      "USAGE",
+      `baton pool ${operation} needs one component, as in: baton pool ${operation} COMPONENT`,
+    );
   }
-  if (deed !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  if (operation !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
   const flag = givenFlag(flagsOfRuns, sources.flags);
   if (flag !== null) {
-    throw new BatonError("USAGE", `${flag} is for a pool that runs its items, not for baton pool ${deed}`);
+    throw new BatonError("USAGE", `${flag} is for a call that runs items, not for baton pool ${operation}`);
   }
-  // What is forgotten is said in the call: the query of a file would leave out all that is done.
-  const asked = deed === "forget" && !sources.flags.has("query") ? { ...values, query: undefined } : values;
+  // A query from a file does not select results to clear, because it may omit completed items.
+  const asked = operation === "clear" && !sources.flags.has("query") ? { ...values, query: undefined } : values;
   const isNamed = asked.items !== undefined || asked.query !== undefined;
   return {
-    deed,
+    operation,
     component,
     path: configuredPoolPath(component, values, sources),
     items: isNamed ? itemSourceOf(asked, sources) : null,
   };
 }
 
-const jsonIsForStatus = "--json is for baton pool status; --status-file tells about a run";
+const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
 
-/** Throws USAGE for what does not fit together, CONFIG for templates that cannot be. */
+/** Throws USAGE for an invalid combination of options, CONFIG for invalid templates. */
 export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
-  if (more.length > 0) throw new BatonError("USAGE", complaintAboutMore(names, command === null));
+  if (more.length > 0) throw new BatonError("USAGE", tooManyNamesMessage(names, command === null));
   const given = commandOf(command, values.componentCommand);
   if (given === null) {
     throw new BatonError(
       "USAGE",
-      `baton pool needs a command behind --, ${example}; or pool.component.${component}.command in a configuration file`,
+      `baton pool needs a command after --, ${example}; or pool.component.${component}.command in a configuration file`,
     );
   }
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
@@ -164,19 +173,17 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   };
 }
 
-/** What somebody meant who names more than a component. */
-function complaintAboutMore(names: readonly string[], isWithoutCommand: boolean): string {
+/** The message for more than one name. */
+function tooManyNamesMessage(names: readonly string[], isWithoutCommand: boolean): string {
   const [first = "", ...more] = names;
-  const all = `baton pool takes one component, and "${names.join('", "')}" are given`;
+  const all = `baton pool takes one component, but "${names.join('", "')}" were given`;
   if (!isWithoutCommand) return all;
-  const deed = nearestWord(first, poolOperations);
-  if (more.length === 1 && deed !== null) return `There is no "baton pool ${first}", did you mean "${deed}"?`;
-  return `${all}; what is to be run stands behind --, as in: baton pool ${first} --items a,b -- ${
-    more.join(" ")
-  } {item}`;
+  const operation = nearestWord(first, poolOperations);
+  if (more.length === 1 && operation !== null) return `There is no "baton pool ${first}", did you mean "${operation}"?`;
+  return `${all}; put the command after --, as in: baton pool ${first} --items a,b -- ${more.join(" ")} {item}`;
 }
 
-/** The command line's goes before the component's. Null: there is none. */
+/** The command of the command line, else that of the component's section; null if there is none. */
 function commandOf(
   typed: readonly string[] | null,
   configured: PoolValues["componentCommand"],
@@ -190,22 +197,22 @@ function itemSourceOf(
   { items, query: named }: Pick<PoolValues, "items" | "query">,
   { flags }: ConfigSources,
 ): ItemSource {
-  // Items that are typed go before the component's query.
+  // --items on the command line overrides the query of the component's section.
   const query = items !== undefined && !flags.has("query") ? undefined : named;
   if (query !== undefined && items !== undefined) {
-    throw new BatonError("USAGE", "--items and --query do not go together");
+    throw new BatonError("USAGE", "--items and --query cannot be used together");
   }
   if (query !== undefined) return { kind: "query", line: query };
   if (items === undefined) throw new BatonError("USAGE", `baton pool needs --items or --query, ${example}`);
   if (items === "-") return { kind: "stdin" };
   if (items === "@") {
-    throw new BatonError("USAGE", "--items @ names no file: write --items @FILE, with - for standard input");
+    throw new BatonError("USAGE", "--items @ needs a file name: write --items @FILE, or - for standard input");
   }
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
 }
 
-/** The command's words for one item. In a line of shell (`isLine`) the item is one quoted word, whatever is in it. */
-export function wordsFor(
+/** The command for one item. In a shell command (`isLine`), the item is inserted in quotation marks. */
+export function commandFor(
   command: readonly [string, ...string[]],
   item: string,
   isLine = false,
@@ -215,13 +222,13 @@ export function wordsFor(
   return [program ?? "", ...args];
 }
 
-/** In whose section of the files a call's settings are. */
+/** The name of the section with the settings of a call. */
 export function componentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
-  const isDeed = command === null && poolOperations.some((deed) => deed === names[0]);
-  return names[isDeed ? 1 : 0];
+  const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
+  return names[isOperation ? 1 : 0];
 }
 
-/** Whether each item has a program of its own: one that is missing says nothing of the others. */
+/** Whether the program depends on the item. Then a missing program affects only its own item. */
 export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
   return /\{(item)?\}/.test(program);
 }

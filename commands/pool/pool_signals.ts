@@ -1,6 +1,6 @@
 /**
- * The signals of a pool: the first that asks for the end also stops the taking of items; with --drain it goes no further.
- * What a job has wanted to hear is heard up to the end of the pool: from one job to the next nothing is taken off and put on.
+ * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded to running
+ * commands. Handlers stay installed until the end of the pool.
  */
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { StopRequests } from "../../src/process/supervise/stop_signals.ts";
@@ -16,7 +16,7 @@ interface PoolSignalListener {
   readonly isDrained: boolean;
 }
 
-/** What jobs hear, and `stop`, which aborts with a StoppedBySignal. */
+/** Distributes signals to jobs. `stop` aborts with a StoppedBySignal. */
 export class PoolSignals implements SignalSource, Disposable {
   readonly hangUpIgnored: boolean;
   readonly #source: SignalSource;
@@ -43,7 +43,7 @@ export class PoolSignals implements SignalSource, Disposable {
     return this.#listen({ signals, call: listener, isDrained: this.#drains });
   }
 
-  /** For what is done to take more items: there is nothing to let finish. */
+  /** Signals for the query: --drain does not apply to it. */
   forClaiming(): SignalSource {
     const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
     return { hangUpIgnored: this.hangUpIgnored, listen };
@@ -70,7 +70,7 @@ export class PoolSignals implements SignalSource, Disposable {
     const request = stopSignals.includes(signal) ? this.#requests.heard(signal) : null;
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
     if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
-    const goesNoFurther = (request === "first" || request === "echo") && drained.includes(signal);
-    for (const { call, isDrained } of listeners) if (!isDrained || !goesNoFurther) call(signal);
+    const isDrainedSignal = (request === "first" || request === "echo") && drained.includes(signal);
+    for (const { call, isDrained } of listeners) if (!isDrained || !isDrainedSignal) call(signal);
   }
 }

@@ -1,4 +1,4 @@
-/** The items of a pool as text, from wherever they come, each source with a limit. */
+/** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
@@ -14,11 +14,11 @@ export interface ReadItemsOptions {
   readonly component: string;
   readonly path: PoolPath | null;
   readonly signal: AbortSignal;
-  /** What the query prints. */
+  /** Runs the query and returns its output. */
   readonly query: (line: string) => Promise<string>;
 }
 
-/** Rejects BAD_DATA for what cannot be items, IO for what cannot be read, the query's failure, the signal's reason. */
+/** Rejects BAD_DATA for invalid items, IO for a read error, the error of the query, and the reason of the signal. */
 export async function readItems(
   source: ItemSource,
   { component, path, signal, query }: ReadItemsOptions,
@@ -27,7 +27,7 @@ export async function readItems(
   switch (source.kind) {
     case "stdin":
       if (stdinWasClosed()) {
-        const why = "it was closed when baton was started; </dev/null is a list without items";
+        const why = "it is closed; use </dev/null for an empty list";
         throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
       }
       return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
@@ -43,7 +43,7 @@ export async function readItems(
   }
 }
 
-/** At once, while others wait for the component; null for a pipe, whose writer may be slow, and what has to be told. */
+/** Reads a regular file synchronously, because other calls wait for the component. Null for a pipe, or on error. */
 function plainFile(file: string): string | null {
   try {
     const stat = statSync(file);
@@ -54,14 +54,14 @@ function plainFile(file: string): string | null {
   }
 }
 
-/** Not with a mark in the place of what is no UTF-8: names that differ there would share a lock. Throws BAD_DATA. */
+/** Decodes UTF-8. Throws BAD_DATA for other bytes: replacing them would give different items the same lock. */
 export function textOf(bytes: Uint8Array, name: string): string {
   const line = lineNotUtf8(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
-  throw new BatonError("BAD_DATA", `${name}, line ${line}: the name of an item is text in UTF-8, and this is none`);
+  throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
 }
 
-/** Rejects BAD_DATA for more than items can be. Whoever writes is not read any further then. */
+/** Rejects BAD_DATA for input over the limit; the rest is not read. */
 export async function readText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
   let length = 0;
@@ -78,11 +78,11 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
   return textOf(Buffer.concat(read), name);
 }
 
-/** Why there is no list. */
+/** The error for a failed query. */
 export function queryFailure(line: string, why: string): BatonError {
-  return new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${why}`);
+  return new BatonError("IO", `--query ${JSON.stringify(line)} failed: ${why}`);
 }
 
 export function ranTooLong(timeoutMs: number): string {
-  return `it ran longer than ${formatDuration(timeoutMs)} (--query-timeout) and was stopped`;
+  return `it was stopped after ${formatDuration(timeoutMs)} (--query-timeout)`;
 }

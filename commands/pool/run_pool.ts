@@ -1,4 +1,4 @@
-/** What `baton pool` does, from its options to an exit code: connect, lock, list, take, run, report. */
+/** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import {
   prepareChild,
@@ -39,7 +39,7 @@ import { tellOutage } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface PoolDependencies extends JobDependencies {
-  /** Started already; told here when there is nothing to guard. */
+  /** The guard process, which is already started. */
   readonly guard: Guard;
   prepare(options: SuperviseOptions): PreparedChild;
 }
@@ -54,14 +54,14 @@ export function poolDependencies(guard: Guard): PoolDependencies {
 
 interface PoolEnding {
   readonly exitCode: ExitCode;
-  /** A word for the status report. */
+  /** The reason in the status report. */
   readonly reason: string;
-  /** For stderr. */
+  /** The message on stderr. */
   readonly message: string | null;
   readonly counts: PoolCounts | null;
 }
 
-/** Throws BatonError for what ended it before anything was run, StoppedBySignal when a signal did. */
+/** Throws BatonError for a failure before an item was started, and StoppedBySignal after a signal. */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<ExitCode> {
   const { values } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
@@ -93,10 +93,12 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
   let jobs: PoolJobs | null = null;
   onAbort(signals.stop, (reason) => {
     if (!values.drain || quiet) return;
-    io.err(`baton: ${messageOf(reason)}: no more items are taken, what runs may end; the next signal is passed on\n`);
+    io.err(
+      `baton: ${messageOf(reason)}: no new items are started, and running items finish; the next signal is forwarded\n`,
+    );
   });
   try {
-    const what = `the items of "${component}" are shared among`;
+    const what = `pool "${component}" is shared by`;
     const place = announcedPlace(options, io, { what, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
     const opening = { io, clock, quiet, what: JSON.stringify(component) };
@@ -114,7 +116,7 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
     });
     return await work(zk, jobs, options, { io, clock, signals, place, wait });
   } finally {
-    // What could not be killed may still be at it: the session is left to end by itself, and the guard to its pipe.
+    // A process could not be killed, so the session and the guard process must stay until their time is over.
     if (jobs?.hasBreach !== true) {
       guard.done();
       if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
@@ -123,7 +125,7 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
   }
 }
 
-/** The wait for the component, which begins with the call. */
+/** The wait for the component. It starts with the call. */
 interface ComponentWait {
   readonly limit: AbortSignal;
   isOver: boolean;
@@ -179,18 +181,18 @@ async function work(
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
       return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
     }
-    // The end of a job says more than what the session could not do afterwards.
+    // A failed item is more specific than a later error of the session.
     const exitCode = jobs.exitCode();
     if (exitCode === exitCodes.FALSE) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
 }
 
-/** A query is stopped after its time-out, so that whoever chooses items longer than that is no reason to wait on. */
+/** Another call chooses items no longer than --query-timeout, so a longer wait makes no sense. */
 const waitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
-/** By what became of the items. Pure. */
+/** Derives the end of the run from the item counts. Pure. */
 export function endingOf(
   component: string,
   counts: PoolCounts,
@@ -198,7 +200,7 @@ export function endingOf(
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
     readonly loop: boolean;
-    /** By a signal: what is left was not asked for any more. */
+    /** A signal stopped the run, so remaining items are expected. */
     readonly isStopped: boolean;
   },
 ): PoolEnding {
@@ -207,19 +209,18 @@ export function endingOf(
   const isUnfinished = loop && remaining > 0 && !isStopped;
   if (isUnfinished || (claimed === 0 && remaining + busy > 0)) {
     const message = remaining > 0
-      ? notBegun(component, counts, total)
-      : `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
+      ? notStarted(component, counts, total)
+      : `no item of pool "${component}" is free; other calls process ${counted(busy, "item")}`;
     return { exitCode: exitCodes.BUSY, reason: claimed === 0 ? "nothing_free" : "items_left", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
 
-function notBegun(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
-  const rest = counted(remaining, "is left", "are left");
-  const item = `No ${claimed === 0 ? "" : "other "}item of "${component}"`;
-  if (total === undefined) return `${item} was begun, and ${rest}`;
-  const running = total === 1 ? "one runs" : `${total} run`;
-  return `${item} may run: ${running} already, as many as --total allows, and ${rest}`;
+function notStarted(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
+  const rest = `${counted(remaining, "item is", "items are")} left`;
+  const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
+  if (total === undefined) return `${item} was started; ${rest}`;
+  return `${item} can start: ${counted(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
 }
 
 function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {

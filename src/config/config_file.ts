@@ -75,7 +75,7 @@ function read(path: string, required: boolean, variable?: string): string | null
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
-    // After su or sudo, the environment may still name the home folder of another user.
+    // The environment may still name, after su or sudo, the home folder of another user.
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;

@@ -109,7 +109,7 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared results. */
-  async forget(named: readonly string[] | null = null): Promise<number> {
+  async clear(named: readonly string[] | null = null): Promise<number> {
     return await clearPoolResults(await this.#session(), { path: this.#path, named, clock: this.#clock });
   }
 

@@ -1,4 +1,4 @@
-/** What a command may touch of its process: where it writes, what it reads its settings from. Tests put another in its place. */
+/** Output, environment and terminal of the process. Tests replace this interface. */
 import { fstatSync, statSync } from "node:fs";
 import { errnoOf, writeWhole } from "../support/write_whole.ts";
 import { BatonError, messageOf } from "../errors.ts";
@@ -10,20 +10,20 @@ export interface Io {
   readonly stderrIsTerminal: boolean;
   /** Descriptors from 3 up that were open when the process started. */
   readonly inheritedFds: readonly number[];
-  /** Columns of the terminal; 80 when there is none. */
+  /** Columns of the terminal; 80 without a terminal. */
   readonly columns: number;
-  /** The answer. Throws IO when it cannot be written; `ReaderGone` when nobody reads it any more. */
+  /** Writes results to stdout. Throws IO if that fails, and `ReaderGone` if the reader has closed the pipe. */
   out(text: string): void;
-  /** Chatter. What cannot be written is dropped: a closed stderr must not stop a job. */
+  /** Writes messages to stderr. Failures are ignored: a closed stderr must not stop a command. */
   err(text: string): void;
 }
 
-/** The reader of stdout went away (`baton ls | head -1`): the process dies of SIGPIPE, as others do. */
+/** The reader of stdout closed the pipe (`baton ls | head -1`): the process ends by SIGPIPE, like other programs. */
 export class ReaderGone extends Error {
   override readonly name = "ReaderGone";
 }
 
-/** Call it before anything is opened: what is open by then counts as inherited. */
+/** Must be called before any file is opened: all open descriptors count as inherited. */
 export function systemIo(): Io {
   return {
     env: process.env,
@@ -31,7 +31,7 @@ export function systemIo(): Io {
     stdinIsTerminal: isTerminal(0),
     stderrIsTerminal: isTerminal(2),
     get columns() {
-      return process.stderr.columns || 80; // 0 on a terminal that was not told its size
+      return process.stderr.columns || 80; // 0 if the terminal has no size
     },
     out(text) {
       try {
@@ -45,13 +45,13 @@ export function systemIo(): Io {
       try {
         writeWhole(2, text, { fullPipeMsMax: 100 });
       } catch {
-        // nowhere to say it
+        // there is no other place for the message
       }
     },
   };
 }
 
-/** /dev/null is a character device too, and loading node:tty costs milliseconds of every start that has no terminal. */
+/** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
 function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd);

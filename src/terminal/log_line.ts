@@ -1,14 +1,14 @@
-/** A line of a log on stderr: with the time; a sentence for people or JSON for programs. Pure but for the time. */
+/** A log line for stderr with the current time, as text or JSON. */
 
 export interface LogEntry {
   readonly level: "detail" | "info" | "warning" | "error";
-  /** Stable, and for programs. */
+  /** A stable name for programs. */
   readonly event: string;
   readonly sentence: string;
   readonly fields: Readonly<Record<string, string | number>>;
 }
 
-/** `who`: as sentences name it; `labels` stand in the JSON behind the level. */
+/** `who`: the name of the process in text lines. `labels`: JSON fields after the level. */
 export function logLine(
   { level, event, sentence, fields }: LogEntry,
   { format, who, labels = {} }: {

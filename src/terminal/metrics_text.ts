@@ -1,16 +1,16 @@
-/** Numbers as Prometheus reads them (text format 0.0.4). Pure. */
+/** Metrics in the text format of Prometheus (version 0.0.4). Pure. */
 
 import type { Histogram } from "../support/histogram.ts";
 
 export interface Sample {
-  /** Behind the metric's name: of a histogram's parts. */
+  /** The suffix of the metric name, for the parts of a histogram. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
 export interface Metric {
-  /** Of letters, digits and `_`; a counter's ends in `_total`. */
+  /** Letters, digits and `_`; the name of a counter ends with `_total`. */
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
@@ -31,12 +31,12 @@ export function metricsText(metrics: readonly Metric[]): string {
   return text;
 }
 
-/** One value without labels. */
+/** A metric with one value and no labels. */
 export function single(type: Metric["type"], name: string, help: string, value: number): Metric {
   return { name, help, type, samples: [{ value }] };
 }
 
-/** Metrics of one role, whose names all begin alike. */
+/** Constructors for metrics whose names have the same prefix. */
 export function metricsNamed(prefix: string) {
   const named = (name: string) => `${prefix}_${name}`;
   return {
@@ -46,7 +46,7 @@ export function metricsNamed(prefix: string) {
   };
 }
 
-/** A value for each of some names. */
+/** A metric with one value for each value of a label. */
 export function labelled(
   type: Metric["type"],
   name: string,
@@ -58,7 +58,7 @@ export function labelled(
   return { name, help, type, samples };
 }
 
-/** A histogram for each of some names; what it has measured is in seconds. */
+/** A histogram in seconds for each value of a label. */
 export function histograms(
   name: string,
   help: string,

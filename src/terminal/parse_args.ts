@@ -1,35 +1,34 @@
 /**
- * Words to flags and names, by a table. It knows the shapes of a command line and nothing of what the values mean.
+ * Parses arguments into flags and names by a table of flags. It does not interpret the values.
  *
- * Flags may stand before, between and behind the names, up to `--`; what follows that is not looked at. `-w 10s`, `-w10s`,
- * `--wait 10s` and `--wait=10s` are the same, switches may be bundled (`-qn`), a flag given twice counts as said last,
- * unless the table says that two values are two things.
+ * Flags may precede, separate and follow names; `--` ends them. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same;
+ * switches may be combined (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
  */
 import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 
 export interface FlagSpec {
-  /** `-w, --wait`, or `--wait`. */
+  /** The forms of the flag: `-w, --wait`, or `--wait`. */
   readonly flag: string;
   /** False for a switch. */
   readonly takesValue: boolean;
-  /** Two values are two things, and not one said anew: the first must not be lost without a word. */
+  /** The flag must not be given with two different values. */
   readonly isOnce?: boolean;
-  /** Several things stand in one value, with commas between them. */
+  /** The value is a list, separated by commas. */
   readonly isList?: boolean;
 }
 
 export interface ParsedArgs {
-  /** Name in the table → what was written; "true" for a switch. */
+  /** Name in the table → value; "true" for a switch. */
   readonly flags: ReadonlyMap<string, string>;
   readonly names: readonly string[];
-  /** What stands behind `--`; null when there was none. */
+  /** The arguments after `--`; null without `--`. */
   readonly command: readonly string[] | null;
 }
 
-/** Throws USAGE for a flag that is not in the table, for a value too many or too few, for a second one that is another thing. */
-export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: readonly string[]): ParsedArgs {
+/** Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden repetition. */
+export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, args: readonly string[]): ParsedArgs {
   const byFlag = new Map<string, FlagSpec & { readonly name: string }>();
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, spec] of Object.entries(specs)) {
@@ -41,10 +40,10 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
   }
   const flags = new Map<string, string>();
   const names: string[] = [];
-  // Not strict: its own sentences are for programmers, and it refuses a value that begins with a dash.
-  const { tokens } = tokenize({ args: [...words], options, strict: false, allowPositionals: true, tokens: true });
+  // Strict mode has messages for programmers, and it refuses values that begin with a dash.
+  const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   for (const token of tokens) {
-    if (token.kind === "option-terminator") return { flags, names, command: words.slice(token.index + 1) };
+    if (token.kind === "option-terminator") return { flags, names, command: args.slice(token.index + 1) };
     if (token.kind === "positional") {
       names.push(token.value);
       continue;
@@ -58,9 +57,9 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
       );
     }
     if (!spec.takesValue && token.value !== undefined) {
-      throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" is given`);
+      throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" was given`);
     }
-    // A value may begin with a dash, but a forgotten one must not swallow the border of the command.
+    // A value may begin with a dash, but `--` after a flag without a value begins the command.
     if (spec.takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
@@ -72,13 +71,11 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
 }
 
 function givenTwice(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {
-  const what = isList
-    ? `several of them stand in one value, as in ${flag} ${one},${other}`
-    : "only one of them would count";
+  const what = isList ? `write several values as one list: ${flag} ${one},${other}` : "give only one of them";
   return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": ${what}`);
 }
 
-/** Any other letter is as near to a letter as the next: only its other case is likely. */
+/** A long flag may be a misspelling of any other flag; a short one only of the same letter in the other case. */
 function likelyMeant(flag: string, known: readonly string[]): string[] {
   if (flag.startsWith("--")) return [...known];
   return known.filter((one) => one.toLowerCase() === flag.toLowerCase());

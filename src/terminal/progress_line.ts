@@ -1,4 +1,4 @@
-/** One line on a terminal that says what a wait is waiting for, and that is wiped away at the end. Never in a pipe. */
+/** A terminal line that shows progress and is erased at the end. It is never written to a pipe. */
 import type { Io } from "./io.ts";
 import { printable } from "../support/text.ts";
 
@@ -10,12 +10,12 @@ export class WaitLine implements Disposable {
     this.#io = io;
   }
 
-  /** Whether a line that is written over and over makes sense where stderr goes. */
+  /** Whether stderr is a terminal that can overwrite a line. */
   static fits(io: Io): boolean {
     return io.stderrIsTerminal && io.env["TERM"] !== "dumb";
   }
 
-  /** Takes the place of what was shown before; cut to the width of the terminal. */
+  /** Replaces the line; the text is cut to the width of the terminal. */
   show(text: string): void {
     this.#io.err(`\r\x1b[K${printable(text).slice(0, Math.max(1, this.#io.columns - 1))}`);
     this.#shown = true;

@@ -1,10 +1,10 @@
-/** One connection to a status page: the head of one request in, one response out, then the end. Owns the connection. */
+/** A connection of the status page: reads the header of one request, sends one response, and closes. Owns the connection. */
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 
 export interface StatusRequest {
   readonly method: string;
-  /** Without what follows a question mark. */
+  /** The path without the query string. */
   readonly path: string;
 }
 
@@ -34,16 +34,16 @@ const reasons = {
   503: "Service Unavailable",
 };
 
-const headBytesMax = 16 << 10;
-/** For the head of a request to arrive, and again for the response to be taken. */
+const headerBytesMax = 16 << 10;
+/** The maximum time to receive a request header, and to send a response. */
 const phaseMsMax = 5000;
-/** For the response to be made: as long as Prometheus waits. */
+/** The maximum time to create a response, which is the timeout of Prometheus. */
 const responseMsMax = 10_000;
 
 export class StatusConnection implements ConnectionHandlers {
   readonly #connection: Connection;
   readonly #options: StatusConnectionOptions;
-  #head = "";
+  #header = "";
   #hasRequest = false;
   #hasEnded = false;
   #isClosed = false;
@@ -55,7 +55,7 @@ export class StatusConnection implements ConnectionHandlers {
     this.#cancelDeadline = options.clock.after(phaseMsMax, () => this.destroy());
   }
 
-  /** The head of a request has arrived. */
+  /** Whether a request header has arrived. */
   get hasRequest(): boolean {
     return this.#hasRequest;
   }
@@ -65,12 +65,12 @@ export class StatusConnection implements ConnectionHandlers {
   }
 
   data(chunk: Uint8Array): void {
-    if (this.#hasRequest) return; // a body that nobody reads
-    this.#head += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
-    if (/\r?\n\r?\n/.test(this.#head)) return this.#answer();
-    if (this.#head.length <= headBytesMax) return;
+    if (this.#hasRequest) return; // the body is ignored
+    this.#header += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
+    if (/\r?\n\r?\n/.test(this.#header)) return this.#respond();
+    if (this.#header.length <= headerBytesMax) return;
     this.#hasRequest = true;
-    this.#send({ status: 431, type: plainText, text: `The request is longer than ${headBytesMax} bytes\n` }, false);
+    this.#send({ status: 431, type: plainText, text: `The request is longer than ${headerBytesMax} bytes\n` }, false);
   }
 
   ended(): void {
@@ -84,18 +84,18 @@ export class StatusConnection implements ConnectionHandlers {
     this.#options.closed();
   }
 
-  #answer(): void {
+  #respond(): void {
     this.#hasRequest = true;
-    if (this.#head.length > headBytesMax) {
+    if (this.#header.length > headerBytesMax) {
       return this.#send(
-        { status: 431, type: plainText, text: `The request is longer than ${headBytesMax} bytes\n` },
+        { status: 431, type: plainText, text: `The request is longer than ${headerBytesMax} bytes\n` },
         false,
       );
     }
-    const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(this.#head) ?? [];
-    this.#head = "";
+    const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(this.#header) ?? [];
+    this.#header = "";
     if (method === undefined || target === undefined) {
-      return this.#send({ status: 400, type: plainText, text: "This is no HTTP/1 request\n" }, false);
+      return this.#send({ status: 400, type: plainText, text: "Not an HTTP/1 request\n" }, false);
     }
     this.#cancelDeadline();
     this.#cancelDeadline = this.#options.clock.after(responseMsMax, () => this.destroy());
@@ -112,7 +112,7 @@ export class StatusConnection implements ConnectionHandlers {
     this.#connection.write(Buffer.concat([Buffer.from(head), isHead ? Buffer.alloc(0) : body]));
     this.#connection.end();
     this.#cancelDeadline();
-    // The other side closes too, after what it still had to send; with what it sends unread the response could be lost.
+    // The client closes after its remaining data. Closing with unread data could lose the response.
     this.#cancelDeadline = this.#options.clock.after(
       this.#hasEnded ? phaseMsMax / 5 : phaseMsMax,
       () => this.destroy(),

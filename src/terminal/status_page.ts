@@ -1,4 +1,4 @@
-/** `/healthz` and `/metrics` by HTTP, for those who watch a role. Owns the listener and its connections. */
+/** Serves `/healthz` and `/metrics` over HTTP. Owns the listener and its connections. */
 import { rmSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { clearSocketPath } from "../sockets/clear_socket_path.ts";
@@ -13,32 +13,32 @@ import { type Metric, metricsContentType, metricsText } from "./metrics_text.ts"
 import { plainText, StatusConnection, type StatusRequest, type StatusResponse } from "./status_connection.ts";
 
 export interface StatusSource {
-  /** Null when all is well; else why it is not, in a sentence. */
+  /** Null if the process is healthy; else the reason. */
   readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
 }
 
 export interface StatusPage extends AsyncDisposable {
-  /** Where it really listens. */
+  /** The actual listen address. */
   readonly address: Address;
   close(): Promise<void>;
 }
 
 const connectionsMax = 64;
-/** What does not say within this time that it is well is not. */
+/** A process that does not report its health within this time counts as unhealthy. */
 const healthMsMax = 2000;
 
-/** Listens at `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or CANNOT_CREATE. */
+/** Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or CANNOT_CREATE. */
 export async function serveStatusPage(
   listenAt: string,
   source: StatusSource,
   { clock = systemClock() }: { readonly clock?: Clock } = {},
 ): Promise<StatusPage> {
-  const wanted = parseListenAddress(listenAt);
-  if (wanted === null) {
+  const address = parseListenAddress(listenAt);
+  if (address === null) {
     throw new BatonError(
       "USAGE",
-      `Cannot serve /metrics at "${listenAt}": write host:port, :port or unix:/absolute/path`,
+      `Cannot serve /metrics on "${listenAt}": write host:port, :port or unix:/absolute/path`,
     );
   }
   const connections = new Set<StatusConnection>();
@@ -55,28 +55,28 @@ export async function serveStatusPage(
   };
   let listener: Listener;
   try {
-    if (wanted.kind === "unix") await clearSocketPath(wanted.path);
-    listener = await listen(wanted, accept, { halfOpen: true });
+    if (address.kind === "unix") await clearSocketPath(address.path);
+    listener = await listen(address, accept, { halfOpen: true });
   } catch (error) {
-    const why = await whyNotListening(error, wanted);
-    throw new BatonError("CANNOT_CREATE", `Cannot serve /metrics at ${formatAddress(wanted)}: ${why}`, {
+    const why = await whyNotListening(error, address);
+    throw new BatonError("CANNOT_CREATE", `Cannot serve /metrics on ${formatAddress(address)}: ${why}`, {
       cause: error,
     });
   }
   const close = async () => {
     await listener.close();
     for (const connection of connections) connection.destroy();
-    if (wanted.kind === "unix") rmSync(wanted.path, { force: true });
+    if (address.kind === "unix") rmSync(address.path, { force: true });
   };
   return { address: listener.address, close, [Symbol.asyncDispose]: close };
 }
 
-/** A probe that comes is not to wait for those that came before: the oldest goes that has not sent its request. */
+/** Closes the oldest connection without a request, so that a new request does not wait. */
 function makeRoom(connections: Set<StatusConnection>): void {
   const [oldest] = connections;
   const gone = [...connections].find(({ hasRequest }) => !hasRequest) ?? oldest;
   if (gone === undefined) return;
-  connections.delete(gone); // it may take a moment to leave
+  connections.delete(gone); // closing may take a moment
   gone.destroy();
 }
 
@@ -100,7 +100,7 @@ async function responseTo(
 }
 
 async function healthInTime(health: StatusSource["health"], clock: Clock): Promise<string | null> {
-  const late = new BatonError("IO", `the process or its disk did not answer within ${healthMsMax / 1000} s`);
+  const late = new BatonError("IO", `the process or its disk did not respond within ${healthMsMax / 1000} s`);
   const deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
   try {
     return await abortable(Promise.resolve(health()), deadline.signal);

@@ -1,42 +1,42 @@
 /**
- * One JSON line that says for certain what an exit code can only hint at, for `--status-fd` and `--status-file`. Both are
- * opened before anything else happens, so that a call that cannot report does nothing.
+ * The report of `--status-fd` and `--status-file`: one JSON line with the exact end of a call. Both targets are opened before anything
+ * else, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { writeWhole } from "../support/write_whole.ts";
 
-/** Version 1. Numbers of 64 bits are decimal texts. */
+/** Version 1 of the report. 64-bit numbers are decimal texts. */
 export interface StatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
-  /** child_exited, child_signaled, stopped_by_signal, or a failure's name in small letters: lock_busy, lock_lost … */
+  /** child_exited, child_signaled, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
   readonly reason: string;
-  /** What baton exits with; null when it dies of `signal`. */
+  /** The exit code of baton; null if `signal` ended it. */
   readonly exit_code: number | null;
   /** The signal that stopped baton while it waited. */
   readonly signal: string | null;
-  /** The child's end; null when none ran. */
+  /** The end of the command; null if none ran. */
   readonly child: { readonly code: number | null; readonly signal: string | null } | null;
-  /** In the order of the names; null when the lock was not had. */
+  /** Tokens in the order of the names; null if the lock was not acquired. */
   readonly fencing_tokens: readonly string[] | null;
   readonly waited_ms: number | null;
   readonly held_ms: number | null;
-  /** Of a pool: what became of its items. */
+  /** Item counts; for a pool only. */
   readonly items?: Readonly<Record<"claimed" | "done" | "failed" | "busy" | "skipped" | "remaining", number>>;
-  /** The sentence on stderr, if there was one. */
+  /** The message on stderr; null if there was none. */
   readonly message: string | null;
 }
 
 export interface StatusTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
-  /** Descriptors that were open when the process started; one that baton opened itself is nobody's report. */
+  /** Descriptors that were open when the process started. Others were opened by baton and are no target. */
   readonly inheritedFds: readonly number[];
 }
 
-/** Where the report goes. Throws USAGE for a descriptor that is not open for writing, CANNOT_CREATE for a file that cannot be. */
+/** Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for a file. */
 export class StatusWriter implements Disposable {
   readonly #fds: number[] = [];
   readonly #own: number | null;
@@ -62,7 +62,7 @@ export class StatusWriter implements Disposable {
     if (this.#own !== null) this.#fds.push(this.#own);
   }
 
-  /** Writes one line to each target. Returns what went wrong instead of throwing: the job itself is over. */
+  /** Writes one line to each target. Returns error messages instead of throwing: the command has ended already. */
   write(report: StatusReport): string[] {
     const line = JSON.stringify(report) + "\n";
     return this.#fds.flatMap((fd) => {
@@ -70,7 +70,7 @@ export class StatusWriter implements Disposable {
         writeWhole(fd, line);
         return [];
       } catch (thrown) {
-        return [`Cannot write the status: ${messageOf(thrown)}`];
+        return [`Cannot write the status report: ${messageOf(thrown)}`];
       }
     });
   }
@@ -93,7 +93,7 @@ function isOpen(fd: number): boolean {
   }
 }
 
-/** Open for reading only: the status could not be written, and that would be noticed when the job is over. Linux tells. */
+/** Whether a descriptor is open for reading only, from /proc. Otherwise the failure would be noticed only after the command. */
 function isReadOnly(fd: number): boolean {
   try {
     const [, flags = ""] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1")) ?? [];
@@ -107,7 +107,7 @@ function create(file: string): number {
   try {
     return openSync(file, "w", 0o666);
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `--status-file ${file}: it cannot be created: ${messageOf(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${messageOf(thrown)}`, {
       cause: thrown,
     });
   }

@@ -1,8 +1,8 @@
-/** Rows in columns, for people; programs ask for --json. */
+/** Tables for people; programs use --json. */
 import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
-/** Every column as wide as its longest cell; nothing is printed for no rows. */
+/** Prints rows in aligned columns; without rows it prints nothing. */
 export function printTable(io: Io, rows: readonly (readonly string[])[]): void {
   const widths: number[] = [];
   for (const row of rows) {

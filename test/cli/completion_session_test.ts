@@ -123,10 +123,10 @@ test("each kind of name is offered where it belongs", async () => {
   const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
   expect(await words("leader ''")).toBe("words\necho\n");
   await session.run('"$baton" pool -q inbox --items a,b --done-ttl 1h -- true');
-  expect(await words("pool ''")).toBe("words\nstatus\nforget\ninbox\n");
+  expect(await words("pool ''")).toBe("words\nstatus\nclear\ninbox\n");
   expect(await words("pool -j 2 st")).toBe("words\nstatus\n");
-  expect(await words("pool forget i")).toBe("words\ninbox\n");
-  expect(await words("pool forget ''")).toBe("words\ninbox\n");
+  expect(await words("pool clear i")).toBe("words\ninbox\n");
+  expect(await words("pool clear ''")).toBe("words\ninbox\n");
   expect(await words("fence ''")).toBe("words\nrun\nzk\n");
   expect(await words("fence zk ''")).toBe("words\nset\ncreate\ndelete\n");
   expect(await words("fence run ''")).toBe("words\n");
@@ -141,8 +141,8 @@ test("behind a word that chooses what a command does, only the options are offer
     ["pool status", "--jobs"],
     ["pool status", "--status-file"],
     ["pool status", "--kill-after"],
-    ["pool forget", "--json"],
-    ["pool forget", "--loop"],
+    ["pool clear", "--json"],
+    ["pool clear", "--loop"],
     ["fence run", "--data-file"],
     ["fence run", "--root"],
     ["fence zk", "--store"],
@@ -155,7 +155,7 @@ test("behind a word that chooses what a command does, only the options are offer
   }
   expect(await words("pool status c --")).not.toContain("--");
   expect(await words("pool status c --")).toEqual(expect.arrayContaining(["--json", "--items", "--query", "--root"]));
-  expect(await words("pool forget c --items a --")).toEqual(expect.arrayContaining(["--query-timeout", "--quiet"]));
+  expect(await words("pool clear c --items a --")).toEqual(expect.arrayContaining(["--query-timeout", "--quiet"]));
   expect(await words("pool c --")).toEqual(expect.arrayContaining(["--jobs", "--items", "--"]));
   expect(await words("pool -j 3 --")).toEqual(expect.arrayContaining(["--loop", "--"]));
   expect(await words("fence zk set --")).toEqual(expect.arrayContaining(["--data-file", "--token", "--"]));

@@ -122,9 +122,9 @@ describe("a component's section", () => {
     )
       .toBe(0);
     expect((await pool("status import")).stdout.match(/free/g)?.length).toBe(5);
-    // What a file says is listed is no order to forget only that.
+    // A query from a file does not select the results to clear.
     await pool("import -j 5 --done-ttl 1h");
-    expect((await pool("forget import")).stderr).toContain("5");
+    expect((await pool("clear import")).stderr).toContain("5");
     const other = await pool("other");
     expect([other.code, other.stderr]).toEqual([
       64,
@@ -160,7 +160,7 @@ describe("a component's section", () => {
       'baton: pool.toml, line 8: there is no setting "pool.component.export.simultaneous"',
       'baton: pool.toml, line 9: there is no setting "pool.component.export.jops", did you mean "pool.component.export.jobs"?',
       'baton: pool.toml, line 10: pool.component.export.total = "2" is not a whole number without quotation marks',
-      'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a line of shell, or a list of words that begins with a program',
+      'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a shell command, or an array that begins with a program',
       'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h',
       "baton: pool.toml, line 14: pool.component.broken = 1 is not a section: write it as [SECTION] with settings below it",
     ]]);

@@ -243,8 +243,8 @@ describe("help", () => {
 
   test("no word at all is a mistake, and the list of commands", async () => {
     expect((await session.run('"$baton"')).code).toBe(64);
-    expect((await session.run('"$baton"')).stderr).toContain("baton COMMAND --help says more");
-    expect((await session.run('"$baton" --help')).stdout).toContain("baton COMMAND --help says more");
+    expect((await session.run('"$baton"')).stderr).toContain("See also: baton COMMAND --help");
+    expect((await session.run('"$baton" --help')).stdout).toContain("See also: baton COMMAND --help");
   });
 
   test("--version", async () => {

@@ -107,7 +107,7 @@ test("69: no server answers, within --connect-timeout", async () => {
 
 test("73: a status file that cannot be made, before anything is taken", async () => {
   const ended = await session.run('"$baton" lock -q --status-file "$dir/none/status" a -- touch ran-73; ls');
-  expect(ended.stderr).toContain("it cannot be created");
+  expect(ended.stderr).toContain("cannot create the file");
   expect(ended.stdout).not.toContain("ran-73");
   expect((await session.run('"$baton" lock -q --status-file "$dir/none/status" a -- true')).code).toBe(73);
 });

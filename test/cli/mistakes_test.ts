@@ -32,7 +32,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["ls x", "baton ls takes no names"],
     ["ls --all=yes", "The option --all takes no value"],
     ["break x", "baton break needs --holder ID; baton who x shows the ids"],
-    ['break x --holder ""', "--holder: the value is empty, and id is wanted"],
+    ['break x --holder ""', "--holder: the value is empty; expected id"],
     ["break x --holder a --wait 5", '--wait: "5" is not a duration: write a number with a unit'],
     ["leader", "needs the name of one election"],
     ["leader x --wait --watch", "--watch and --wait do not go together"],
@@ -41,9 +41,9 @@ test("words in the wrong place, unknown or missing", async () => {
     ["check x", "it is about the job it runs in"],
     ["check", "There is no lock to check"],
     ["doctor x", "baton doctor takes no names"],
-    ["config", "baton config takes one word, check or show, and none is given"],
+    ["config", "baton config takes check or show, but none was given"],
     ["config chek", 'not "chek", did you mean "check"?'],
-    ["completion", "baton completion needs the shell: bash, zsh or fish"],
+    ["completion", "baton completion needs a shell: bash, zsh or fish"],
     ["completion sh", "takes bash, zsh or fish"],
     ["help whoo", 'There is no help on "whoo", did you mean "who"?'],
     ["keeper verfy", 'not "verfy", did you mean "verify"?'],
@@ -58,21 +58,21 @@ test("words in the wrong place, unknown or missing", async () => {
     ["keeper backup copy --limit nodesMax=1", "--limit is for a keeper that serves, not for baton keeper backup"],
     ["config check --origin", "--origin is for baton config show"],
     ["fence run --store f --token 1 -z a:1 -- true", "--servers is for baton fence zk, not for baton fence run"],
-    ["pool status c -j 2", "--jobs is for a pool that runs its items, not for baton pool status"],
-    ["pool forget c --retries 1", "--retries is for a pool that runs its items, not for baton pool forget"],
+    ["pool status c -j 2", "--jobs is for a call that runs items, not for baton pool status"],
+    ["pool clear c --retries 1", "--retries is for a call that runs items, not for baton pool clear"],
     [
       "pool c --items a --items b -- true",
-      '--items is given twice, with "a" and with "b": only one of them would count',
+      '--items is given twice, with "a" and with "b": give only one of them',
     ],
     ["elect e --on-elected ./a --on-elected ./b --value v -- true", "--on-elected is given twice"],
     ["fence run --store a --store b --token 1 -- true", "--store is given twice"],
     [
       "keeper --limit nodesMax=1 --limit dataBytesMax=1",
-      "several of them stand in one value, as in --limit nodesMax=1,d",
+      "write several values as one list: --limit nodesMax=1,d",
     ],
     [
       "retry-processor dlq purge --all --where key=a --where error=b",
-      '--where is given twice, with "key=a" and with "error=b": several of them stand in one value',
+      '--where is given twice, with "key=a" and with "error=b": write several values as one list',
     ],
     ["barrier g --set --max-hold 1s", "--set and --max-hold do not go together"],
     ["fence", "baton fence takes run or zk, nothing is given"],
@@ -84,7 +84,7 @@ test("a host that nobody knows cannot be listened at, and that is said", async (
   const why = ": the name nowhere.invalid has no address here; see /etc/hosts\n";
   const words = "--data-dir unknown --idle-exit 1ms";
   await expectRefused(`keeper ${words} --listen nowhere.invalid:1`, 73, `on nowhere.invalid:1${why}`);
-  await expectRefused(`keeper ${words} --metrics-listen nowhere.invalid:1`, 73, `at nowhere.invalid:1${why}`);
+  await expectRefused(`keeper ${words} --metrics-listen nowhere.invalid:1`, 73, `nowhere.invalid:1${why}`);
   await expectRefused("forward x --listen nowhere.invalid:1", 73, `on nowhere.invalid:1${why}`);
   await expectRefused("pubsub proxy --listen tcp://nowhere.invalid:1", 73, why);
 });

@@ -32,7 +32,7 @@ test("75: items are free, and as many as --total allows run already", async () =
     const none = await session.run(`"$baton" pool full --items b,c --total 1 ${loop} --status-fd 1 -- echo ran {}`);
     expect([none.code, none.stderr]).toEqual([
       75,
-      'baton: No item of "full" may run: one runs already, as many as --total allows, and 2 are left\n',
+      'baton: no item of pool "full" can start: 1 item runs already, the limit of --total; 2 items are left\n',
     ]);
     expect(JSON.parse(none.stdout)).toMatchObject({ reason: "nothing_free", items: { claimed: 0, remaining: 2 } });
   }
@@ -88,13 +88,13 @@ test("78: a machine without the configuration that the others have runs nothing 
     const looked = (config: string, words = "") =>
       session.run(`"$baton" pool status paper --config ${config}.toml ${words}`);
     expect((await looked(second)).stderr).toMatch(
-      /^baton: \S+@\S+ \(pid \d+, sh\) runs "paper" with its locks elsewhere, and what it works on is not shown: pool.item_path /,
+      /^baton: \S+@\S+ \(pid \d+, sh\) runs pool "paper" with other lock paths, so its items are not shown: pool.item_path /,
     );
     expect(JSON.parse((await looked(second, "--json")).stdout)).toMatchObject({
-      elsewhere: { pid: working.child.pid, item_path: expect.stringContaining("{item}") },
+      conflicting_run: { pid: working.child.pid, item_path: expect.stringContaining("{item}") },
     });
     expect(await looked(first)).toMatchObject({ stderr: "", stdout: expect.stringContaining("running") });
-    expect(JSON.parse((await looked(first, "--json")).stdout)).toMatchObject({ elsewhere: null });
+    expect(JSON.parse((await looked(first, "--json")).stdout)).toMatchObject({ conflicting_run: null });
     const same = await session.run(call(first, "--items b -- echo ran {}"));
     expect(same).toMatchObject({ code: 0, stdout: "ran b\n" });
     await session.run(`touch end-${first}`);

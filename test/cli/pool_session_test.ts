@@ -41,7 +41,7 @@ describe("what is run", () => {
   test("a standard input that was closed is no empty list", async () => {
     const closed = await session.run('"$baton" pool closed --items - --loop -- echo {} <&-');
     expect(closed).toMatchObject({ code: 74, stdout: "" });
-    expect(closed.stderr).toContain("it was closed when baton was started; </dev/null is a list without items");
+    expect(closed.stderr).toContain("it is closed; use </dev/null for an empty list");
     expect((await session.run('"$baton" pool closed --items - --loop -- echo {} </dev/null')).code).not.toBe(74);
   });
 
@@ -94,9 +94,9 @@ describe("exit codes", () => {
     const ended = await session.run(`"$baton" pool one --items a,b,c -j 3 -- sh -c '[ {} = b ] || exit 3; kill -9 $$'`);
     expect(ended.code).toBe(1);
     expect(lines(ended.stderr).sort()).toEqual([
-      'baton: "a" exited with 3',
-      'baton: "b" was ended by SIGKILL',
-      'baton: "c" exited with 3',
+      'baton: item "a" exited with 3',
+      'baton: item "b" ended by SIGKILL',
+      'baton: item "c" exited with 3',
     ]);
   });
 
@@ -107,27 +107,26 @@ describe("exit codes", () => {
     expect(long.stderr).toMatch(/^baton: --items, item 1: .* it has 304 bytes, the maximum is 255\n$/);
     expect(await session.run("\"$baton\" pool bad --query 'echo a; exit 3' -- touch never")).toMatchObject({
       code: 74,
-      stderr: 'baton: --query "echo a; exit 3" named no items: it ended with 3\n',
+      stderr: 'baton: --query "echo a; exit 3" failed: it exited with 3\n',
     });
     expect(await session.run('"$baton" pool bad --query "sleep 1000" --query-timeout 50ms -- touch never'))
       .toMatchObject({
         code: 74,
-        stderr:
-          'baton: --query "sleep 1000" named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n',
+        stderr: 'baton: --query "sleep 1000" failed: it was stopped after 50 ms (--query-timeout)\n',
       });
     expect((await session.run("\"$baton\" pool bad --query 'yes | tr -d \\\\n' -- touch never")).code).toBe(65);
-    for (const deed of ["status", "forget"]) {
-      expect(await session.run(`"$baton" pool ${deed} bad --query 'echo a; echo why >&2; exit 3'`)).toMatchObject({
+    for (const operation of ["status", "clear"]) {
+      expect(await session.run(`"$baton" pool ${operation} bad --query 'echo a; echo why >&2; exit 3'`)).toMatchObject({
         code: 74,
         stdout: "",
-        stderr: 'why\nbaton: --query "echo a; echo why >&2; exit 3" named no items: it ended with 3\n',
+        stderr: 'why\nbaton: --query "echo a; echo why >&2; exit 3" failed: it exited with 3\n',
       });
-      const slow = await session.run(`"$baton" pool ${deed} bad --query "sleep 1000; :" --query-timeout 50ms`);
+      const slow = await session.run(`"$baton" pool ${operation} bad --query "sleep 1000; :" --query-timeout 50ms`);
       expect([slow.code, slow.stderr]).toEqual([
         74,
-        'baton: --query "sleep 1000; :" named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n',
+        'baton: --query "sleep 1000; :" failed: it was stopped after 50 ms (--query-timeout)\n',
       ]);
-      expect((await session.run(`"$baton" pool ${deed} bad --query 'yes | tr -d \\\\n'`)).code).toBe(65);
+      expect((await session.run(`"$baton" pool ${operation} bad --query 'yes | tr -d \\\\n'`)).code).toBe(65);
     }
     expect(await session.run('"$baton" pool bad --items @ -- true')).toMatchObject({ code: 64 });
     expect((await session.run('"$baton" pool bad --items a -- true', { BATON_POOL_ITEM_PATH: "/x" })).code).toBe(78);
@@ -145,7 +144,7 @@ describe("exit codes", () => {
     await session.made("working");
     expect(await session.run('"$baton" pool busy --items a -- true')).toMatchObject({
       code: 75,
-      stderr: 'baton: No item of "busy" is free: one is being worked on\n',
+      stderr: 'baton: no item of pool "busy" is free; other calls process 1 item\n',
     });
     const listing = session.start(`"$baton" pool busy --query 'touch listing; ${untilMade("end-listing")}' -- true`);
     await session.made("listing");
@@ -199,7 +198,7 @@ describe("exit codes", () => {
     const { code, stdout } = await running.ended;
     process.kill(keeper, "SIGKILL");
     expect(code).toBe(79);
-    expect(lines(stdout).filter((line) => /^baton: "[ab]": .* is lost: /.test(line)).length).toBe(2);
+    expect(lines(stdout).filter((line) => /^baton: item "[ab]": .* is lost: /.test(line)).length).toBe(2);
     expect(lines(own.read("pids")).length).toBe(2);
     for (const pid of lines(own.read("pids"))) expect(() => process.kill(Number(pid), 0)).toThrow();
   });
@@ -265,7 +264,7 @@ describe("signals", () => {
     const running = session.start(`exec "$baton" pool twice --items a,b --loop --drain -- ${job("twice")}`);
     await session.made("twice-a");
     running.child.kill("SIGTERM");
-    await eventually(() => running.stderr().includes("no more items are taken"));
+    await eventually(() => running.stderr().includes("no new items are started"));
     running.child.kill("SIGINT"); // the same one at once is an echo
     expect((await running.ended).stdout).toBe("a stopped\n");
   });
@@ -311,20 +310,20 @@ describe("reports", () => {
   });
 });
 
-test("forget has items run again, all or those that are named, and leaves nothing of a component that is given up", async () => {
+test("clear lets items run again, all or the given ones, and leaves nothing of an unused component", async () => {
   const run = '"$baton" pool past --items a,b,c -j 3 --done-ttl 1h -- sh -c \'echo "$1" >> past\' sh {}';
-  await session.run(`${run}; "$baton" pool forget past --items b; ${run}`);
+  await session.run(`${run}; "$baton" pool clear past --items b; ${run}`);
   expect(lines(session.read("past")).sort()).toEqual(["a", "b", "b", "c"]);
   const all = await session.run(
-    '"$baton" pool forget past && "$baton" pool forget -q past && "$baton" pool forget past',
+    '"$baton" pool clear past && "$baton" pool clear -q past && "$baton" pool clear past',
   );
   expect([all.code, all.stdout]).toEqual([0, ""]);
   expect(all.stderr).toBe(
-    'baton: 3 ends of items of "past" are forgotten\nbaton: nothing to forget: no end of an item of "past" is remembered\n',
+    'baton: cleared 3 results of pool "past"\nbaton: pool "past" has no results to clear\n',
   );
   expect(lines((await session.run(`"$baton" ls --json`)).stdout).join()).not.toContain('"past"');
-  const wrong = await session.run('"$baton" pool forget; "$baton" pool forget past --json');
-  expect(wrong.stderr).toContain("as in: baton pool forget COMPONENT");
+  const wrong = await session.run('"$baton" pool clear; "$baton" pool clear past --json');
+  expect(wrong.stderr).toContain("as in: baton pool clear COMPONENT");
   expect(wrong.stderr).toContain("--json is for baton pool status");
 });
 
@@ -358,11 +357,11 @@ test("the same items again and again in six processes, without a memory: still n
   expect(lines(session.read("again")).length).toBeGreaterThanOrEqual(10);
 });
 
-/** Who comes when others work on all that is left has nothing to do. */
+/** A call has nothing to do when other calls process all remaining items. */
 function expectEnds(ended: readonly Ended[]): void {
   expect(ended.map(({ code }) => code)).toContain(0);
   for (const { code, stderr } of ended) {
-    if (code === 75) expect(stderr).toMatch(/^baton: No item of ".*" is free: .* being worked on\n$/);
+    if (code === 75) expect(stderr).toMatch(/^baton: no item of pool ".*" is free; other calls process .*\n$/);
     else expect([code, stderr]).toEqual([0, ""]);
   }
 }

@@ -26,9 +26,9 @@ test("status lists what is free, running, done and failed, as a table and for pr
   expect(JSON.parse(stdout)).toMatchObject({
     version: 1,
     component: "look",
-    chooser: null,
+    component_holder: null,
     counts: { free: 0, running: 1, done: 1, failed: 0 },
-    items: [{ item: "good", state: "done", holder: null, ended: { result: "done", what: "exited with 0" } }, {
+    items: [{ item: "good", state: "done", holder: null, last_result: { result: "done", what: "exited with 0" } }, {
       item: "on",
       state: "running",
       holder: { command: "sh" },
@@ -38,15 +38,15 @@ test("status lists what is free, running, done and failed, as a table and for pr
   await running.ended;
 });
 
-test("status for programs knows a time to remember that is longer than there are dates", async () => {
+test("JSON status shows the last possible date for a --done-ttl without end", async () => {
   const run = '"$baton" pool -q eternal --items a --done-ttl 100000000d -- touch';
   await session.run(`${run} eternal; ${run} again`);
   expect((await session.run("ls again")).code).not.toBe(0);
   const { stdout, stderr } = await session.run('"$baton" pool status eternal --json');
-  expect([JSON.parse(stdout).items[0].ended.until, stderr]).toEqual(["9999-12-31T23:59:59.999Z", ""]);
+  expect([JSON.parse(stdout).items[0].last_result.until, stderr]).toEqual(["9999-12-31T23:59:59.999Z", ""]);
 });
 
-test("status says who holds the component's lock, without making a pool of him, on stderr, and with --quiet nothing of it", async () => {
+test("status prints the holder of the component's lock on stderr, and not with --quiet", async () => {
   const running = session.start(
     `"$baton" pool choosing --query "touch choosing; ${untilMade("end-choosing")}; echo a" -- true`,
   );
@@ -54,19 +54,19 @@ test("status says who holds the component's lock, without making a pool of him, 
   const told = await session.run('"$baton" pool status choosing');
   expect(told).toMatchObject({ code: 0, stdout: "" });
   expect(told.stderr).toMatch(
-    /^baton: \S+@\S+ \(pid \d+, \S+\) holds the lock of "choosing" \(for \d.*s\), as a pool does that lists and .*\nbaton: no item of "choosing" runs, /,
+    /^baton: \S+@\S+ \(pid \d+, \S+\) holds the lock of pool "choosing" \(for \d.*s\) and may be choosing .*\nbaton: no item of pool "choosing" is running, /,
   );
   expect(await session.run('"$baton" pool status choosing -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
   const { stdout, stderr } = await session.run('"$baton" pool status choosing --json');
-  expect([JSON.parse(stdout).chooser.pid, stderr]).toEqual([expect.any(Number), ""]);
+  expect([JSON.parse(stdout).component_holder.pid, stderr]).toEqual([expect.any(Number), ""]);
   await session.run("touch end-choosing");
   await running.ended;
   expect((await session.run('"$baton" pool status choosing')).stderr).toStartWith(
-    'baton: no item of "choosing" runs, ',
+    'baton: no item of pool "choosing" is running, ',
   );
 });
 
-test("what was remembered under another template is shown, and can be forgotten", async () => {
+test("results stored under another template are shown, and can be cleared", async () => {
   await session.run('"$baton" pool -q moved --items a,b --loop --done-ttl 1h -- true');
   const env = { BATON_POOL_ITEM_PATH: "/moved/{1}-{2}" };
   const status = await session.run('"$baton" pool status -q moved', env);
@@ -74,7 +74,7 @@ test("what was remembered under another template is shown, and can be forgotten"
     0,
     ["ITEM  ST", "a     do", "b     do"],
   ]);
-  expect(await session.run('"$baton" pool forget -q moved --items a', env)).toMatchObject({ code: 0, stderr: "" });
+  expect(await session.run('"$baton" pool clear -q moved --items a', env)).toMatchObject({ code: 0, stderr: "" });
   expect(lines((await session.run('"$baton" pool status -q moved', env)).stdout)).toHaveLength(2);
   expect((await session.run('"$baton" pool status moved --items a', env)).code).toBe(65);
 });

@@ -35,7 +35,7 @@ for (const kind of backends) {
       expect(counts.reduce((sum, { done }) => sum + done, 0)).toBe(20);
       const { items: rows } = await one.status();
       expect(rows.map(({ state }) => state)).toEqual(items.map(() => "done"));
-      expect(await other.forget(["item 3"])).toBe(1);
+      expect(await other.clear(["item 3"])).toBe(1);
       expect(await run(one)).toMatchObject({ claimed: 1, done: 1 });
     });
 
@@ -52,7 +52,9 @@ for (const kind of backends) {
       });
       expect(counts).toMatchObject({ claimed: 2, done: 1, failed: 1 });
       expect(told).toEqual(["bad: attempt 1", "bad: attempt 2", "bad: attempt 3"]);
-      expect((await pool.status(["bad", "good", "new"])).items.map(({ state, ended }) => [state, ended?.what])).toEqual(
+      expect(
+        (await pool.status(["bad", "good", "new"])).items.map(({ state, lastResult }) => [state, lastResult?.what]),
+      ).toEqual(
         [
           ["failed", "failed: attempt 3"],
           ["done", "done"],

@@ -107,7 +107,7 @@ test("what says nothing of itself in time is not well", async () => {
   expect(metrics.text).toMatch(/^HTTP\/1\.1 500 [^]*broken\n$/);
   await clock.advance(2000);
   await eventually(() => asked.isClosed);
-  expect(asked.text).toMatch(/^HTTP\/1\.1 503 [^]*did not answer within 2 s\n$/);
+  expect(asked.text).toMatch(/^HTTP\/1\.1 503 [^]*did not respond within 2 s\n$/);
 });
 
 test("at a unix socket; one that was left behind is in nobody's way, and none is left", async () => {

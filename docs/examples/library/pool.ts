@@ -30,4 +30,4 @@ const [one, other] = await Promise.all([work(), work()]);
 console.log(`once each: ${began.length === 12 && new Set(began).size === 12}`);
 console.log(`done: ${one.done + other.done}, failed: ${one.failed + other.failed}`);
 console.log(`nothing is left: ${(await pool.status(items)).items.every(({ state }) => state === "done")}`);
-await pool.forget();
+await pool.clear();

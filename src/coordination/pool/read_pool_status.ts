@@ -1,59 +1,59 @@
-/** Who works on which items of a pool, and how others have ended: a look, no decision. */
+/** Reads the status of a pool: running items, and results of items. It changes nothing. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 import { CompletionLog, type ItemResult } from "./completion_log.ts";
-import { conflictingRun } from "./pool_conflict.ts";
+import { termsHashOfRun } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import type { AnnouncedTerms } from "./pool_terms.ts";
+import { type AnnouncedTerms, parseTerms, termsHash } from "./pool_terms.ts";
 
 export interface PoolItemStatus {
   readonly item: string;
   readonly state: "free" | "running" | "done" | "failed";
-  /** Who works on it. */
+  /** The call that processes the item. */
   readonly holder: HolderStatus | null;
-  /** How it ended the last time, if that is remembered. */
-  readonly ended: ItemResult | null;
+  /** The result of the last run, if it is still stored. */
+  readonly lastResult: ItemResult | null;
 }
 
 export interface PoolStatus {
   readonly component: string;
-  /** Who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it. */
-  readonly chooser: HolderStatus | null;
+  /** The holder of the component's lock: a call that chooses items, or another program. */
+  readonly componentHolder: HolderStatus | null;
   readonly items: readonly PoolItemStatus[];
-  /** Of one that runs with its locks at other places: what it works on is not among these items. */
-  readonly elsewhere: AnnouncedTerms | null;
+  /** A run that uses other lock paths; its items are not in `items`. */
+  readonly conflictingRun: AnnouncedTerms | null;
 }
 
-/** How many locks are asked at a time. */
+/** The number of locks that are read at the same time. */
 const batchSize = 100;
 
-/** `named` are the items there are; null when nobody says: those that run and those that are remembered are listed. */
+/** Lists the `named` items. With null it lists running items and items with a stored result. */
 export async function poolStatus(
   zk: ZooKeeper,
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const remembering = new CompletionLog(zk, path, []).all(Date.now());
+  const reading = new CompletionLog(zk, path, []).all(Date.now());
   const listing = named ??
     (path.items === null
-      ? remembering.then((ended) => [...ended.keys()].filter((item) => hasLock(path, item)))
+      ? reading.then((results) => [...results.keys()].filter((item) => hasLock(path, item)))
       : lockedItems(zk, path.items));
-  const [ended, holders, own, elsewhere] = await Promise.all([
-    remembering,
+  const [results, holders, componentLock, conflicting] = await Promise.all([
+    reading,
     holdersIn(zk, component, { path, listing }),
     lockStatus(zk, component, { path: path.component, detailsMax: 1 }),
-    conflictingRun(zk, path),
+    findConflictingRun(zk, path),
   ]);
-  const items = named ?? [...new Set([...holders.keys(), ...ended.keys()])].sort();
+  const items = named ?? [...new Set([...holders.keys(), ...results.keys()])].sort();
   const rows = items.map((item): PoolItemStatus => {
-    const [holder, end] = [holders.get(item) ?? null, ended.get(item) ?? null];
-    return { item, holder, ended: end, state: holder === null ? end?.result ?? "free" : "running" };
+    const [holder, lastResult] = [holders.get(item) ?? null, results.get(item) ?? null];
+    return { item, holder, lastResult, state: holder === null ? lastResult?.result ?? "free" : "running" };
   });
-  // A lock that nobody holds is there until the server reaps it: without a list it says nothing.
+  // A free lock exists until the server removes it. Without a list of items it has no meaning.
   const shown = named === null ? rows.filter(({ state }) => state !== "free") : rows;
-  return { component, chooser: own.holders[0] ?? null, items: shown, elsewhere };
+  return { component, componentHolder: componentLock.holders[0] ?? null, items: shown, conflictingRun: conflicting };
 }
 
 async function holdersIn(
@@ -73,14 +73,14 @@ async function holdersIn(
   return holders;
 }
 
-/** Of most items nobody holds the lock, which one request tells. */
+/** Most items are not locked, and one request is enough to know that. */
 async function holderOf(zk: ZooKeeper, name: string, path: LockPath): Promise<HolderStatus | null> {
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
 }
 
-/** Not where it was remembered by a pool with another template, and has not the words that this one asks for. */
+/** False if the item was stored by a pool with another template and lacks the words that this template needs. */
 function hasLock(path: PoolPath, item: string): boolean {
   try {
     path.item(item);
@@ -90,8 +90,24 @@ function hasLock(path: PoolPath, item: string): boolean {
   }
 }
 
-/** Items that have a lock, or had one a short while ago. */
+/** Items that have a lock node. The server removes nodes of free locks only after some time. */
 async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
   const children = (await nullIfNoNode(zk.getChildren(items.parent)))?.children ?? [];
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
+}
+
+/** The maximum number of announced terms to compare. Normally all runs have the same terms. */
+const termsMax = 16;
+
+/** The terms of a run that uses other lock paths; null if there is none. */
+async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<AnnouncedTerms | null> {
+  const names = (await nullIfNoNode(zk.getChildren(path.runs)))?.children ?? [];
+  const runs = new Map(names.map((name) => [termsHashOfRun(name), name]));
+  for (const [hash, name] of [...runs].slice(0, termsMax)) {
+    const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));
+    const terms = found === null ? null : parseTerms(found.data);
+    // The hash covers the lock paths and --total. A difference in --total alone is no conflict here.
+    if (terms !== null && termsHash(path, terms.total) !== hash) return terms;
+  }
+  return null;
 }

@@ -48,13 +48,13 @@ describe("the shapes of a flag", () => {
     [["-x"], "There is no option -x"],
     [["-N"], 'There is no option -N, did you mean "-n"?'],
     [["-nx"], "There is no option -x"],
-    [["--try=1"], 'The option --try takes no value, but "1" is given'],
+    [["--try=1"], 'The option --try takes no value, but "1" was given'],
     [["-w"], "The option -w needs a value"],
     [["-w", "--", "true"], "The option -w needs a value"],
-    [["--items", "a", "--items=b"], '--items is given twice, with "a" and with "b": only one of them would count'],
+    [["--items", "a", "--items=b"], '--items is given twice, with "a" and with "b": give only one of them'],
     [
       ["--where", "key=a", "--where", "error=b"],
-      '--where is given twice, with "key=a" and with "error=b": several of them stand in one value, as in --where key=a,error=b',
+      '--where is given twice, with "key=a" and with "error=b": write several values as one list: --where key=a,error=b',
     ],
     [["--constructor"], "There is no option --constructor"],
   ];

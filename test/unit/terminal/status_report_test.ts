@@ -44,13 +44,13 @@ test("a descriptor that is not open, or that baton opened itself, is refused", (
 
 test("a file that cannot be created is refused before anything is done", () => {
   expect(() => new StatusWriter({ file: join(folder, "none/file"), inheritedFds: [] })).toThrow(
-    /--status-file .* cannot be created/,
+    /--status-file .* cannot create the file/,
   );
 });
 
 test("what cannot be written is said, not thrown", () => {
   using status = new StatusWriter({ file: "/dev/full", inheritedFds: [] });
-  expect(status.write(report).join()).toMatch(/Cannot write the status: .*ENOSPC/);
+  expect(status.write(report).join()).toMatch(/Cannot write the status report: .*ENOSPC/);
 });
 
 test.skipIf(process.platform !== "linux")("a descriptor that is open for reading only is refused", () => {

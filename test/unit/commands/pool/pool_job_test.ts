@@ -44,6 +44,6 @@ test("a query that is stopped because the component is about to be lost is a los
 });
 
 test("what the query does wrong by itself is told with its line", async () => {
-  expect(await endOfQuery({ kind: "exited", code: 3 })).toBe('IO: --query "list" named no items: it ended with 3');
-  expect(await endOfQuery({ kind: "time_limit", child })).toContain('"list" named no items: it ran longer than 5 m');
+  expect(await endOfQuery({ kind: "exited", code: 3 })).toBe('IO: --query "list" failed: it exited with 3');
+  expect(await endOfQuery({ kind: "time_limit", child })).toContain('"list" failed: it was stopped after 5 m');
 });

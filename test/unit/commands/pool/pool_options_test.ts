@@ -3,11 +3,11 @@ import { flagsOf } from "../../../../commands/run_command.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { PoolSignals } from "../../../../commands/pool/pool_signals.ts";
 import {
+  commandFor,
   namesProgramByItem,
   poolCommandSettings,
   poolOperationOf,
   poolOptionsOf,
-  wordsFor,
 } from "../../../../commands/pool/pool_options.ts";
 import { endingOf } from "../../../../commands/pool/run_pool.ts";
 import { commonSettings } from "../../../../commands/command.ts";
@@ -41,14 +41,14 @@ test("items come from one place", () => {
   expect(source("--query", "ls | sort")).toEqual({ kind: "query", line: "ls | sort" });
   expect(refusalOf("c", "--", "true")).toStartWith("USAGE: baton pool needs --items or --query");
   expect(refusalOf("c", "--items", "a", "--query", "ls", "--", "true")).toBe(
-    "USAGE: --items and --query do not go together",
+    "USAGE: --items and --query cannot be used together",
   );
 });
 
 test("one component, and a command", () => {
   expect(refusalOf("--items", "a", "--", "true")).toStartWith("USAGE: baton pool needs the name of a component");
   expect(refusalOf("a", "b", "--items", "a", "--", "true")).toStartWith("USAGE: baton pool takes one component");
-  expect(refusalOf("a", "--items", "a")).toStartWith("USAGE: baton pool needs a command behind --");
+  expect(refusalOf("a", "--items", "a")).toStartWith("USAGE: baton pool needs a command after --");
 });
 
 test("a bad template is told with where it stands", () => {
@@ -64,7 +64,7 @@ test("a bad template is told with where it stands", () => {
 });
 
 test("the item stands for {} and {item} wherever they are in the command's words", () => {
-  expect(wordsFor(["./w", "in/{}", "{item}:{item}", "{x}", "$1"], "a$&b")).toEqual([
+  expect(commandFor(["./w", "in/{}", "{item}:{item}", "{x}", "$1"], "a$&b")).toEqual([
     "./w",
     "in/a$&b",
     "a$&b:a$&b",
@@ -78,7 +78,7 @@ test("status is a word of its own only where there is no command", () => {
   expect(poolOperationOf(callOf(["status", "c"]))?.component).toBe("c");
   expect(poolOperationOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
   expect(poolOperationOf(callOf(["c"]))).toBeNull();
-  expect(poolOperationOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
+  expect(poolOperationOf(callOf(["clear", "c", "--items", "a"]))).toMatchObject({ operation: "clear", component: "c" });
 });
 
 test("what says how items are run is refused where none is, and what a file or a variable says is not", () => {
@@ -95,9 +95,9 @@ test("what says how items are run is refused where none is, and what a file or a
       [["--scope", "cluster"], "--scope"],
     ] as const
   ) {
-    const what = `${flag} is for a pool that runs its items, not for baton pool`;
+    const what = `${flag} is for a call that runs items, not for baton pool`;
     expect(refusal("status", "c", ...words)).toThrow(`${what} status`);
-    expect(refusal("forget", "c", ...words)).toThrow(`${what} forget`);
+    expect(refusal("clear", "c", ...words)).toThrow(`${what} clear`);
   }
   const looked = callOf(["status", "c", "--query", "ls", "--query-timeout", "1s", "--json"], { BATON_SCOPE: "user" });
   expect(poolOperationOf(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
@@ -117,16 +117,19 @@ test("the exit code follows from what became of the items", () => {
   expect(endOf({ remaining: 2, busy: 1 }, 3)).toMatchObject({
     exitCode: 75,
     reason: "nothing_free",
-    message: 'No item of "c" may run: 3 run already, as many as --total allows, and 2 are left',
+    message: 'no item of pool "c" can start: 3 items run already, the limit of --total; 2 items are left',
   });
   const some = { claimed: 1, done: 1, remaining: 7 };
   expect(endOf(some, 1, { loop: true })).toMatchObject({
     exitCode: 75,
     reason: "items_left",
-    message: 'No other item of "c" may run: one runs already, as many as --total allows, and 7 are left',
+    message: 'no other item of pool "c" can start: 1 item runs already, the limit of --total; 7 items are left',
   });
   expect(endOf(some, 1, { loop: true, isStopped: true })).toMatchObject({ exitCode: 0, reason: "done" });
-  expect(endOf({ remaining: 1 })).toMatchObject({ exitCode: 75, message: 'No item of "c" was begun, and 1 is left' });
+  expect(endOf({ remaining: 1 })).toMatchObject({
+    exitCode: 75,
+    message: 'no item of pool "c" was started; 1 item is left',
+  });
 });
 
 function handMade() {
@@ -187,8 +190,10 @@ test("a forgotten -- and a mistyped word are understood", () => {
     }
   };
   expect(said(["x", "--items", "a", "./work.sh"])).toContain(
-    "stands behind --, as in: baton pool x --items a,b -- ./work.sh {item}",
+    "put the command after --, as in: baton pool x --items a,b -- ./work.sh {item}",
   );
   expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
-  expect(said(["x", "y", "--items", "a", "--", "true"])).toBe('baton pool takes one component, and "x", "y" are given');
+  expect(said(["x", "y", "--items", "a", "--", "true"])).toBe(
+    'baton pool takes one component, but "x", "y" were given',
+  );
 });

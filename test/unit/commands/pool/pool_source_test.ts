@@ -38,11 +38,11 @@ test("a pipe is read as slowly as it is written", async () => {
 test("names that are no UTF-8 are refused with their line: with a mark in its place, two of them would share a lock", async () => {
   const file = join(folder, "bytes");
   writeFileSync(file, Buffer.concat([Buffer.from("a\nb \ufffd\n"), Buffer.from([0xff, 0x0a, 0xfe, 0x0a])]));
-  await expect(read(file)).rejects.toThrow(/bytes, line 3: the name of an item is text in UTF-8, and this is none/);
+  await expect(read(file)).rejects.toThrow(/bytes, line 3: item names must be UTF-8, and this line is not/);
   const pipe = join(folder, "bytes-pipe");
   execFileSync("mkfifo", [pipe]);
   const writer = spawn("/bin/sh", ["-c", `printf 'a\\377' > "${pipe}"`], { stdio: "ignore" });
-  await expect(read(pipe)).rejects.toThrow(/line 1: the name of an item/);
+  await expect(read(pipe)).rejects.toThrow(/line 1: item names/);
   writer.kill();
 });
 
