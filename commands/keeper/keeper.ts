@@ -1,4 +1,4 @@
-/** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
+/** `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one automatically. */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
@@ -31,8 +31,8 @@ import type { Io } from "../../src/terminal/io.ts";
 const settings = {
   dataDir: setting(text("folder"), {
     flag: "--data-dir",
-    help: "where the data is kept; it belongs to one keeper at a time",
-    unset: "`keeper.dir`, or the place of this user's keeper",
+    help: "folder of the data; only one keeper at a time can use it",
+    unset: "`keeper.dir`, or the folder of this user's keeper",
   }),
   listen: keeperSettings.keeperListen,
   tlsCert: keeperSettings.keeperTlsCert,
@@ -48,14 +48,14 @@ const settings = {
   ...logSettings,
   onDemand: setting(toggle(), {
     flag: "--on-demand",
-    help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
+    help: "run as a keeper that a command has started: log little, exit if another keeper serves",
     default: false,
   }),
   json: setting(toggle(), { flag: "--json", help: "verify: print one JSON object", default: false }),
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
-/** What verify and backup have no use for. */
+/** Settings that `verify` and `backup` do not take. */
 const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, ...flagsOfServing } = settings;
 
 export const keeperCommand = defineCommand({
@@ -63,11 +63,11 @@ export const keeperCommand = defineCommand({
   summary: "serve ZooKeeper's protocol from this machine alone",
   usage: "[verify|backup FILE] [options]",
   details: [
-    "Commands without --servers start this user's keeper by themselves, and it ends when nobody has used it for a while. " +
-    "Run it yourself to serve other users or other machines. Everything acknowledged is on the disk and survives kill -9; " +
-    "it is one process on one machine, and when that is not enough, there is ZooKeeper.",
-    "verify reads all of the data and says whether it is whole, 74 when it is not. backup writes a copy as of one moment into " +
-    "a new file; a keeper starts from it when it is put into an empty data folder as keeper.sqlite. Both may be done while a keeper runs.",
+    "Commands without --servers start this user's keeper automatically; it ends after some minutes without sessions. " +
+    "Start it yourself to serve other users or other machines. Acknowledged changes are on the disk and survive kill -9. " +
+    "It is one process on one machine; use a ZooKeeper ensemble if that is not enough.",
+    "verify reads all data and checks it for damage (exit 74). backup writes a snapshot to " +
+    "a new file; to restore it, put it into an empty data folder as keeper.sqlite. Both work while a keeper runs.",
   ],
   examples: [
     [
@@ -79,8 +79,8 @@ export const keeperCommand = defineCommand({
       "baton keeper --data-dir ./data --metrics-listen :9182 --log json",
       "with /healthz and /metrics for this machine's monitoring, and a log for programs",
     ],
-    ["baton keeper verify --data-dir ./data", "is the data whole? 74 when it is not"],
-    ["baton keeper backup ./keeper.sqlite.copy", "this user's keeper, also while it runs"],
+    ["baton keeper verify --data-dir ./data", "check the data for damage; exit 74 if there is any"],
+    ["baton keeper backup ./keeper.sqlite.copy", "a snapshot of this user's keeper, also while it runs"],
   ],
   settings,
   completes: ["verify", "backup"],
@@ -90,7 +90,7 @@ export const keeperCommand = defineCommand({
     const location = values.dataDir === undefined
       ? ownKeeperLocation(values, sources)
       : locationOf(resolve(values.dataDir));
-    if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
+    if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is only for baton keeper verify");
     if (names.length > 0) return runDataCommand(names, location, { io, json: values.json, given: sources.flags });
     return serve({ ...values, ...serveOptionsOf(values, sources) }, location, io);
   },
@@ -98,7 +98,9 @@ export const keeperCommand = defineCommand({
 
 type KeeperValues = SettingValues<typeof settings>;
 
-/** What has to be looked into before it is served. Throws USAGE or CONFIG, by where the wrong value stands. */
+/**
+ * The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value.
+ */
 function serveOptionsOf(
   values: KeeperValues,
   sources: ConfigSources,
@@ -106,15 +108,15 @@ function serveOptionsOf(
   const listen = atOrigin("listen", settings.listen, sources, () => values.listen?.map(parseListen));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
-  // What a file says of TLS is for a keeper that listens on TCP; what was typed is meant for this one.
+  // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
   const tls = isTcp || typed !== undefined ? tlsOf(values, sources) : undefined;
   if (tls !== undefined && !isTcp) {
     throw new BatonError(
       "USAGE",
-      "--tls-cert is for TCP, and no --listen names a host:port; a unix socket needs none",
+      "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS",
     );
   }
-  // A page is that of a keeper that is started by hand: of those that commands start there may be several.
+  // Only a keeper that was started by hand has a status page; commands may start several keepers.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   checkTimes(values, sources);
@@ -130,7 +132,7 @@ function checkTimes(
   const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
   throw new BatonError(
     flags.has("sessionTimeoutMin") || flags.has("sessionTimeoutMax") ? "USAGE" : "CONFIG",
-    `--session-timeout-min is ${min}, and --session-timeout-max, which is ${max}, is less`,
+    `--session-timeout-min (${min}) is greater than --session-timeout-max (${max})`,
   );
 }
 
@@ -150,13 +152,13 @@ interface KeeperServeOptions {
   readonly quiet: boolean;
 }
 
-/** Serves until a signal, or until it has been idle for long enough. Both are success. */
+/** Serves until a signal arrives or the keeper was idle for long enough. Both are success. */
 async function serve(options: KeeperServeOptions, location: KeeperLocation, io: Io): Promise<ExitCode> {
   process.umask(0o077);
   const dataDir = dataDirOf(location);
   if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
   else checkFolder({ path: dataDir, rule: "home" });
-  const say = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
+  const log = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
@@ -166,7 +168,7 @@ async function serve(options: KeeperServeOptions, location: KeeperLocation, io: 
     containerCheckMs: options.containerCheck,
     limits: options.limits,
     openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
-    log: (sentence) => say({ level: "warning", event: "problem", sentence, fields: {} }),
+    log: (sentence) => log({ level: "warning", event: "problem", sentence, fields: {} }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
@@ -174,7 +176,7 @@ async function serve(options: KeeperServeOptions, location: KeeperLocation, io: 
   await using page = options.metricsListen === undefined
     ? null
     : await statusPage(options.metricsListen, keeper, dataDir);
-  if (!options.quiet) logAddresses(say, keeper, page);
+  if (!options.quiet) logAddresses(log, keeper, page);
   try {
     await keeper.ended;
   } finally {
@@ -183,7 +185,7 @@ async function serve(options: KeeperServeOptions, location: KeeperLocation, io: 
   return exitCodes.SUCCESS;
 }
 
-/** Loaded only where it is wanted: the keepers that commands start have to be there at once. */
+/** Loads the status page only if it is used: keepers that commands start must be ready soon. */
 async function statusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
   const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
     import("../../src/terminal/status_page.ts"),
@@ -192,13 +194,13 @@ async function statusPage(listen: string, keeper: Keeper, dataDir: string): Prom
   return serveStatusPage(listen, keeperStatus(keeper, dataDir));
 }
 
-function logAddresses(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
+function logAddresses(log: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  say({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
+  log({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  say({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
+  log({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
 }
 
 async function runDataCommand(
@@ -210,7 +212,7 @@ async function runDataCommand(
   if (action === "backup" && file === undefined) {
     throw new BatonError(
       "USAGE",
-      "baton keeper backup needs a new file to write, as in: baton keeper backup ./keeper.copy",
+      "missing file; example: baton keeper backup ./keeper.copy",
     );
   }
   if (
@@ -218,14 +220,14 @@ async function runDataCommand(
   ) {
     throw new BatonError(
       "USAGE",
-      `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"${
-        action === "verify" || action === "backup" ? "" : didYouMean(action ?? "", ["verify", "backup"])
-      }`,
+      `unexpected arguments; use baton keeper, baton keeper verify, or baton keeper backup FILE, not "${
+        names.join(" ")
+      }"${action === "verify" || action === "backup" ? "" : didYouMean(action ?? "", ["verify", "backup"])}`,
     );
   }
   const flag = givenFlag(flagsOfServing, given);
   if (flag !== null) {
-    throw new BatonError("USAGE", `${flag} is for a keeper that serves, not for baton keeper ${action}`);
+    throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   }
   const dataDir = dataDirOf(location);
   const { backUpData, verifyData } = await import("../../src/keeper/storage/data_check.ts");
@@ -236,7 +238,7 @@ async function runDataCommand(
   const { nodes, sessions, zxid, bytes } = verifyData(dataDir);
   const answer: KeeperVerifyJson = { version: 1, folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
   const sentence =
-    `${dataDir} is whole: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
+    `${dataDir} has no damage: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
   io.out(`${json ? JSON.stringify(answer) : sentence}\n`);
   return exitCodes.SUCCESS;
 }
@@ -245,11 +247,11 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   if (dir !== null) return dir;
   throw new BatonError(
     "CONFIG",
-    `${socketPath} is the machine's keeper, and its data is not in a place of this user's: name the folder with --data-dir`,
+    `${socketPath} is the machine's keeper; give its data folder with --data-dir`,
   );
 }
 
-/** A folder that was named is made as it is, and what is above it left to whoever named it. */
+/** The location of a folder that the user named. Folders above it are not checked. */
 function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
@@ -260,7 +262,7 @@ function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undef
     return atOrigin("tlsCa", settings.tlsCa, sources, () => {
       throw new BatonError(
         "USAGE",
-        "it asks clients for certificates, which needs TLS: give --tls-cert and --tls-key",
+        "a CA for client certificates needs TLS: add --tls-cert and --tls-key",
       );
     });
   }
@@ -273,13 +275,13 @@ function parseListen(written: string): Address {
   if (address !== null) return address;
   throw new BatonError(
     "USAGE",
-    `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
+    `Cannot listen on "${written}": use unix:/absolute/path, host:port or [address]:port`,
   );
 }
 
 const onDemandSentencesMax = 10_000;
 
-/** `isOnDemand`: nobody watches it, and it must not fill the disk with what it says. */
+/** The keeper's log. `isOnDemand`: no user watches it, and it must not fill the disk. */
 export function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;

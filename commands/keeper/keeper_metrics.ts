@@ -1,4 +1,4 @@
-/** What /metrics and /healthz say of a keeper. */
+/** The keeper's /metrics and /healthz. */
 import { statfsSync } from "node:fs";
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
 import type { StatusSource } from "../../src/terminal/status_page.ts";
@@ -8,7 +8,7 @@ import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.t
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 
-/** With less than this nothing may be stored that comes next. */
+/** With less free space than this, the next commit may fail. */
 const freeBytesMin = 1 << 20;
 
 export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">, dataDir: string): StatusSource {
@@ -18,9 +18,12 @@ export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">, data
   };
 }
 
-/** Reads and pings go on when it is not well. A keeper that has nothing to store does not notice that others fill its disk. */
+/**
+ * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The free space is checked because a
+ * keeper without writes does not notice a full disk.
+ */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
-  if (!writable) return "the disk refuses to store: writes are not answered";
+  if (!writable) return "the disk cannot store data: writes are refused";
   const { bsize, bavail } = statfsSync(dataDir);
   return bavail * bsize >= freeBytesMin ? null : `the disk is full: ${bavail * bsize} bytes are free in ${dataDir}`;
 }
@@ -35,22 +38,22 @@ function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {
     data_bytes: dataBytesMax,
   };
   return [
-    gauge("writable", "0 while the disk refuses to store", now.writable ? 1 : 0),
-    gauge("connections", "Open connections, those without a session included", now.connections),
-    gauge("sessions", "Sessions, those whose client is away included", now.sessions),
+    gauge("writable", "0 while the disk cannot store data", now.writable ? 1 : 0),
+    gauge("connections", "Open connections, including those without a session", now.connections),
+    gauge("sessions", "Sessions, including those without a connection", now.sessions),
     gauge("nodes", "Nodes", now.nodes),
-    gauge("ephemerals", "Ephemeral nodes among them", now.ephemerals),
+    gauge("ephemerals", "Ephemeral nodes", now.ephemerals),
     gauge("watches", "Watches", now.watches),
-    gauge("data_bytes", "What the nodes' paths, data and ACLs take", now.dataBytes),
-    labelled("gauge", named("limit"), "How much of each there may be", "of", limits),
-    gauge("requests_waiting", "Requests whose answers wait for the disk", now.outstanding),
-    gauge("held_bytes", "Requests that are not whole or wait for their turn", now.heldBytes),
-    gauge("unsent_bytes", "Answers that their clients have not taken", now.unsentBytes),
-    counter("requests_total", "Requests, pings and greetings included", now.received),
-    counter("commits_failed_total", "How often the disk refused to store", now.commitsFailed),
-    histograms(named("commit_seconds"), "How long the disk took to store what came together", "to", {
+    gauge("data_bytes", "Bytes of the nodes' paths, data and ACLs", now.dataBytes),
+    labelled("gauge", named("limit"), "The limit of each resource", "resource", limits),
+    gauge("requests_in_flight", "Requests whose responses wait for the disk", now.outstanding),
+    gauge("read_buffer_bytes", "Bytes of incomplete and waiting requests", now.heldBytes),
+    gauge("unsent_bytes", "Bytes of responses that clients have not read", now.unsentBytes),
+    counter("requests_total", "Requests, including pings and connect requests", now.received),
+    counter("commits_failed_total", "Commits that the disk refused", now.commitsFailed),
+    histograms(named("commit_seconds"), "Duration of a group commit", "to", {
       disk: now.commitSeconds,
     }),
-    gauge("last_zxid", "The last transaction's number, as far as a floating-point number can tell", Number(now.zxid)),
+    gauge("last_zxid", "The zxid of the last transaction, rounded to a floating-point number", Number(now.zxid)),
   ];
 }

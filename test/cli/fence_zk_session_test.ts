@@ -69,7 +69,7 @@ for (const kind of backends) {
       const wrong: [words: string, says: string][] = [
         ["set /one/three x", 'Cannot set "/one/three": there is no such node'],
         ["set /one/two y --version 7", "it has version 0, and version 7 is wanted"],
-        ["create /one/two y", "it exists already"],
+        ["create /one/two y", "it already exists"],
         ["create /none/two y", 'there is no "/none" to put it in; -p makes what is missing'],
         ["delete /one", "it has a child"],
         ["delete /one/two --version 1", "it has version 0, and version 1 is wanted"],

@@ -53,7 +53,7 @@ test("words in the wrong place, unknown or missing", async () => {
       "keeper --session-timeout-min 30s --session-timeout-max 20s",
       "--session-timeout-min is 30 s, and --session-timeout-max, which is 20 s, is less",
     ],
-    ["keeper --json", "--json is for baton keeper verify"],
+    ["keeper --json", "--json is only for baton keeper verify"],
     ["keeper verify --listen :1", "--listen is for a keeper that serves, not for baton keeper verify"],
     ["keeper backup copy --limit nodesMax=1", "--limit is for a keeper that serves, not for baton keeper backup"],
     ["config check --origin", "--origin is for baton config show"],
@@ -155,7 +155,7 @@ test("a stdout that is full is 74, one that nobody reads ends by SIGPIPE, as wit
 test("without HOME, with one that cannot be written, without any environment", async () => {
   expect(await session.run('env -u HOME "$baton" config check')).toMatchObject({ code: 0, stdout: "" });
   expect(await session.run('HOME=/nonexistent "$baton" who -q x')).toMatchObject({ code: 1, stdout: "", stderr: "" });
-  await expectRefused("keeper --data-dir /proc/none -q", 73, "Cannot make the data directory /proc/none");
+  await expectRefused("keeper --data-dir /proc/none -q", 73, "Cannot create the data directory /proc/none");
 });
 
 test("every command has a help with examples", async () => {

@@ -251,7 +251,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, "server", "baton pubsub server needs --id, as in:"],
     [64, "server --id s2", "baton pubsub server needs --data-dir, as in:"],
     [75, "server --id s2 --data-dir s1", "Another server uses the topic store in"],
-    [73, "server --id s2 --data-dir file", "Cannot make the data directory"],
+    [73, "server --id s2 --data-dir file", "Cannot create the data directory"],
     [64, "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0", "--advertise says where they reach it"],
     [
       64,

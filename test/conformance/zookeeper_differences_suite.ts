@@ -100,7 +100,7 @@ export function differencesSuite(fixture: Fixture): void {
     expect(await other.takeEvents()).toEqual(own({ keeper: [`3:${path}`, `4:${path}`], zookeeper: [] }));
   });
 
-  test("dump counts the ephemerals that not everyone may read", async () => {
+  test("dump counts the ephemerals that not all clients may read", async () => {
     const [owner, , root] = await ownerAndOther(fixture);
     const flags = createFlag.ephemeral;
     await owner.call("create", node(`${root}/secret`, { acl: privateAcl, flags }));
@@ -108,7 +108,7 @@ export function differencesSuite(fixture: Fixture): void {
     const dump = await fourLetterWord(fixture.address, "dump");
     expect(dump).toContain(`\t${root}/open\n`);
     expect(dump.includes(`${root}/secret`)).toBe(own({ keeper: false, zookeeper: true }));
-    expect(dump.includes("\t1 that not everyone may read\n")).toBe(own({ keeper: true, zookeeper: false }));
+    expect(dump.includes("\t1 hidden by their ACL\n")).toBe(own({ keeper: true, zookeeper: false }));
   });
 
   test("removeWatches of data or children leaves persistent watches", async () => {

@@ -114,7 +114,7 @@ test("a file that was cut to nothing is said to be empty, is not backed up, and 
   const { code, message } = await running("a").then(() => ({ code: "none", message: "" }), (thrown) => thrown);
   expect([code, message]).toEqual([
     "CONFIG",
-    expect.stringMatching(/sqlite is empty: it was cut off, .* remove the file$/),
+    expect.stringMatching(/sqlite is empty: the file was truncated\. Replace it .* while no lock is held$/),
   ]);
   expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: it is empty");
   expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: it is empty");
@@ -161,7 +161,7 @@ test("a backup that was interrupted is no copy, and the next one to its name say
   const [file, part] = [join(root, "copy"), join(root, "copy.part")];
   writeFileSync(part, "half");
   expect(() => backUpData(join(root, "a"), file)).toThrow(
-    `Cannot write the backup ${file}: ${part}, of a backup that was interrupted or is being made, exists already`,
+    `Cannot write the backup ${file}: ${part} exists: another backup is running or was interrupted`,
   );
   expect([existsSync(file), existsSync(part)]).toEqual([false, true]);
   rmSync(part);

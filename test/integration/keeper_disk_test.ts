@@ -81,7 +81,7 @@ test("a keeper that could not even write down why it did not start is explained 
   try {
     const place = keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
     await expect(ensureKeeper(place, { command: ["/bin/sh", "-c", "exit 74", "sh"] })).rejects.toThrow(
-      `The keeper could not start (exit code 74): it wrote nothing into ${root}/k/keeper.log; is the disk full?`,
+      `The keeper could not start (exit code 74): it wrote nothing to ${root}/k/keeper.log; is the disk full?`,
     );
   } finally {
     rmSync(root, { recursive: true });

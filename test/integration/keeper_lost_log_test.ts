@@ -84,11 +84,11 @@ for (const isFirst of [true, false]) {
       for (const _ of [1, 2]) { // and again: the refusal leaves everything as it is
         const refused = await start();
         expect([refused.alive, refused.exitCode]).toEqual([false, 74]);
-        expect(refused.output).toMatch(/log (was cut off|is damaged)/);
+        expect(refused.output).toMatch(/log (was truncated|is damaged)/);
       }
       expect(statSync(data("keeper.sqlite")).size).toBe(names);
-      expect(() => verifyData(join(root, "data"))).toThrow(/log (was cut off|is damaged)/);
-      expect(() => backUpData(join(root, "data"), join(root, "copy"))).toThrow(/log (was cut off|is damaged)/);
+      expect(() => verifyData(join(root, "data"))).toThrow(/log (was truncated|is damaged)/);
+      expect(() => backUpData(join(root, "data"), join(root, "copy"))).toThrow(/log (was truncated|is damaged)/);
       expect(existsSync(join(root, "copy"))).toBe(false);
     },
   );

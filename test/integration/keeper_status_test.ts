@@ -52,7 +52,7 @@ test("/healthz, /metrics and a log for programs", async () => {
   await client.call("create", node("/e", { flags: createFlag.ephemeral, data: new Uint8Array(1000) }));
   await client.call("exists", { path: "/e", watch: true });
   const [, text] = await ask("/metrics");
-  expect(text).toContain('baton_keeper_limit{of="nodes"} 1234\n');
+  expect(text).toContain('baton_keeper_limit{resource="nodes"} 1234\n');
   for (const one of text.trimEnd().split("\n")) expect(one).toMatch(line);
   const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
   const numbers = ["writable", "connections", "sessions", "nodes", "ephemerals", "watches", "requests_total"];

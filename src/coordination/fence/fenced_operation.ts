@@ -50,7 +50,7 @@ export function refusedOperation(
       }
       return no(deed.do === "set" ? "there is no such node; baton fence zk create makes it" : "there is no such node");
     case "NODEEXISTS":
-      return no("it exists already");
+      return no("it already exists");
     case "BADVERSION": {
       const wanted = deed.do === "create" ? "" : `, and version ${deed.version} is wanted`;
       if (stat === "hidden") return no(`it has another version${wanted}, which this client may not read`);

@@ -1,6 +1,6 @@
 /**
- * Starts a user's keeper when it is not running. However many start it at once, the one that gets hold of the data
- * directory serves, and the others leave. Owns nothing that is left open: the keeper stands on its own.
+ * Starts a user's keeper when it is not running. When several processes start one at the same time, the first to lock the data
+ * directory serves and the others exit. The keeper is independent of the process that starts it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
@@ -19,27 +19,27 @@ import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_loca
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
-  /** How long to try, in milliseconds; 10,000 when left out. */
+  /** The time limit in milliseconds; 10,000 when left out. */
   readonly withinMs?: number;
-  /** After how long without sessions the keeper ends, as a duration; `5m` when left out. */
+  /** The keeper ends after this time without sessions, a duration; `5m` when left out. */
   readonly idleExit?: string;
-  /** The command that runs baton, without its words; this program when left out. */
+  /** The command that runs baton, without arguments; this program when left out. */
   readonly command?: readonly string[];
 }
 
-/** The exit code of a keeper that found the data directory owned by another one. */
+/** The exit code of a keeper that found another owner of the data directory. */
 const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
-/** How long the others leave the start to the one who began it. */
+/** After one process begins to start a keeper, others wait this long before they try. Milliseconds. */
 const startClaimMs = 250;
-/** How long a keeper is waited for that accepts a connection and says nothing. */
+/** A keeper that accepts a connection has this long to respond. Milliseconds. */
 const answerMsMax = 1_000;
 
 /**
- * Resolves when a keeper accepts connections at its location. Rejects with UNREACHABLE when that does not happen in time,
- * with CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own code and words when it cannot start,
- * with the signal's reason.
+ * Resolves when a keeper accepts connections at the location. Rejects with UNREACHABLE when that takes too long, with
+ * CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own error code and message when it cannot start, with
+ * the signal's reason.
  */
 export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
   let start = starting.get(location.socketPath);
@@ -50,7 +50,7 @@ export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOpti
   return abortable(start, options.signal);
 }
 
-/** What this process has under way, by socket: a thousand sessions of one process start one keeper. */
+/** Starts in progress, by socket: many sessions of one process start one keeper. */
 const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
@@ -71,14 +71,14 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
     throw new BatonError(
       "UNREACHABLE",
       dir === null
-        ? `The machine's keeper at ${socketPath} does not answer after ${waited}; root has to start it again`
-        : `No keeper serves ${socketPath} after ${waited}`,
+        ? `The machine's keeper at ${socketPath} did not respond within ${waited}; root must restart it`
+        : `No keeper responded at ${socketPath} within ${waited}`,
     );
   }
 }
 
 interface StartedKeeper {
-  /** True when it left because another one owns the data. Throws when it failed. */
+  /** True when it exited because another keeper owns the data. Throws when it failed. */
   leftForAnother(): boolean;
 }
 
@@ -103,9 +103,10 @@ function startDetached(
     const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
     const child = spawn(executable, args, {
       cwd: "/",
-      // A session and a group of its own: what stops the job does not stop the keeper.
+      // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
-      // Nothing of the job's: not its lock cookie, by which its processes are found, and not its secrets.
+      // The keeper inherits nothing of the command: neither the mark by which the command's processes are found, nor its
+      // secrets.
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperMark]: "1" },
       stdio: ["ignore", log, log],
     });
@@ -127,20 +128,20 @@ function startedKeeper(child: ChildProcess, logPath: string, said: () => string)
       if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
       const how = child.signalCode ?? `exit code ${child.exitCode}`;
       const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
-      // One that a full disk keeps from writing its data cannot write down that it does.
-      const silence = code === "IO" ? `it wrote nothing into ${logPath}; is the disk full?` : "it said nothing";
+      // A keeper that cannot write its data because the disk is full cannot write its log either.
+      const silence = code === "IO" ? `it wrote nothing to ${logPath}; is the disk full?` : "it printed nothing";
       throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
     },
   };
 }
 
-/** Bun closes what the child should not have; Deno leaves open what this process itself inherited. */
+/** Closes inherited descriptors under Deno; Bun closes them itself. */
 function withoutDescriptors(): string[] {
   if (!("Deno" in globalThis)) return [];
   return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
 }
 
-/** What was said before the last megabyte is not kept. */
+/** Opens the log file. Keeps one older file, and starts a new one after a megabyte. */
 function openLog(path: string): number {
   try {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
@@ -151,9 +152,9 @@ function openLog(path: string): number {
 }
 
 /**
- * Whether it is this process's turn to start a keeper. Only there to spare a crowd of waiting processes from starting one
- * each: that two of them start one is harmless, because only one gets the data.
- * Throws CANNOT_CREATE or IO when nobody could start one there: a disk that is full or read-only.
+ * Whether this process may start a keeper now. This only limits the number of keepers that many waiting processes start: two are
+ * harmless, because only one gets the data. Throws CANNOT_CREATE or IO when no process could start one there: the disk is full
+ * or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
@@ -165,14 +166,14 @@ function claimStart(dir: string): boolean {
     closeSync(openSync(path, "wx", 0o600));
     return true;
   } catch (error) {
-    if (errnoOf(error) === "EEXIST") return false; // somebody else was faster
+    if (errnoOf(error) === "EEXIST") return false; // another process was faster
     throw cannotWrite(path, error);
   }
 }
 
 function cannotWrite(path: string, error: unknown): BatonError {
   const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
-  const message = `Cannot start the keeper, because ${path} cannot be written: ${messageOf(error)}`;
+  const message = `Cannot start the keeper: cannot write ${path}: ${messageOf(error)}`;
   return new BatonError(code, message, { cause: error });
 }
 
@@ -181,8 +182,8 @@ function errnoOf(error: unknown): unknown {
 }
 
 /**
- * Whether a keeper serves there. That somebody accepts is not enough: one that is just ending, or dying, may still do so.
- * One that accepts and says nothing is stopped or busy, and starting another would not help: the data is its own.
+ * Whether a keeper serves at this socket. Accepting a connection is not enough: a keeper that is ending may still do that. A
+ * keeper that accepts and does not respond is stopped or busy; starting another one would not help, because it owns the data.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

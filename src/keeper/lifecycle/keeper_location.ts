@@ -1,6 +1,6 @@
 /**
- * Where a user's keeper lives. The same from cron, from a login shell and under sudo: it follows from the effective user
- * and the user database, never from HOME or the XDG variables. Starts nothing; see on_demand.ts.
+ * The location of a user's keeper. It depends on the effective user and the user database only, never on HOME or the XDG
+ * variables, so that it is the same from cron, in a login shell and under sudo. Starts nothing; see ensure_keeper.ts.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
@@ -11,22 +11,24 @@ import { socketPathBytesMax } from "../../sockets/clear_socket_path.ts";
 import { checkFolder, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
 
 export interface KeeperLocation {
-  /** The folder of the data; null when somebody else runs the keeper and it is only there to be used. */
+  /** The folder of the data; null for a keeper that another user runs. */
   readonly dir: string | null;
   readonly socketPath: string;
-  /** Whom it serves: everybody on this machine, or this user. */
+  /** The users that it serves: all of this machine, or this user. */
   readonly scope: "machine" | "user";
-  /** The folders above `dir` that others must not be able to rename either, from the top; none above one that was named. */
+  /**
+   * The folders above `dir` that other users must not be able to rename, from the top; empty when the user named the folder.
+   */
   readonly parents?: readonly SafeFolder[];
 }
 
-/** In the place's folder: what a keeper that was started on demand says. */
+/** The log file of a keeper that was started on demand; in the location's folder. */
 export const keeperLogName = "keeper.log";
 
 /** The keeper that root set up for all users. */
 export const machineSocketPath = "/run/baton/keeper.sock";
 
-/** Where to look, for tests. */
+/** Replaced by tests. */
 export interface KeeperLocationOptions {
   readonly machineSocketPath?: string;
   readonly userDatabase?: string;
@@ -34,9 +36,9 @@ export interface KeeperLocationOptions {
 }
 
 /**
- * The place of this user's keeper, or of the machine's if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
- * when what is there is not safe to use: another owner, open to others, a link. Below the home and /var/tmp that is asked of
- * every folder; who may write to those above a folder that was named is up to whoever named it.
+ * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
+ * when the location is not safe: owned by another user, writable for others, a symbolic link. Below the home folder and /var/tmp
+ * every folder is checked; the folders above a folder that the user named are not.
  */
 export function keeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -54,20 +56,20 @@ export function keeperLocation(
   const atHome = home?.startsWith("/") ? below(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = below(dirname(fallback), join(basename(fallback), name), "own");
-  // A place that exists stays the location: a home that becomes writable, or stops being so, must not move the locks.
+  // A location that exists is used again: a home folder that becomes writable, or read-only, must not move the locks.
   for (const location of [atHome, elsewhere]) {
     if (location !== null && statFolder(location.dir) !== null) return locationIn(location);
   }
   return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
-/** Makes the folders that are missing, and checks again. Throws CONFIG, or CANNOT_CREATE. */
+/** Creates the missing folders, and checks all again. Throws CONFIG or CANNOT_CREATE. */
 export function createFolders(location: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
   for (const folder of new Set([location.dir, dirname(location.socketPath)])) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot make the keeper's folder ${folder}: ${messageOf(error)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${messageOf(error)}`);
     }
   }
   checkFolders(location);
@@ -90,7 +92,7 @@ function checkFolders(
   for (const folder of folders) checkFolder(folder);
 }
 
-/** Beside the data, or under a short name when that path is too long for a socket. */
+/** The socket's path: in the data folder, or a short name when that path is too long for a socket. */
 function socketPathOf(dir: string): string {
   const beside = join(dir, "keeper.sock");
   if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
@@ -99,7 +101,7 @@ function socketPathOf(dir: string): string {
   return join(shortFolder(), `${name}.sock`);
 }
 
-/** A folder and those on the way to it from the first, which is there; in a home that one is left to its owner. */
+/** A folder below an existing one, and the folders between them. The home folder itself is not checked. */
 function below(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
   const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
   let path = first;
@@ -112,8 +114,8 @@ function shortFolder(): string {
 }
 
 /**
- * The folder decides, not the socket: while root's keeper is being restarted its socket is away for a moment, and whoever
- * came just then would otherwise take the same lock in a keeper of his own.
+ * Whether there is a machine's keeper. The folder decides, not the socket: while root's keeper restarts, its socket is missing
+ * for a moment, and a client must not use another keeper meanwhile.
  */
 function machineKeeperExists(socketPath: string): boolean {
   const folder = statFolder(dirname(socketPath));
@@ -123,7 +125,7 @@ function machineKeeperExists(socketPath: string): boolean {
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
     throw config(
-      `The machine's keeper at ${socketPath} is not safe to use: it and its folder have to belong to root alone`,
+      `The machine's keeper at ${socketPath} is not safe to use: it and its folder must be owned by root and writable only for root`,
     );
   }
   return true;
@@ -139,7 +141,7 @@ function isUsableHome(home: string): boolean {
   }
 }
 
-// node:os has userInfo() for this, but Bun answers it from HOME.
+// node:os has userInfo() for this, but Bun's reads HOME.
 export function homeInDatabase(uid: number, userDatabase: string): string | null {
   const line = readOrNull(userDatabase)?.split("\n").find((entry) => entry.split(":")[2] === String(uid));
   if (line !== undefined) return line.split(":")[5] ?? null;
@@ -153,7 +155,7 @@ export function homeInDatabase(uid: number, userDatabase: string): string | null
     )[field] ??
       null;
   } catch {
-    return null; // a user without an entry, as containers have
+    return null; // a user without an entry, as in containers
   }
 }
 

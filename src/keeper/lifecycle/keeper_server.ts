@@ -1,6 +1,6 @@
 /**
- * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
- * elsewhere and pure; this owns what must be closed.
+ * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions elsewhere; this
+ * file owns everything that must be closed.
  */
 import { mkdirSync } from "node:fs";
 import { setImmediate } from "node:timers";
@@ -40,16 +40,16 @@ export interface KeeperServerOptions {
   readonly log: (sentence: string) => void;
 }
 
-/** How often sessions are looked at, as a part of the tick. */
+/** Session checks per tick. */
 const checksPerTick = 5;
-/** How long a disk that refused to store is left alone before it is asked again. */
+/** After the disk refused to store, the next attempt follows after this time. */
 const diskRetryMs = 1_000;
-/** Idle sessions that go at once when there is no room for one more. */
+/** Idle sessions that are ended together when there is no room for another one. */
 const sessionsReplacedMax = 100;
 
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
-  /** Of the processor, which no clock of a test stands for. */
+  /** Uses processor time, which a test's clock does not replace. */
   readonly scheduler = new FairScheduler({
     now: () => performance.now(),
     afterPoll: (callback) => setImmediate(callback),
@@ -68,7 +68,7 @@ export class KeeperServer implements ConnectionHost {
   #commitQueue: GroupCommitQueue;
   #durableZxid: bigint;
   #writable = true;
-  /** While the state is read back after a failed commit, nobody is let in. */
+  /** True while the state is read again after a failed commit: no connection is accepted. */
   #reloading = false;
   #commitStartMs = 0;
   #idleSinceMs: number;
@@ -105,18 +105,18 @@ export class KeeperServer implements ConnectionHost {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.ended = promise;
     this.#end = { resolve, reject };
-    promise.catch(() => {}); // whoever wants to know has the promise
+    promise.catch(() => {}); // callers that need the result have the promise
     this.#state = this.#newState();
     this.#commitQueue = this.#newCommitQueue();
     this.#durableZxid = 0n;
   }
 
-  /** Takes the data directory and reads what is in it. */
+  /** Takes ownership of the data directory and reads it. */
   static async open(options: KeeperServerOptions): Promise<KeeperServer> {
     try {
       mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${options.dataDir}: ${messageOf(error)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${messageOf(error)}`);
     }
     const store = await KeeperStore.open(options.dataDir);
     try {
@@ -188,7 +188,9 @@ export class KeeperServer implements ConnectionHost {
 
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
     for (const gone of this.#connections.setHeldBytes(connection, inputBytes, outputBytes)) {
-      this.#options.log(`A connection from ${gone.peer} was closed: all together are owed, or have begun, too much`);
+      this.#options.log(
+        `A connection from ${gone.peer} was closed: all connections together hold too much memory (readBufferBytesTotalMax, unsentBytesTotalMax)`,
+      );
     }
   }
 
@@ -240,7 +242,7 @@ export class KeeperServer implements ConnectionHost {
     return client;
   }
 
-  /** What it has already asked for is applied or never will be; what it was still to be told is lost with it. */
+  /** Closes a connection. Its requests were executed or never will be; its pending responses are lost. */
   #drop(connection: ClientConnection): void {
     this.#state.watches.removeAll(connection);
     connection.destroy();
@@ -269,7 +271,7 @@ export class KeeperServer implements ConnectionHost {
     const isNew = this.#state.tree.size === 0;
     this.#state.initialize();
     const changes = this.#state.takeChanges();
-    // A raised zxid goes to disk with the first transaction: a full disk must not keep a keeper from starting again.
+    // A raised zxid is stored with the first transaction: a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeChanges(changes));
     this.#durableZxid = this.#state.zxid;
   }
@@ -283,14 +285,14 @@ export class KeeperServer implements ConnectionHost {
   }
 
   /**
-   * Memory is ahead of the disk and stays so: it is thrown away, with every connection that may have looked at it, and
-   * read back. Reads and pings then go on; writes are let in again when the disk takes one.
+   * Discards the state in memory, which is ahead of the disk, and all connections that may have seen it, and reads the state
+   * again. Reads and pings then continue; writes follow when the disk can store again.
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
     if (isOwnedByAnother(error)) return this.#fail(error);
     this.#options.log(
-      `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
+      `${messageOf(error)}. Closed all connections; writes are refused until the disk can store again`,
     );
     this.#commits.commitsFailed++;
     this.#writable = false;
@@ -305,10 +307,10 @@ export class KeeperServer implements ConnectionHost {
     }
   }
 
-  /** Answers nobody from here on, and ends. */
+  /** Answers no further request, and ends. */
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
-    this.#options.log(`${messageOf(error)}. The keeper ends`);
+    this.#options.log(`${messageOf(error)}. The keeper exits`);
     this.#commitQueue.stop();
     this.#connections.closeAll();
     this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
@@ -318,7 +320,7 @@ export class KeeperServer implements ConnectionHost {
     this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
       this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
         this.#writable = true;
-        this.#options.log("The keeper can store again");
+        this.#options.log("The keeper can store data again");
       }, (error) => {
         if (isOwnedByAnother(error)) this.#fail(error);
         else if (this.#closing === null) this.#retryLater();
@@ -378,7 +380,7 @@ export class KeeperServer implements ConnectionHost {
     this.#cancelRetry();
     this.#stopHousekeeping();
     this.#connections.stop();
-    // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
+    // Close the sockets before giving up the data directory: afterwards their paths may belong to another keeper.
     await this.#listeners.close();
     this.#commitQueue.stop();
     this.#connections.closeAll();

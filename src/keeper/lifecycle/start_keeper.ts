@@ -1,6 +1,5 @@
 /**
- * The keeper: a single-node server of ZooKeeper's protocol. This file is its outside: what it is given, what it gives.
- * What happens inside is in server.ts.
+ * The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation.
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Address, TlsOptions } from "../../sockets/connection.ts";
@@ -10,7 +9,7 @@ import { KeeperServer } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
 
-/** What holds when nothing else is said, in milliseconds; for the command line too. */
+/** The defaults, in milliseconds; also of the command line. */
 export const keeperTimes = {
   tickTimeMs: 500,
   sessionTimeoutMinMs: 1_000,
@@ -19,50 +18,52 @@ export const keeperTimes = {
 } as const;
 
 export interface KeeperOptions {
-  /** The folder of the data; made when it is missing. Belongs to one keeper at a time. */
+  /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
   readonly dataDir: string;
-  /** Where to listen; TCP port 0 lets the system choose. */
+  /** The addresses to listen on; the system chooses a port for TCP port 0. */
   readonly listen: readonly Address[];
-  /** Unix sockets that every user may connect to; the others are for those whom the umask leaves in. */
+  /** Unix sockets that every user may connect to; the umask decides for the others. */
   readonly openSocketPaths?: readonly string[];
-  /** For the TCP addresses. */
+  /** TLS for the TCP addresses. */
   readonly tls?: TlsOptions;
-  /** The grain of session timeouts, in milliseconds; this and the next three as in `keeperTimes` when left out. */
+  /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
   readonly tickTimeMs?: number;
   /** Milliseconds. */
   readonly sessionTimeoutMinMs?: number;
   /** Milliseconds. */
   readonly sessionTimeoutMaxMs?: number;
-  /** How often childless containers are looked for, in milliseconds. */
+  /** The interval of checks for empty containers, in milliseconds. */
   readonly containerCheckMs?: number;
-  /** Ends by itself after so many milliseconds without a session and a connection; never when left out. */
+  /** The keeper ends after this time without sessions and connections, in milliseconds; never when left out. */
   readonly idleExitMs?: number;
   readonly limits?: Partial<KeeperLimits>;
-  /** The digest id (`super:base64(sha1(…))`) that may do everything. */
+  /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
   readonly superDigest?: string;
-  /** The create counter of every new node, to test what happens near its end. */
+  /** The create counter of every new node, for tests of its upper limit. */
   readonly sequenceStart?: number;
   readonly clock?: Clock;
-  /** Milliseconds since 1970, for what people read and TTL nodes only; Date.now when left out. */
+  /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
   readonly wallClock?: () => number;
-  /** Hears what an operator should know, a sentence at a time. */
+  /** Receives sentences for the operator. */
   readonly log?: (sentence: string) => void;
 }
 
 export interface Keeper extends AsyncDisposable {
-  /** Where it listens, with the ports the system chose. */
+  /** The addresses it listens on, with the ports that the system chose. */
   readonly addresses: readonly Address[];
-  /** Those it goes by. */
+  /** The limits in effect. */
   readonly limits: KeeperLimits;
-  /** As of now, and since it started. */
+  /** Current values and totals since the start. */
   statistics(): KeeperStatistics;
-  /** Resolves when it has ended: by `close`, or by itself when idle. Rejects with IO when its data cannot be read any more. */
+  /**
+   * Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read.
+   */
   readonly ended: Promise<void>;
-  /** Ends it; sessions and everything else stay for the next keeper on this data. */
+  /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;
 }
 
-/** The protocol's int. */
+/** The largest value of the protocol's integer type. */
 const timeoutMsMax = 0x7fffffff;
 
 function isTimeout(milliseconds: number): boolean {
@@ -70,8 +71,8 @@ function isTimeout(milliseconds: number): boolean {
 }
 
 /**
- * Starts a keeper. Rejects with LOCK_BUSY when the data directory belongs to another one, with CONFIG for timeouts that
- * make no sense, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
+ * Starts a keeper. Rejects with LOCK_BUSY when another keeper owns the data directory, with CONFIG for impossible timeouts, with
+ * IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
@@ -81,7 +82,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     throw new BatonError(
       "CONFIG",
       `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ${sessionTimeoutMaxMs} ms: ` +
-        `the tick must be above 0, and the session timeouts whole numbers from 1 to ${timeoutMsMax}, the least first`,
+        `the tick must be above 0; session timeouts are whole numbers from 1 to ${timeoutMsMax}, the minimum first`,
     );
   }
   const wanted = { ...keeperLimitsDefault, ...options.limits };
@@ -117,10 +118,13 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   };
 }
 
-/** For the data, the listeners, the runtime, and connections on their way out. */
+/** Descriptors for data, listeners, the runtime, and connections that are being closed. */
 const otherDescriptors = 100;
 
-/** Connections that this process has descriptors for; Infinity where the system does not say (all but Linux). */
+/**
+ * The number of connections for which this process has descriptors: connections beyond the system's limit are not accepted,
+ * without any notice. Infinity where the system does not tell its limit (all systems but Linux).
+ */
 export function connectionsPossible(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
   return soft === undefined ? Infinity : Math.max(1, Number(soft) - otherDescriptors);

@@ -1,6 +1,6 @@
 /**
- * One connection: its handshake, its requests in, its replies and events out. Owns the connection, its identities and its
- * place in the reply stages; the state belongs to the host.
+ * One client connection: its handshake, its requests, its replies and its events. Owns the connection, its identities and its
+ * entries in the group commit queue. The state belongs to the host.
  */
 import { BatonError } from "../../errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../../wire/bytes.ts";
@@ -18,45 +18,50 @@ import { type KeeperSession, sessionPasswordBytes } from "../state/session_table
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { FairScheduler, Worker } from "./fair_scheduler.ts";
 
-/** What a connection needs of its keeper. */
+/** The parts of the keeper that a connection uses. */
 export interface ConnectionHost {
   readonly state: KeeperState<ClientConnection>;
   readonly commitQueue: GroupCommitQueue;
   readonly limits: KeeperLimits;
   readonly scheduler: FairScheduler;
-  /** What the log has for certain. */
+  /** The zxid of the last transaction that is on the disk. */
   readonly durableZxid: bigint;
-  /** False while the disk refuses to store anything. */
+  /** False while the disk cannot store anything. */
   readonly writable: boolean;
-  /** False when the data may be another keeper's by now: nobody is answered. */
+  /** False when another keeper may have opened the data. No request may then be answered. */
   readonly ownsData: boolean;
-  /** This digest id may do everything. */
+  /** The digest ID that has all permissions; null when there is none. */
   readonly superDigest: string | null;
   /** Session time, in milliseconds. */
   now(): number;
   negotiate(timeoutMs: number): number;
   fourLetterResponse(word: string): string;
-  /** False when its address has as many connections with a session as it may; one that takes its own session over is let in. */
+  /**
+   * False when the connection's address has too many connections with a session. A connection that resumes a session of its own
+   * address has room.
+   */
   hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
-  /** The session is this connection's from now on; another one that had it is closed. */
+  /** Records that the session belongs to this connection, and closes the connection that had it before. */
   sessionAttached(connection: ClientConnection, session: KeeperSession): void;
-  /** The connection is gone. */
+  /** Called once, when the connection has ended. */
   closed(connection: ClientConnection): void;
-  /** What the connection makes the keeper hold: requests that are not whole or wait, answers that it has not taken. */
+  /**
+   * Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read.
+   */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
-  /** Room for one more session, where that can be had. */
+  /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   roomForSession(): boolean;
-  /** A connection said its last: it is closed if the other side does not do so. */
+  /** Closes a connection after its last response, if the client does not close it. */
   closeSoon(connection: ClientConnection): void;
-  /** Something was thrown that nobody threw on purpose. */
+  /** Logs an unexpected error. */
   reportBug(error: unknown): void;
-  /** The end of a turn: what can go out goes out. */
+  /** Sends the replies that may be sent, and starts a commit if one is due. */
   flushReplies(): void;
 }
 
 const wordBytes = 4;
 const noBytesHeld = { input: 0, output: 0 };
-/** What one connection may have under way without being counted among those that make the keeper hold much. */
+/** A connection that holds less memory than this is not counted in the memory budget. */
 const reportedBytesMin = 4 << 10;
 
 export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
@@ -64,7 +69,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #host: ConnectionHost;
   readonly #readBuffer: ReadBuffer;
   readonly #identities: Identity[];
-  /** The first bytes, until it is clear whether they are a word; then null. */
+  /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
   #session: KeeperSession | null = null;
   #requester: { session: KeeperSession; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
@@ -72,14 +77,14 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #paused = false;
   #outstanding = 0;
   #outstandingBytes = 0;
-  /** Of the request that is being looked at. */
+  /** The length of the request that is being handled. */
   #requestBytes = 0;
-  /** Bytes in the reply stages. */
+  /** Bytes of replies in the group commit queue. */
   #pendingBytes = 0;
-  /** What the host was told of it last. */
+  /** The sizes last reported to the host. */
   #reportedBytes = noBytesHeld;
   #received = 0;
-  /** The zxid of the last reply: a ping's must not fall behind it. */
+  /** The zxid of the last reply. The reply to a ping must not have a lower one. */
   #lastZxid = 0n;
 
   constructor(connection: Connection, host: ConnectionHost, ip: string) {
@@ -113,14 +118,17 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   data(chunk: Uint8Array): void {
     if (this.#ended) return;
     this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
-    if (this.#paused) this.#readBuffer.copyRest(); // it was on its way already; whoever paused has seen to what comes next
+    if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause; the scheduler continues with it
     else this.work();
   }
 
-  /** One slice: few bytes can ask for very many, and what there is no room to answer waits as it came. */
+  /**
+   * Handles requests for one time slice. Small requests can have large responses: when the output is full, the rest waits
+   * unread.
+   */
   work(): void {
     if (this.#ended) return;
-    // Before anything is read that came in, not before it is answered: a lease is counted from when its holder asked.
+    // Check this before reading the input: a lease counts from when its holder sent the request.
     if (!this.#host.ownsData) return this.destroy();
     const endMs = this.#host.scheduler.sliceEnd();
     try {
@@ -131,7 +139,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
         if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
       }
     } catch (error) {
-      // As with the real server, whoever breaks the protocol gets no answer. Anything else is a bug, and undone already.
+      // Like ZooKeeper, the keeper sends no response to a client that breaks the protocol. Any other error is a bug; its
+      // changes are already rolled back.
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
       this.#end();
     }
@@ -160,7 +169,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     else this.#applyBackpressure();
   }
 
-  /** Stages an event, before anything that is staged after it. */
+  /** Queues a watch event ahead of all replies that are queued later. */
   notify(type: number, path: string): void {
     if (this.#ended) return;
     const { writer } = this.#host.commitQueue.enqueue(this);
@@ -181,7 +190,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#host.closeSoon(this);
   }
 
-  /** Looks at the first four bytes: a word is answered, anything else is the beginning of frames. */
+  /** Checks the first four bytes: a four-letter word gets its response, anything else is the beginning of frames. */
   #afterFirstBytes(chunk: Uint8Array): Uint8Array {
     const first = new Uint8Array((this.#firstBytes?.byteLength ?? 0) + chunk.byteLength);
     first.set(this.#firstBytes ?? []);
@@ -218,12 +227,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
     if (code === operations.auth.code) return this.#authenticate(xid, reader);
-    // Nothing is changed that could not be stored: the client learns that its connection is lost, not that it was done.
+    // Do not apply a change that cannot be stored. The client learns that its connection is lost, not that the change was
+    // made.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === operations.sync.code) {
-      // It says that what was asked before has been looked at; what is read after it waits for the disk by itself. With it
-      // a lock's holder shows that it is there: others' writes must not delay that.
+      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of locks
+      // renew their lease with it, and other clients' writes must not delay that.
       return this.#reply(
         commitQueue.enqueueUnconditional(this),
         { xid, zxid: this.#zxidToReport, err: result.error },
@@ -234,7 +244,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);
   }
 
-  /** What may be said before the disk has more. */
+  /** The zxid for a reply that does not wait for the disk. */
   get #zxidToReport(): bigint {
     const { durableZxid } = this.#host;
     return durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
@@ -262,7 +272,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #authenticate(xid: number, reader: ByteReader): void {
     const { scheme, auth } = AuthPacket.read(reader);
     const pending = this.#host.commitQueue.enqueueUnconditional(this);
-    if (scheme === "ip") return this.#reply(pending, { xid, zxid: 0n, err: 0 }); // as every connection has it anyway
+    if (scheme === "ip") return this.#reply(pending, { xid, zxid: 0n, err: 0 }); // every connection has this identity
     if (scheme !== "digest" || this.#identities.length >= this.#host.limits.identitiesMax) {
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(pending, header, { write: null, last: true });
@@ -278,7 +288,9 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #handshake(request: ConnectRequest): void {
     const { state, commitQueue, writable } = this.#host;
     if (request.lastZxidSeen > state.zxid) {
-      throw protocolError(`The client has seen zxid ${request.lastZxidSeen}, this keeper is at ${state.zxid}`);
+      throw protocolError(
+        `The client has seen zxid ${request.lastZxidSeen}, but the last one of this keeper is ${state.zxid}`,
+      );
     }
     if (!this.#host.hasRoom(this, request.sessionId)) return this.destroy();
     const timeoutMs = this.#host.negotiate(request.timeOut);
@@ -288,13 +300,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (request.sessionId === 0n) {
       if (!writable || !this.#host.roomForSession()) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
-      pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasPressingChanges
+      pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasUrgentChanges
     } else {
-      // The password is looked at before anything is done to the connection that has the session now.
+      // Check the password before changing anything for the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
-      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this)); // it may have ended just now
+      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this)); // the session may just have ended
       if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
-      // A session that moves in the middle of a slow commit is welcomed at once: nothing new is said of it.
+      // A session that moves during a slow commit gets its response immediately: it contains nothing new.
       if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);
       state.sessions.setTimeout(session, timeoutMs);
       state.sessions.touch(session, nowMs);
@@ -319,7 +331,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#ended = true;
   }
 
-  /** Reads on when there is room and nothing left over; asks for another slice when there is room for what is. */
+  /** Pauses reading while the output is full or input is left over; schedules another slice when there is room. */
   #applyBackpressure(): void {
     if (this.#ended) return;
     if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();
@@ -332,7 +344,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     else this.#connection.resume();
   }
 
-  /** Most connections make nobody hold anything worth counting, and are not counted. */
+  /** Reports the memory of this connection to the host. Most connections hold too little to be counted. */
   #reportHeldBytes(): void {
     const input = this.#readBuffer.heldBytes;
     const output = this.#pendingBytes + this.#connection.bufferedBytes;
@@ -342,7 +354,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#host.setHeldBytes(this, bytes.input, bytes.output);
   }
 
-  /** Whether it is owed so much already that nothing more it asks for is looked at. */
+  /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
   get #isFull(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
     return this.#outstanding > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||

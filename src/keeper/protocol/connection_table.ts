@@ -1,4 +1,4 @@
-/** Who is connected, since when, and whether there is room for one more. Decides who has to go; closes nobody. */
+/** All connections, their addresses and ages. Decides which connections must be closed; does not close them. Pure. */
 import { MemoryBudget } from "./memory_budget.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 
@@ -15,7 +15,7 @@ interface AddressConnections<Connection> {
 }
 
 interface ConnectionRecord<Connection> {
-  /** Null for a unix socket, whose users' addresses are all alike. */
+  /** Null for a unix socket: all its clients have the same address. */
   readonly at: AddressConnections<Connection> | null;
   readonly address: string | null;
   hasSession: boolean;
@@ -23,10 +23,10 @@ interface ConnectionRecord<Connection> {
 
 export class ConnectionTable<Connection> {
   readonly #limits: ConnectionTableLimits;
-  /** All, those that are being closed included. */
+  /** All connections, including those that are being closed. */
   readonly #records = new Map<Connection, ConnectionRecord<Connection>>();
   readonly #addresses = new Map<string, AddressConnections<Connection>>();
-  /** Those that have not opened a session and are not being closed, and since when, the oldest first. */
+  /** Connections without a session that are not being closed, with their start time, oldest first. */
   readonly #withoutSession = new Map<Connection, number>();
   #sessions = 0;
   readonly #withExcess = new Set<AddressConnections<Connection>>();
@@ -43,7 +43,7 @@ export class ConnectionTable<Connection> {
     return this.#records.size;
   }
 
-  /** What all of them make the keeper hold. */
+  /** Bytes in the read buffers of all connections. */
   get heldBytes(): number {
     return this.#input.total;
   }
@@ -52,7 +52,7 @@ export class ConnectionTable<Connection> {
     return this.#output.total;
   }
 
-  /** Whether an address has too many connections: `takeExcess` gives those that have to go. */
+  /** Whether an address has too many connections; `takeExcess` returns those to close. */
   get hasExcess(): boolean {
     return this.#withExcess.size > 0;
   }
@@ -62,8 +62,8 @@ export class ConnectionTable<Connection> {
   }
 
   /**
-   * Takes one more in. Gives the one that has to be closed for it immediately: there are too many in all, and it is the oldest
-   * without a session, which is the new one when all others have one. Null when there is room.
+   * Adds a connection. Returns the connection that must be closed immediately, or null. When there are too many connections,
+   * that is the oldest without a session; it is the new one when all others have a session.
    */
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
@@ -82,8 +82,8 @@ export class ConnectionTable<Connection> {
   }
 
   /**
-   * Of addresses that have too many connections the oldest without a session, to be closed. To be asked when what the latest have
-   * sent was looked at: a flood can bring more of them at a time than one address may have, and a good client is among them.
+   * Returns the connections to close for each address that has too many: the oldest ones without a session. Call this after
+   * reading the latest input: a burst can bring more connections than one address may have, good clients among them.
    */
   takeExcess(): Connection[] {
     const gone: Connection[] = [];
@@ -93,14 +93,17 @@ export class ConnectionTable<Connection> {
     return gone;
   }
 
-  /** Whether its address may have one more session; one that it takes over from `before` is none more. */
+  /**
+   * Whether the connection's address may have one more session. A session taken over from `before`, at the same address, is not
+   * one more.
+   */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.at ?? null;
     const isMove = before !== undefined && this.#records.get(before)?.at === at;
     return at === null || at.sessions - Number(isMove) < this.#limits.connectionsPerAddressMax;
   }
 
-  /** It has a session now. */
+  /** Records that the connection has a session. */
   sessionOpened(connection: Connection): void {
     const entry = this.#records.get(connection);
     if (entry === undefined || entry.hasSession) return;
@@ -125,7 +128,7 @@ export class ConnectionTable<Connection> {
     }
   }
 
-  /** Those that came before and have not opened a session. */
+  /** Connections that were added before this time and have no session. */
   withoutSessionBefore(beforeMs: number): Connection[] {
     const silent: Connection[] = [];
     for (const [connection, sinceMs] of this.#withoutSession) {
@@ -135,7 +138,7 @@ export class ConnectionTable<Connection> {
     return silent;
   }
 
-  /** What one connection makes the keeper hold. Gives those that have to go. */
+  /** Sets the memory that one connection holds. Returns the connections that must be closed. */
   setHeldBytes(connection: Connection, inputBytes: number, outputBytes: number): Connection[] {
     return [...this.#input.set(connection, inputBytes), ...this.#output.set(connection, outputBytes)];
   }
@@ -144,7 +147,7 @@ export class ConnectionTable<Connection> {
     return Math.max(0, withoutSession.size + sessions - this.#limits.connectionsPerAddressMax);
   }
 
-  /** It is no stranger any more: it has a session, or is being closed, which may take a moment in which others come. */
+  /** Removes the connection from those without a session: it has opened one, or is being closed. */
   #dropFromWaiting(connection: Connection): void {
     this.#withoutSession.delete(connection);
     this.#records.get(connection)?.at?.withoutSession.delete(connection);

@@ -1,22 +1,22 @@
 /**
- * Who works when there is more to do than can be done at once: each for a slice of time, one after the other, and between two
- * rounds whatever has come in from others is looked at. Nobody's requests wait for those of one who sends many.
+ * Divides the processor among connections with much input. Each works for a time slice in turn; between two rounds the sockets
+ * are polled. A client that sends many requests therefore does not delay the others.
  */
 
-/** How long one connection's requests are worked on before others have their turn, in milliseconds. */
+/** The time slice of one connection, in milliseconds. */
 const sliceMs = 3;
-/** How long such slices are given before the sockets are looked at again. */
+/** The length of a round: after it the sockets are polled. Milliseconds. */
 const roundMs = 6;
 
 export interface Worker {
-  /** Works for a slice, and asks for another when that was not enough. */
+  /** Works for one slice, and schedules itself again if that was not enough. */
   work(): void;
 }
 
 export interface FairSchedulerOptions {
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** Calls when the sockets have been looked at. */
+  /** Calls back after the sockets have been polled. */
   readonly afterPoll: (callback: () => void) => void;
 }
 
@@ -29,7 +29,7 @@ export class FairScheduler {
     this.#options = options;
   }
 
-  /** Until when somebody may work who begins now. */
+  /** The end of a time slice that starts now. */
   sliceEnd(): number {
     return this.#options.now() + sliceMs;
   }
@@ -38,7 +38,7 @@ export class FairScheduler {
     return this.#options.now() >= sliceEndMs;
   }
 
-  /** The worker has more to do. */
+  /** Adds a worker that has more to do. */
   schedule(worker: Worker): void {
     this.#waiting.add(worker);
     this.#scheduleRound();
@@ -60,7 +60,7 @@ export class FairScheduler {
   #round(): void {
     const endMs = this.#options.now() + roundMs;
     for (const worker of [...this.#waiting]) {
-      if (!this.#waiting.delete(worker)) continue; // it left meanwhile
+      if (!this.#waiting.delete(worker)) continue; // removed during this round
       worker.work();
       if (this.#options.now() >= endMs) break;
     }

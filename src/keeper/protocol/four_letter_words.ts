@@ -1,10 +1,13 @@
-/** What a connection may ask instead of opening a session: one word of four letters, answered in text. Source: ServerCnxn, zookeeperAdmin. */
+/**
+ * The four-letter words: text commands that a connection may send instead of opening a session. Source: ServerCnxn,
+ * zookeeperAdmin.
+ */
 
-/** What the words tell about. */
+/** The facts that the four-letter words print. */
 export interface KeeperReport {
   readonly zxid: bigint;
   readonly nodes: number;
-  /** Of paths, data and ACLs. */
+  /** Bytes of paths, data and ACLs. */
   readonly dataBytes: number;
   readonly ephemerals: number;
   readonly watches: number;
@@ -28,14 +31,14 @@ export interface KeeperReport {
   readonly sessions: readonly {
     readonly id: bigint;
     readonly timeoutMs: number;
-    /** Paths of those that everyone may read. */
+    /** Paths of the ephemeral nodes that all clients may read. */
     readonly ephemerals: readonly string[];
-    /** The number of the others. */
+    /** The number of the other ephemeral nodes. */
     readonly ephemeralsHidden: number;
   }[];
 }
 
-/** Clients read the version: the protocol spoken is that of 3.8. */
+/** Clients parse this version. The protocol is that of 3.8. */
 const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
 
 const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
@@ -75,7 +78,7 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
     ...report.sessions.filter(hasEphemerals).flatMap(({ id, ephemerals, ephemeralsHidden }) => [
       `${hex(id)}:`,
       ...ephemerals.map((path) => `\t${path}`),
-      ...(ephemeralsHidden === 0 ? [] : [`\t${ephemeralsHidden} that not everyone may read`]),
+      ...(ephemeralsHidden === 0 ? [] : [`\t${ephemeralsHidden} hidden by their ACL`]),
     ]),
   ],
   wchs: (report) => [
@@ -92,7 +95,7 @@ export function isFourLetterWord(word: string): boolean {
   return Object.hasOwn(words, word);
 }
 
-/** The answer to one of the words above. */
+/** The text of the response to a four-letter word. */
 export function fourLetterResponse(word: string, report: KeeperReport): string {
   const lines = words[word]?.(report) ?? [];
   return lines.length === 1 ? lines.join("") : `${lines.join("\n")}\n`;
@@ -110,7 +113,7 @@ function summary(report: KeeperReport): string[] {
   ];
 }
 
-/** Requests whose replies wait. */
+/** Requests whose replies wait for the disk. */
 function outstanding(report: KeeperReport): number {
   return report.connections.reduce((sum, connection) => sum + connection.outstanding, 0);
 }

@@ -1,45 +1,45 @@
 /**
- * Group commit: which replies may go out when. What was said of a state that is not on the disk yet waits until it is;
- * everything that happens while one commit runs goes into the next. Owns no disk and no socket.
+ * Group commit: decides when replies may be sent. A reply that depends on state that is not on the disk waits for the commit;
+ * changes made during one commit are stored by the next. Owns no disk and no socket.
  */
 import { ByteWriter } from "../../wire/bytes.ts";
 
-/** Somebody who is told things: a connection. */
+/** A connection that receives replies. */
 export interface Recipient {
-  /** Takes what was staged for it, all at once and in order. */
-  deliver(pendingReplyIn: PendingReply): void;
+  /** Sends everything that was queued for it, in order. */
+  deliver(reply: PendingReply): void;
 }
 
 export interface PendingReply {
   readonly writer: ByteWriter;
-  /** Replies in it. */
+  /** The number of replies in `writer`. */
   replies: number;
-  /** Bytes of the requests that they answer. */
+  /** Bytes of the requests that the replies belong to. */
   requestBytes: number;
-  /** The connection ends after it. */
+  /** The connection ends after this reply. */
   last: boolean;
 }
 
 type ReplyBatch = Map<Recipient, PendingReply>;
 
 export interface GroupCommitQueueOptions {
-  /** Whether something happened that no commit has taken yet. */
+  /** Whether there are changes that no commit contains yet. */
   readonly hasChanges: () => boolean;
-  /** Whether some of it has to be on the disk before anybody is told. */
+  /** Whether there are changes that must be on the disk before any client may see them. */
   readonly hasUrgentChanges: () => boolean;
-  /** Takes everything that happened so far to the disk. */
+  /** Stores all changes made so far. */
   readonly commit: () => Promise<void>;
-  /** A commit failed: nothing of it is on the disk, and what was staged will never be delivered. */
+  /** Called when a commit failed: none of its changes are on the disk, and the queued replies are never sent. */
   readonly failed: (error: unknown) => void;
 }
 
 export class GroupCommitQueue {
   readonly #options: GroupCommitQueueOptions;
-  /** Says nothing that is not durable: goes out at the next flush. */
+  /** Replies that depend on nothing unstored; sent by the next flush. */
   #ready: ReplyBatch = new Map();
-  /** Waits for the commit that runs. */
+  /** Replies that wait for the running commit; null when none is running. */
   #committing: ReplyBatch | null = null;
-  /** Waits for the commit after it. */
+  /** Replies that wait for the next commit. */
   #open: ReplyBatch = new Map();
   #stopped = false;
 
@@ -52,31 +52,36 @@ export class GroupCommitQueue {
     return this.#committing !== null;
   }
 
-  /** Where a reply belongs that says something about the state as it is now. */
+  /** The entry for a reply that depends on the current state. */
   enqueue(recipient: Recipient): PendingReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
-  /** Where a reply belongs that says nothing about the state: at once, unless others to the same recipient wait before it. */
+  /**
+   * The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection.
+   */
   enqueueUnconditional(recipient: Recipient): PendingReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
 
-  /** To be called at the end of each turn: delivers what may go, and starts a commit if one is due and none is running. */
+  /**
+   * Sends the replies that may be sent, and starts a commit if one is due and none is running. Call it after each batch of
+   * input.
+   */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);
     if (this.#options.hasUrgentChanges()) this.#commit();
   }
 
-  /** To be called now and then: stores also what nobody waits for. */
+  /** Also stores changes that no reply waits for. Call it from time to time. */
   commitRest(): void {
     if (!this.#stopped && this.#options.hasChanges()) this.#commit();
   }
 
-  /** Delivers nothing more. */
+  /** Sends no further replies. */
   stop(): void {
     this.#stopped = true;
   }
@@ -107,8 +112,8 @@ function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
 }
 
 /**
- * Whoever asked is told first, whoever leaves last: every write wakes its reader, who may run in the keeper's stead. A
- * grant starts a job; what others hear of it only makes them look.
+ * Sends replies to requests first, closing replies last. Each write wakes its reader, which may then compete with the keeper for
+ * the processor; a grant starts a command, other events only cause reads.
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;

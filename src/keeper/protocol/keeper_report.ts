@@ -1,4 +1,6 @@
-/** What a keeper tells of itself, for the four-letter words and for /metrics. Lists are made when somebody wants them. */
+/**
+ * Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are read.
+ */
 import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { permission } from "../../wire/jute/zookeeper_operations.ts";
 import { permits } from "../state/acl_check.ts";
@@ -11,14 +13,14 @@ import type { KeeperReport } from "./four_letter_words.ts";
 export interface ReportSources {
   readonly options: Pick<KeeperReport, "tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs" | "dataDir">;
   readonly connections: readonly ClientConnection[];
-  /** Requests of connections that are gone. */
+  /** Requests of connections that have ended. */
   readonly receivedBefore: number;
   readonly zxid: bigint;
   readonly writable: boolean;
   readonly addresses: readonly Address[];
 }
 
-/** A four-letter word comes without identities. */
+/** Four-letter words come without identities: only nodes that all clients may read are listed. */
 function ephemeralsShown(
   nodes: readonly ZNode[],
 ): { readonly ephemerals: string[]; readonly ephemeralsHidden: number } {
@@ -68,7 +70,7 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
   };
 }
 
-/** In seconds: from a fast flush to a disk that is in trouble. */
+/** Histogram bounds in seconds: from a fast flush to a failing disk. */
 const commitBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 export class CommitCounters {
@@ -85,9 +87,9 @@ type KeeperCounts =
   & { readonly connections: number; readonly sessions: number; readonly outstanding: number };
 
 export interface KeeperStatistics extends KeeperCounts, Pick<CommitCounters, "commitSeconds" | "commitsFailed"> {
-  /** Bytes of requests that are not whole or wait, of those connections that have much of it. */
+  /** Bytes in read buffers, of connections that hold much. */
   readonly heldBytes: number;
-  /** Bytes of answers not taken yet, likewise. */
+  /** Bytes of responses that clients have not read, of connections that hold much. */
   readonly unsentBytes: number;
 }
 

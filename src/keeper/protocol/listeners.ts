@@ -1,6 +1,6 @@
 /**
- * Where a keeper listens. Owns its sockets' files: they are put there, guarded against people who tidy up, and taken away
- * again, but only as long as they are this keeper's own.
+ * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are removed, and
+ * deletes only its own.
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -14,22 +14,22 @@ export type AcceptAt = (address: Address) => Accept;
 
 export interface ListenersOptions {
   readonly accept: AcceptAt;
-  /** Owned by this keeper: whoever listens at a socket in it is another one that has lost the data. */
+  /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
   /** TLS handshakes at the same time. */
   readonly handshakesMax: number;
-  /** Hears what an operator should know, a sentence at a time. */
+  /** Receives sentences for the operator. */
   readonly log: (sentence: string) => void;
 }
 
 interface ListenerRecord {
-  /** With the port that the system chose. */
+  /** The address with the port that the system chose. */
   readonly address: Address;
-  /** Null between a socket that somebody removed and the next that can be bound. */
+  /** Null after the socket's file was removed, until it can be bound again. */
   listener: Listener | null;
-  /** The number of the socket's file; null for TCP. */
+  /** The inode of the socket's file; null for TCP. */
   inode: number | null;
 }
 
@@ -38,7 +38,7 @@ export class Listeners {
   readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
-  /** What was said of it last: a folder that is gone is tried every second, and told of once. */
+  /** The failure that was logged last: binding is tried every second, and logged once. */
   #loggedFailure: string | null = null;
 
   constructor(options: ListenersOptions) {
@@ -50,15 +50,16 @@ export class Listeners {
   }
 
   /**
-   * TLS is for TCP. The data directory has to be owned already. A socket that is left over is replaced; anywhere else than in that
-   * folder one that somebody answers at is not: he has data of his own, and may have granted the same locks. Throws CANNOT_CREATE.
+   * Listens at an address. TLS is for TCP. The keeper must own the data directory already. A stale socket is replaced. A socket
+   * outside that folder that a process listens at is not: that process has other data and may have granted the same locks.
+   * Throws CANNOT_CREATE.
    */
   async open(address: Address, tls: TlsOptions | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
     this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
 
-  /** Binds again what somebody removed; what cannot be bound now is tried again by the next call. Never rejects. */
+  /** Binds removed sockets again. The next call retries those that cannot be bound now. Never rejects. */
   restore(): Promise<void> {
     return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
       const failure = messageOf(error);
@@ -72,8 +73,8 @@ export class Listeners {
     await this.#restoring;
     for (const { address, listener, inode } of this.#records) {
       if (address.kind === "unix") {
-        // Closing a unix listener removes the file of that name, whoever put it there. One that stands for another keeper
-        // by now must stay; this one's is unreachable, and ends with the process.
+        // Closing a unix listener deletes the file of that name, whichever process created it. Do not close it if the file
+        // belongs to another keeper now: this listener is unreachable and ends with the process.
         const found = inodeAt(address);
         if (found !== null && found !== inode) continue;
         rmSync(address.path, { force: true });
@@ -111,19 +112,19 @@ export class Listeners {
       if (forAll) chmodSync(address.path, 0o666);
       return listener;
     } catch (error) {
-      const message = `The keeper cannot listen on ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
+      const message = `Cannot listen on ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
       throw new BatonError("CANNOT_CREATE", message, { cause: error });
     }
   }
 }
 
-/** A folder that is there is left as it is. The umask, which keeps others out of the data, must not keep them out of this. */
+/** Creates a missing folder. The umask keeps other users out of the data, but must not keep them out of this folder. */
 function createFolder(path: string, forAll: boolean): void {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (made !== undefined && forAll) chmodSync(path, 0o755);
 }
 
-/** The number of the socket's file; null when there is none that can be seen, and for TCP. */
+/** The inode of the socket's file; null for TCP, and when the file cannot be seen. */
 function inodeAt(address: Address): number | null {
   if (address.kind === "tcp") return null;
   try {

@@ -1,10 +1,10 @@
 /**
- * Memory that others make a keeper hold, summed up: requests that do not end, answers that nobody takes. Each may have a little;
- * when all together have too much, those go who have had some for longest without a break. Pure.
+ * A limit for the memory that all connections hold together: incomplete requests, responses that are not read. When the total is
+ * over the limit, the connections that have held memory for the longest time must be closed. Pure.
  */
 export class MemoryBudget<Owner> {
   readonly #bytesMax: number;
-  /** In the order in which they began. */
+  /** Ordered by the time at which each owner began to hold memory. */
   readonly #bytes = new Map<Owner, number>();
   #total = 0;
 
@@ -16,7 +16,9 @@ export class MemoryBudget<Owner> {
     return this.#total;
   }
 
-  /** What the owner makes us hold from now on; 0 is a break. Gives those that have to go, and counts them no more. */
+  /**
+   * Sets the bytes that an owner holds; 0 resets its age. Returns the owners that must be closed, which are no longer counted.
+   */
   set(owner: Owner, bytes: number): Owner[] {
     this.#total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

@@ -1,7 +1,4 @@
-/**
- * The connections that are open: which session each has, and the closing of those that have to go, now or later. Which these are
- * is decided in crowd.ts.
- */
+/** The open connections and their sessions. Closes those that must go; connection_table.ts decides which. */
 import { setImmediate } from "node:timers";
 import type { Clock } from "../../support/clock.ts";
 import type { ClientConnection } from "./client_connection.ts";
@@ -9,14 +6,17 @@ import { ConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { KeeperSession } from "../state/session_table.ts";
 
-/** A connection that has not opened a session by then is closed; so is one that was told the end and stays. */
+/**
+ * A connection without a session is closed after `handshakeMsMax`, and one that stays open after its last response after
+ * `closeGraceMs`.
+ */
 const handshakeMsMax = 10_000;
 const closeGraceMs = 2_000;
 
 export interface OpenConnectionsOptions {
   readonly clock: Clock;
   readonly limits: KeeperLimits;
-  /** Closes one whose session is another connection's now, or that is given up. */
+  /** Closes a connection whose session has moved to another one, or that holds too much memory. */
   readonly drop: (connection: ClientConnection) => void;
 }
 
@@ -26,7 +26,7 @@ export class OpenConnections {
   readonly #connectionsBySession = new Map<bigint, ClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
-  /** Requests of connections that are gone. */
+  /** Requests of connections that have ended. */
   received = 0;
 
   constructor(options: OpenConnectionsOptions) {
@@ -50,7 +50,7 @@ export class OpenConnections {
     return this.#table[Symbol.iterator]();
   }
 
-  /** The one that has this session. */
+  /** The connection that has this session. */
   bySession(sessionId: bigint): ClientConnection | undefined {
     return this.#connectionsBySession.get(sessionId);
   }
@@ -81,14 +81,14 @@ export class OpenConnections {
     }
   }
 
-  /** Gives those that were closed, because all together make the keeper hold too much. */
+  /** Sets the memory that a connection holds. Returns the connections that were closed for it. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
     const gone = this.#table.setHeldBytes(connection, inputBytes, outputBytes);
     for (const one of gone) this.#options.drop(one);
     return gone;
   }
 
-  /** Closes a connection that was told its last, if the other side does not. */
+  /** Closes a connection after its last response, if the client does not. */
   closeSoon(connection: ClientConnection): void {
     const cancel = this.#options.clock.after(closeGraceMs, () => {
       this.#closingTimers.delete(cancel);
@@ -97,7 +97,7 @@ export class OpenConnections {
     this.#closingTimers.add(cancel);
   }
 
-  /** Closes those that should have opened a session by now. */
+  /** Closes connections that should have opened a session by now. */
   closeSilent(): void {
     const beforeMs = this.#options.clock.now() - handshakeMsMax;
     for (const silent of this.#table.withoutSessionBefore(beforeMs)) silent.destroy();
@@ -107,12 +107,12 @@ export class OpenConnections {
     for (const connection of this) connection.destroy();
   }
 
-  /** Ends the timers. */
+  /** Cancels the timers. */
   stop(): void {
     for (const cancel of this.#closingTimers) cancel();
   }
 
-  /** After the sockets were looked at once more: what the latest have sent is read by then. */
+  /** Closes excess connections after the sockets were polled again, so that the latest input has been read. */
   #closeExcessLater(): void {
     if (this.#isClosingExcess) return;
     this.#isClosingExcess = true;

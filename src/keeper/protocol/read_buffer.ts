@@ -1,18 +1,18 @@
 /**
- * What came in on one connection and was not looked at yet: bytes in, one frame at a time out, so that whoever sends ten
- * thousand requests at once can be left in the middle of them for the others' sake. Never touches a socket or a clock.
+ * The bytes of one connection that were received and not handled. Returns one frame at a time, so that a client that sends ten
+ * thousand requests can be interrupted for the others. Uses no socket and no clock.
  */
 import { JuteFrameDecoder } from "../../wire/jute/jute_frame.ts";
 
-/** Decoded at once; what is left over of it when the turn ends is copied frame by frame. */
+/** Bytes decoded at a time. Frames that are left over from them are copied one by one. */
 const pieceBytes = 4096;
 
 export class ReadBuffer {
   readonly #decoder: JuteFrameDecoder;
-  /** Not decoded yet, in order; the first from `#at` on. */
+  /** Chunks that are not decoded, in order; the first one from `#offset` on. */
   #chunks: Uint8Array[] = [];
   #offset = 0;
-  /** Decoded and not taken, from `#next` on. */
+  /** Decoded frames that are not handled, from `#next` on. */
   #frames: Uint8Array[] = [];
   #next = 0;
 
@@ -20,12 +20,12 @@ export class ReadBuffer {
     this.#decoder = new JuteFrameDecoder(frameBytesMax);
   }
 
-  /** Whether there is something to be decoded or taken. */
+  /** Whether nothing is left to decode or handle. */
   get isEmpty(): boolean {
     return this.#next === this.#frames.length && this.#chunks.length === 0;
   }
 
-  /** Bytes held until more comes or somebody takes them. */
+  /** Bytes held until more input comes or the frames are handled. */
   get heldBytes(): number {
     let bytes = this.#decoder.pendingBytes - this.#offset;
     for (const chunk of this.#chunks) bytes += chunk.byteLength;
@@ -33,12 +33,12 @@ export class ReadBuffer {
     return bytes;
   }
 
-  /** The chunk stays the caller's: before it changes, `keep` has to be called. */
+  /** Adds a chunk without copying it. Call `copyRest` before the caller reuses the chunk. */
   push(chunk: Uint8Array): void {
     if (chunk.byteLength > 0) this.#chunks.push(chunk);
   }
 
-  /** The next whole frame; null when there is none. Throws PROTOCOL. */
+  /** The next complete frame; null when there is none. Throws PROTOCOL. */
   next(): Uint8Array | null {
     for (;;) {
       const frame = this.#frames[this.#next];
@@ -63,7 +63,7 @@ export class ReadBuffer {
     }
   }
 
-  /** Nobody will ask for the rest. */
+  /** Discards everything. */
   clear(): void {
     this.#chunks = [];
     this.#frames = [];
@@ -71,7 +71,7 @@ export class ReadBuffer {
     this.#offset = 0;
   }
 
-  /** Copies what is left. */
+  /** Copies what is left of the chunks. */
   copyRest(): void {
     if (this.isEmpty) return;
     this.#frames = this.#frames.slice(this.#next).map((frame) => frame.slice());

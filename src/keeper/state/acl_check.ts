@@ -1,6 +1,6 @@
 /**
- * Who may do what. Source: ZooKeeperServer.checkACL, PrepRequestProcessor.fixupACL, DigestAuthenticationProvider,
- * IPAuthenticationProvider. Pure; where an identity comes from is the connection's business.
+ * Access control lists. Source: ZooKeeperServer.checkACL, PrepRequestProcessor.fixupACL, DigestAuthenticationProvider,
+ * IPAuthenticationProvider. Pure; the connection provides the identities.
  */
 import { createHash } from "node:crypto";
 import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
@@ -13,13 +13,15 @@ export interface Identity {
   readonly id: string;
 }
 
-/** `user:base64(sha1(user:password))`, the id of a digest identity. As with the real server, what has no colon is a user's name. */
+/**
+ * The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a user name.
+ */
 export function digestId(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
 }
 
-/** Refuses with NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
+/** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
 export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): void {
   if (acl === openAcl || permits(acl, wanted, identities)) return;
   refuse("NOAUTH");
@@ -39,7 +41,10 @@ function matches(identity: Identity, wanted: string): boolean {
   return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
 }
 
-/** The list as it is stored: `auth` replaced by the connection's own identities. Refuses with INVALIDACL what names nobody. */
+/**
+ * The list as it is stored: `auth` is replaced by the connection's own identities. Throws INVALIDACL for an entry that no
+ * identity can match.
+ */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuse("INVALIDACL");
   const first = acl[0];
@@ -76,7 +81,7 @@ function expand(entry: Acl, identities: readonly Identity[]): Acl[] {
   }
 }
 
-/** What somebody without ADMIN sees of a list: the digests are hidden. */
+/** The list as a client without ADMIN sees it: the digests are hidden. */
 export function maskDigests(acl: readonly Acl[]): Acl[] {
   return acl.map((entry) =>
     entry.id.scheme === "digest"

@@ -1,16 +1,19 @@
-/** Deletes what the reaper chose, a turn's worth at a time, so that nobody waits for a large clean-up. Owns its timer. */
+/**
+ * Deletes empty containers and expired TTL nodes. A large clean-up is divided into batches, so that other clients are served in
+ * between. Owns its timer.
+ */
 import type { Clock } from "../../support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
 import type { ZNode } from "./tree.ts";
 
-/** Nodes reaped in one turn. */
+/** Nodes deleted in one batch. */
 const reapedMax = 500;
 
 export interface ContainerReaperOptions {
   readonly clock: Clock;
   /** Wall-clock milliseconds, for TTL nodes. */
   readonly wallClock: () => number;
-  /** Between two checks, in milliseconds. */
+  /** Interval of the checks, in milliseconds. */
   readonly checkMs: number;
   /** The state to clean up; null while it cannot be changed. */
   readonly state: () => Pick<KeeperState<unknown>, "tree" | "reap"> | null;
@@ -38,7 +41,7 @@ export class ContainerReaper {
     });
   }
 
-  /** Things may have changed since they were chosen. */
+  /** Deletes the next batch. The nodes may have changed since they were chosen, and are checked again. */
   #reap(due: readonly { path: string; id: number }[]): void {
     const state = this.#options.state();
     for (const { path, id } of due.slice(0, reapedMax)) {
@@ -52,15 +55,13 @@ export class ContainerReaper {
 }
 
 /**
- * Which containers and TTL nodes have had their time, as with the real server (ContainerManager): a container goes when its
- * last child is gone, and one that never had a child stays.
+ * The containers and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager), a container is
+ * deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age counts from mtime.
  */
-
-/** The nodes to delete now, children before their parents. `wallMs` only serves TTL nodes, whose age counts from mtime. */
 export function dueNodes(mortal: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
   const doomedChildren = new Map<string, number>();
-  // Deepest first: a container whose only children are containers that go now goes with them.
+  // Deepest first: a container whose children are all deleted now is deleted with them.
   for (const node of deepestFirst(mortal)) {
     if ((node.children?.size ?? 0) > (doomedChildren.get(node.path) ?? 0)) continue;
     if (node.kind === "ttl" ? node.mtime + node.ttlMs > wallMs : node.creates === 0) continue;

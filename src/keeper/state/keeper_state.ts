@@ -1,6 +1,6 @@
 /**
- * The whole state of a keeper and the one way to change it: a request in, an answer and the events out. No socket, no
- * disk, no timer: whoever owns it releases the answers when the changes are durable.
+ * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket, no disk
+ * and no timer. Its owner sends the replies when the changes are durable.
  */
 import { randomBytes } from "node:crypto";
 import { type ByteReader, type ByteWriter } from "../../wire/bytes.ts";
@@ -18,23 +18,23 @@ import { Transaction } from "./transaction.ts";
 import { Tree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
-/** A piece of what is stored. Its zxid is 0 in all but the first, and in the first of a fresh directory. */
+/** A part of the stored data. The zxid is 0 in all parts but the first, and in the first part of a new directory. */
 export interface StoredPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
   readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
-/** The answer to one request; `write` appends its body, which only a success has. */
+/** The result of one request. `write` appends the body of the response, which only a successful request has. */
 export interface OperationResult {
   readonly zxid: bigint;
   readonly error: number;
   readonly write: ((writer: ByteWriter) => void) | null;
-  /** The connection ends after this answer. */
+  /** The connection ends after this response. */
   readonly last: boolean;
 }
 
-/** Who asks. `Watcher` stands for the connection, and is what events are told to. */
+/** The client that sends a request. `Watcher` stands for the connection that receives events. */
 export interface OperationRequester<Watcher> {
   readonly session: KeeperSession;
   readonly identities: readonly Identity[];
@@ -46,9 +46,9 @@ export interface KeeperStateOptions<Watcher> {
   readonly limits: KeeperLimits;
   /** Wall-clock milliseconds, for ctime, mtime and TTL only. */
   readonly wallClock: () => number;
-  /** Where events go, in the order in which they happen and before the answer to the request that caused them. */
+  /** Receives events in the order in which they happen, before the result of the request that caused them. */
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
-  /** What a watcher has proved to be, at this moment: decides which events it may learn of. */
+  /** The current identities of a watcher: they decide which events it may see. */
   readonly identitiesOf: (watcher: Watcher) => readonly Identity[];
   readonly sequenceStart?: number;
 }
@@ -68,7 +68,7 @@ export class KeeperState<Watcher> {
     this.sessions = new SessionTable(options.tickTimeMs);
   }
 
-  /** The last transaction's number. */
+  /** The zxid of the last transaction. */
   get zxid(): bigint {
     return this.#zxid;
   }
@@ -77,22 +77,22 @@ export class KeeperState<Watcher> {
     return this.#options.limits;
   }
 
-  /** Whether something happened that the log does not know yet. */
+  /** Whether there are changes that were not taken for the log. */
   get hasChanges(): boolean {
     return this.hasUrgentChanges || this.sessions.hasChanges;
   }
 
   /**
-   * Whether one of these changes has to be in the log before anybody is told of it. A new session need not: what it does
-   * later is logged behind it, and one that has done nothing loses nothing by having expired.
+   * Whether one of these changes must be on the disk before any client may see it. A new session is not: its later changes are
+   * logged after it, and a session that has done nothing loses nothing when it expires.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
   }
 
   /**
-   * Before the first request: a zxid above all that this directory has given out, also one that is lost, or older because
-   * it was restored from a backup; as far as the wall clock tells. In a new directory the server's own nodes.
+   * Prepares for the first request. Raises the zxid above all that this directory has ever used, also after a restored backup,
+   * as far as the wall clock can tell. Creates the server's own nodes in a new directory.
    */
   initialize(): void {
     const above = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -101,12 +101,12 @@ export class KeeperState<Watcher> {
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
       this.tree.insert(this.#serverNode(path));
     }
-    // As in the real server: read-only, and with a list that nobody has set yet.
+    // As in ZooKeeper: read-only, with an ACL that was never set.
     const config = this.tree.get("/zookeeper/config");
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
-  /** Takes in a piece of what the log holds; the restored is not a change. Each session has its full timeout from now on. */
+  /** Adds a part of the stored data, which is not a change. Each session has its full timeout from now on. */
   restore(piece: StoredPiece, nowMs: number): void {
     if (piece.zxid !== 0n) this.#zxid = piece.zxid;
     for (const node of piece.nodes) this.tree.insert(node);
@@ -118,22 +118,22 @@ export class KeeperState<Watcher> {
     this.#options.notify(watcher, type, path);
   }
 
-  /** Everything since the last call, for the log. */
+  /** All changes since the last call, for the log. */
   takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, KeeperSession | null> } {
     this.#zxidLogged = this.#zxid;
     return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
   }
 
   /**
-   * A new session. Its number is random, so that none ever comes twice, also when the log has never heard of the first;
-   * unlike in the real server it takes no zxid, which nobody may see before the log has it.
+   * Opens a session. Its ID is random, so that it is never used twice, even if the log never stored the first session. Unlike in
+   * ZooKeeper it uses no zxid, which no client may see before it is logged.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const id = (1n << 56n) | BigInt(`0x${randomBytes(7).toString("hex")}`);
     return this.sessions.add({ id, password: randomBytes(sessionPasswordBytes), timeoutMs }, nowMs);
   }
 
-  /** Ends a session: its ephemerals go with it, in one transaction. */
+  /** Ends a session and deletes its ephemeral nodes, in one transaction. */
   closeSession(session: KeeperSession): void {
     const transaction = this.#begin(session.id, []);
     for (const node of [...this.tree.ephemeralsOf(session.id)]) transaction.remove(node);
@@ -141,25 +141,25 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Some sessions that are not connected and own nothing: nobody else could get anything by their end. */
+  /** Ends sessions that have no connection and no ephemeral nodes: no other client can notice that. */
   endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
     const isIdle = ({ id }: KeeperSession) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
     for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
   }
 
-  /** Deletes a childless container or TTL node, in a transaction of its own. */
+  /** Deletes a container or TTL node without children, in its own transaction. */
   reap(node: ZNode): void {
     const transaction = this.#begin(0n, []);
     transaction.remove(node);
     this.#fire(transaction);
   }
 
-  /** Whether a request of this code is written to the log, failures included. */
+  /** Whether requests with this code are logged, also when they fail. */
   isWrite(code: number): boolean {
     return operationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
   }
 
-  /** Carries out one request. `reader` stands behind the request's header. */
+  /** Executes one request. `reader` is positioned after the request header. */
   apply(code: number, reader: ByteReader, requester: OperationRequester<Watcher>): OperationResult {
     if (code === operations.closeSession.code) {
       this.closeSession(requester.session);

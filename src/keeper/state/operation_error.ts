@@ -1,9 +1,9 @@
-/** How the core says no. */
+/** The errors of operations. */
 import { type ZooKeeperErrorName, zooKeeperErrorNumbers } from "../../wire/jute/zookeeper_error_codes.ts";
 
 /**
- * A request that is answered with an error number. Not an Error: it is an answer like any other, thrown so that a multi
- * stops where it must, and frequent enough (every `exists` of a missing node) not to pay for a stack.
+ * An operation that failed with a ZooKeeper error code. It is no Error: it is thrown so that a multi stops where it must, and
+ * too frequent (every `exists` of a missing node) to pay for a stack.
  */
 export class OperationError {
   readonly reason: ZooKeeperErrorName;

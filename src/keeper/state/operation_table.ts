@@ -1,4 +1,6 @@
-/** What each request does: one row per operation code. The rows' records come from wire/jute, which the client reads too. */
+/**
+ * The implementation of each request: one row per operation code. The records come from wire/jute, which the client uses too.
+ */
 import { protocolError } from "../../wire/bytes.ts";
 import type { Codec } from "../../wire/jute/jute_codec.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../wire/jute/multi_request.ts";
@@ -119,12 +121,15 @@ const runtimeInconsistency = -2;
 
 const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
 
-/** The real server knows either reads or writes in one request: of the other kind it makes no sense. */
+/** Like ZooKeeper, accepts either reads or writes in one request. Throws MARSHALLINGERROR for a mixture. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
   if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
 }
 
-/** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
+/**
+ * Executes all operations or none. In the response the failed operation has its error, those before it have 0, those after it
+ * -2; the header has 0.
+ */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
   checkKind(requests, "writes");
   if (requests.length > transaction.limits.operationsPerMultiMax) refuse("BADARGUMENTS");
@@ -147,7 +152,7 @@ function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResu
 
 function runInMulti(request: MultiRequest, transaction: Transaction): MultiResult {
   switch (request.type) {
-    // Which results carry a stat is the real server's choice: CreateTxn is what it makes of a create2 in a multi.
+    // Results have a stat where ZooKeeper's have one: a create2 in a multi becomes a CreateTxn there.
     case "create":
     case "create2":
       return { type: "create", path: transaction.create(request).path };
@@ -170,7 +175,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
   }
 }
 
-/** Each read on its own. Throws PROTOCOL when they come to more than may be asked for at once. */
+/** Executes each read by itself. Throws PROTOCOL when the results are larger than one response may be. */
 function runMultiRead(requests: MultiRequest[], state: ReadState, requester: ReadRequester): MultiResult[] {
   checkKind(requests, "reads");
   const { operationsPerMultiMax, multiReadBytesMax } = state.limits;

@@ -12,7 +12,7 @@ import type { KeeperSession } from "./session_table.ts";
 import { statOf, type Tree, type ZNode } from "./tree.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
 
-/** The part of the state that is read, and the watches that reading leaves. */
+/** The state that reads use, and the watches that they set. */
 export interface ReadState {
   readonly tree: Tree;
   readonly watches: WatchTable<unknown>;
@@ -111,11 +111,13 @@ export function addWatch(
   return { err: 0 };
 }
 
-/** WatcherType */
+/** ZooKeeper's WatcherType. */
 const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
-/** A persistent watch is of data and of children: a removal by one of these kinds must not leave half of it. */
+/**
+ * The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half of it.
+ */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
 }
@@ -147,8 +149,8 @@ export function removeWatches(
 }
 
 /**
- * Sets a client's watches again after a reconnect; the client is notified immediately of what happened since its last zxid.
- * What happened to a node that it may not read is not told, here either: the watch is set instead.
+ * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A change of a
+ * node that it may not read is not reported: the watch is set instead.
  */
 export function setWatches(
   request: OperationRequest<"setWatches2">,

@@ -1,10 +1,10 @@
 /**
- * Time as sessions count it: monotonic, without the time in which this keeper itself could not listen. While it was
- * stopped, suspended, busy or waiting for its disk, no client could renew its session, so none may lose it for that.
+ * The time that counts for sessions: monotonic, without the time in which the keeper itself was stalled. While it was stopped,
+ * suspended, busy or waiting for its disk, no client could renew its session, so no session may expire for that.
  */
 import type { Clock } from "../../support/clock.ts";
 
-/** A timer that comes later than this was held up; earlier is what timers do. */
+/** A timer that fires more than this late was held up by a stall. */
 const lateMsMin = 50;
 
 export class SessionClock {
@@ -13,7 +13,7 @@ export class SessionClock {
   #stalledMs = 0;
   #lastTickMs: number;
 
-  /** `intervalMs`: how often `look` is going to be called. */
+  /** `intervalMs`: the interval at which `tick` is called. */
   constructor(clock: Clock, intervalMs: number) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
@@ -24,12 +24,12 @@ export class SessionClock {
     return this.#clock.now() - this.#stalledMs;
   }
 
-  /** Time not counted so far. */
+  /** The total time that does not count. */
   get stalledMs(): number {
     return this.#stalledMs;
   }
 
-  /** Compares the time since the last look with what it should be. `diskStalled`: nothing could be answered meanwhile. */
+  /** Compares the time since the last tick with the interval. `diskStalled`: no request could be executed meanwhile. */
   tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();
     const nowMs = this.#clock.now();

@@ -1,6 +1,6 @@
 /**
- * Who is there and until when. Time is the owner's: monotonic milliseconds that do not count this process's own stalls.
- * A session ends at the first tick after its timeout has passed in full, never earlier. Source: ExpiryQueue.
+ * The sessions and their deadlines. The owner provides the time: monotonic milliseconds without its own stalls. A session
+ * expires at the first tick after its full timeout, never earlier. Source: ExpiryQueue.
  */
 import { timingSafeEqual } from "node:crypto";
 
@@ -10,7 +10,7 @@ export interface KeeperSession {
   readonly id: bigint;
   readonly password: Uint8Array;
   timeoutMs: number;
-  /** When it ends unless something is heard of it; a multiple of the tick. */
+  /** The time at which the session expires without further requests; a multiple of the tick. */
   deadlineMs: number;
 }
 
@@ -19,7 +19,7 @@ export class SessionTable {
   readonly #sessions = new Map<bigint, KeeperSession>();
   readonly #byDeadline = new Map<number, Set<KeeperSession>>();
   #changed = new Map<bigint, KeeperSession | null>();
-  /** Of the changed, those that are new and nothing else. */
+  /** Changed sessions that were only opened. */
   #opened = 0;
 
   constructor(tickTimeMs: number) {
@@ -38,7 +38,7 @@ export class SessionTable {
     return this.#changed.size > 0;
   }
 
-  /** Whether anything has changed but that sessions were opened. */
+  /** Whether there are changes other than opened sessions. */
   get hasUrgentChanges(): boolean {
     return this.#changed.size > this.#opened;
   }
@@ -47,14 +47,14 @@ export class SessionTable {
     return this.#sessions.get(id);
   }
 
-  /** The session, if the password is its own. */
+  /** The session, if the password is correct. */
   find(id: bigint, password: Uint8Array | null): KeeperSession | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined || password?.byteLength !== session.password.byteLength) return undefined;
     return timingSafeEqual(session.password, password) ? session : undefined;
   }
 
-  /** Takes in a new or restored session; its full timeout starts now. */
+  /** Adds a new or restored session; its full timeout starts now. */
   add(start: { id: bigint; password: Uint8Array; timeoutMs: number }, nowMs: number): KeeperSession {
     const session: KeeperSession = { ...start, deadlineMs: NaN };
     this.#sessions.set(session.id, session);
@@ -64,14 +64,17 @@ export class SessionTable {
     return session;
   }
 
-  /** Each connection negotiates anew; what was negotiated must survive a restart, because the client counts on it. */
+  /**
+   * Changes the timeout, which each connection negotiates again. The result must survive a restart, because the client relies on
+   * it.
+   */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;
     this.#changeUrgently(session.id, session);
   }
 
-  /** Something was heard of it. */
+  /** Renews the session after a request. */
   touch(session: KeeperSession, nowMs: number): void {
     const deadlineMs = (Math.floor((nowMs + session.timeoutMs) / this.#tickTimeMs) + 1) * this.#tickTimeMs;
     if (deadlineMs === session.deadlineMs) return;
@@ -88,7 +91,7 @@ export class SessionTable {
     this.#leaveBucket(session);
   }
 
-  /** Those whose time has passed; they stay until they are removed. */
+  /** Expired sessions. They stay in the table until they are removed. */
   overdue(nowMs: number): KeeperSession[] {
     const sessions: KeeperSession[] = [];
     for (const [deadlineMs, bucket] of this.#byDeadline) {
@@ -106,7 +109,7 @@ export class SessionTable {
 
   #changeUrgently(id: bigint, session: KeeperSession | null): void {
     this.#changed.set(id, session);
-    this.#opened = 0; // they are stored along with it
+    this.#opened = 0; // opened sessions are stored together with this change
   }
 
   #leaveBucket(session: KeeperSession): void {

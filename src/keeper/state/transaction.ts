@@ -1,7 +1,6 @@
 /**
- * One write, all or nothing: the checks and effects of the operations that change nodes, in the order in which the real
- * server makes them. Collects the events; they are for the caller to fire when the whole succeeded.
- * Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ * One write: the checks and effects of the operations that change nodes, in ZooKeeper's order. It succeeds completely or changes
+ * nothing. The caller fires the collected events after success. Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
  */
 import { createFlag, eventType, type OperationRequest, permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
@@ -13,11 +12,11 @@ import { refuse } from "./operation_error.ts";
 export interface Trigger {
   readonly type: number;
   readonly path: string;
-  /** Of the node at `path`, as it was when this happened: a client without READ is not told. */
+  /** The ACL of the node at the time of the event: a client without READ is not notified. */
   readonly acl: readonly Acl[];
 }
 
-/** Who asks, and when. */
+/** The client and the time of the request. */
 export interface TransactionContext {
   readonly zxid: bigint;
   /** Wall-clock milliseconds, for ctime and mtime. */
@@ -25,7 +24,7 @@ export interface TransactionContext {
   readonly session: bigint;
   readonly identities: readonly Identity[];
   readonly limits: KeeperLimits;
-  /** The create counter of a new node; 0 except in tests of its upper end. */
+  /** The create counter of new nodes; 0 except in tests of its upper limit. */
   readonly sequenceStart: number;
 }
 
@@ -62,7 +61,7 @@ export class Transaction {
     return this.#context.limits;
   }
 
-  /** Takes everything back, last first. */
+  /** Undoes all changes, the last one first. */
   rollback(): void {
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
     this.triggers.length = 0;
@@ -124,7 +123,7 @@ export class Transaction {
     this.remove(node);
   }
 
-  /** Deletes without asking: an ended session's ephemerals, an empty container. */
+  /** Deletes without permission checks: ephemeral nodes of an ended session, empty containers. */
   remove(node: ZNode): void {
     const parent = this.#existing(parentOf(node.path));
     this.#recordUndo(parent);
@@ -180,7 +179,7 @@ export class Transaction {
     return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
   }
 
-  /** What takes less is never refused. */
+  /** Throws QUOTAEXCEEDED when a limit would be exceeded. A change that frees memory always passes. */
   #checkQuota(bytes: number, made: ZNode | null = null): void {
     const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
     if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
@@ -202,7 +201,7 @@ export class Transaction {
   }
 }
 
-/** Wraps after 2^31-1, and leaves -1 out: as an expected version that stands for any (ZOOKEEPER-4743). */
+/** The next version. It wraps after 2^31-1 and skips -1, which as an expected version means any (ZOOKEEPER-4743). */
 export function nextVersion(version: number): number {
   const next = (version + 1) | 0;
   return next === -1 ? 0 : next;
@@ -216,20 +215,23 @@ function checkVersion(actual: number, expected: number): void {
 const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]|\/\/|\/\.{1,2}(?:\/|$)/;
 const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]);
 
-/** Refuses with BADARGUMENTS what is no path of a node. */
+/** Throws BADARGUMENTS unless this is the path of a node. Source: PathUtils.validatePath. */
 export function checkPath(path: string): void {
   if (path === "/") return;
   if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuse("BADARGUMENTS");
 }
 
-/** The path of the parent, "" for the root. Refuses with BADARGUMENTS only what cannot be cut: the real server looks for the parent before it looks at the name. */
+/**
+ * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the parent is
+ * looked up before the name is checked.
+ */
 export function parentOf(path: string): string {
   const slash = path.lastIndexOf("/");
   if (slash === -1 || path.includes("\0")) refuse("BADARGUMENTS");
   return path.slice(0, slash);
 }
 
-/** The server's own nodes, which nobody deletes. */
+/** Whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
 export function isSpecialPath(path: string): boolean {
   return special.has(path);
 }

@@ -1,26 +1,26 @@
 /**
- * The nodes, as they are after everything applied so far. Knows which nodes changed since it was last asked, so that
- * the log can be told; checks nothing: what may be done is decided in transaction.ts.
+ * The nodes after all requests so far. Remembers which nodes changed, for the log. Checks nothing: transaction.ts decides what
+ * is allowed.
  */
 import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../wire/jute/zookeeper_records.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
-/** The counter of a parent's creates sticks here, as the real server's does. */
+/** A parent's create counter stops here, as in ZooKeeper. */
 export const createsMax = 0x7fffffff;
 
 export interface ZNode {
-  /** The row it is stored under. */
+  /** The ID of the node's row in the database. */
   readonly id: number;
   readonly path: string;
   readonly kind: NodeKind;
   /** The session that owns an ephemeral; 0 for all others. */
   readonly ephemeralOwner: bigint;
-  /** Milliseconds a childless TTL node may go unchanged; 0 for all others. */
+  /** A TTL node without children is deleted after it was unchanged for this long, in milliseconds; 0 for all others. */
   readonly ttlMs: number;
   readonly czxid: bigint;
-  /** Wall-clock milliseconds, for people. */
+  /** Wall-clock milliseconds, for display. */
   readonly ctime: number;
   data: Uint8Array | null;
   acl: readonly Acl[];
@@ -29,16 +29,16 @@ export interface ZNode {
   mtime: number;
   version: number;
   aversion: number;
-  /** How many children were ever created: the next sequence suffix. Never goes down. */
+  /** The number of children ever created: the next sequence suffix. Never decreases. */
   creates: number;
-  /** Names of the children; null for none, which most nodes have. */
+  /** Names of the children; null for none, which is the usual case. */
   children: Set<string> | null;
 }
 
 export class Tree {
   readonly #nodes = new Map<string, ZNode>();
   readonly #ephemerals = new Map<bigint, Set<ZNode>>();
-  /** Containers and TTL nodes: what the reaper looks at. */
+  /** Containers and TTL nodes. */
   readonly #expirable = new Set<ZNode>();
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
@@ -49,7 +49,7 @@ export class Tree {
     return this.#nodes.size;
   }
 
-  /** Of all nodes, as `bytesOf` counts them. */
+  /** The size of all nodes, as `bytesOf` counts it. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -85,12 +85,12 @@ export class Tree {
     return this.#ephemerals.get(session)?.size ?? 0;
   }
 
-  /** A row number that no node has. */
+  /** A row ID that no node has. */
   newId(): number {
     return this.#nextId++;
   }
 
-  /** Puts a new or restored node in its place. The parent's counters are the caller's business. */
+  /** Adds a new or restored node. The caller updates the parent's counters. */
   insert(node: ZNode): void {
     this.#nodes.set(node.path, node);
     this.#bytes += bytesOf(node);
@@ -127,19 +127,19 @@ export class Tree {
     this.#changed.set(node.id, null);
   }
 
-  /** The only way to what a node's size depends on; `touch` has to follow. */
+  /** Changes the fields that determine a node's size. Call `touch` afterwards. */
   change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
     this.#bytes -= bytesOf(node);
     Object.assign(node, to);
     this.#bytes += bytesOf(node);
   }
 
-  /** To be called after any field of a node was changed. */
+  /** Records a changed node for the log. Call it after any change of a field. */
   touch(node: ZNode): void {
     this.#changed.set(node.id, node);
   }
 
-  /** What changed since the last call: the node by its row, null when it is gone. */
+  /** The nodes changed since the last call, by row ID; null for a deleted node. */
   takeChanges(): Map<number, ZNode | null> {
     const changed = this.#changed;
     this.#changed = new Map();
@@ -154,13 +154,13 @@ export class Tree {
   }
 }
 
-/** What a node's path, data and ACL take, in bytes or so. */
+/** The approximate size of a node's path, data and ACL. */
 export function bytesOf({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
   const bytes = path.length + (data?.byteLength ?? 0);
   return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
-/** What a client is told about a node. A container or TTL node looks like a persistent one. */
+/** The stat that clients see. A container or TTL node looks like a persistent one. */
 export function statOf(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
@@ -189,8 +189,8 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
 }
 
 /**
- * How many nodes are below each. Hardly anybody asks, so it is counted when somebody first does; from then on every node that
- * comes or goes is counted where it belongs, because a count of all of them would take everybody's time.
+ * The number of nodes below each node. It is rarely requested: the first request counts all nodes, and later every new or
+ * deleted node updates the counts, because counting all nodes again would delay all clients.
  */
 export class DescendantCounts {
   readonly #counts = new Map<string, number>();
@@ -199,7 +199,7 @@ export class DescendantCounts {
     for (const path of paths) this.count(path, 1);
   }
 
-  /** A node came (1) or went (-1). */
+  /** Counts a new (1) or deleted (-1) node. */
   count(path: string, change: 1 | -1): void {
     for (let above = path; above !== "/";) {
       above = above.slice(0, above.lastIndexOf("/")) || "/";

@@ -1,16 +1,15 @@
 /**
- * Who wants to hear of what. Two tables, as in the real server: changes of a node, and changes of its children; a watch
- * for both stands in both. `Watcher` is whatever the owner tells the event to: here, a connection.
- * Source: WatchManager, DataTree.
+ * The watches of all connections. As in ZooKeeper there are two tables: changes of a node, and changes of its children; a watch
+ * for both is in both tables. `Watcher` is the receiver of events: here, a connection. Source: WatchManager, DataTree.
  */
 import { eventType } from "../../wire/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
 const anyMode = 7;
 
-/** Bits of watchMode: what one watcher has on one path. */
+/** Bits of watchMode: the modes of one watcher at one path. */
 type WatchModes = number;
 
-/** Something that happened to a node, and which watchers may learn of it. */
+/** An event at a node, and which watchers may see it. */
 interface NodeEvent<Watcher> {
   readonly type: number;
   readonly path: string;
@@ -67,16 +66,16 @@ class PathWatches<Watcher> {
   }
 
   /**
-   * Adds to `told` the watchers to notify, and removes their one-shot watches. A watcher that may not learn of the event keeps
-   * its one-shot watch: checkWatches would show its removal, and with it the event.
+   * Adds the watchers to notify to `notified`, and removes their one-shot watches. A watcher that may not see the event keeps
+   * its one-shot watch: checkWatches would reveal its removal, and with it the event.
    */
-  fire({ type, path, mayLearn }: NodeEvent<Watcher>, told: Set<Watcher>): void {
+  fire({ type, path, mayLearn }: NodeEvent<Watcher>, notified: Set<Watcher>): void {
     const watchers = this.#byPath.get(path);
     if (watchers !== undefined) {
       for (const [watcher, modes] of [...watchers]) {
         if (!mayLearn(watcher)) continue;
         const recursiveOnly = modes === watchMode.recursive;
-        if (!(recursiveOnly && type === eventType.childrenChanged)) told.add(watcher);
+        if (!(recursiveOnly && type === eventType.childrenChanged)) notified.add(watcher);
         this.#set(path, watchers, watcher, modes & ~watchMode.once);
       }
     }
@@ -84,7 +83,7 @@ class PathWatches<Watcher> {
     for (let above = path; above !== "/";) {
       above = above.slice(0, above.lastIndexOf("/")) || "/";
       for (const [watcher, modes] of this.#byPath.get(above) ?? []) {
-        if (modes & watchMode.recursive && mayLearn(watcher)) told.add(watcher);
+        if (modes & watchMode.recursive && mayLearn(watcher)) notified.add(watcher);
       }
     }
   }
@@ -113,7 +112,7 @@ export class WatchTable<Watcher> {
     return this.data.count + this.children.count;
   }
 
-  /** How many one watcher has. */
+  /** The number of watches of one watcher. */
   countOf(watcher: Watcher): number {
     return this.data.countOf(watcher) + this.children.countOf(watcher);
   }
@@ -128,12 +127,12 @@ export class WatchTable<Watcher> {
     this.children.removeAll(watcher);
   }
 
-  /** The watchers to notify, each once. Watchers of a node's children are notified of its deletion, too. */
+  /** The watchers to notify, each once. Watchers of a node's children are also notified of its deletion. */
   fire(event: NodeEvent<Watcher>): Set<Watcher> {
-    const told = new Set<Watcher>();
+    const notified = new Set<Watcher>();
     const { type } = event;
-    if (type !== eventType.childrenChanged) this.data.fire(event, told);
-    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(event, told);
-    return told;
+    if (type !== eventType.childrenChanged) this.data.fire(event, notified);
+    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(event, notified);
+    return notified;
   }
 }

@@ -1,4 +1,4 @@
-/** For operators: is a data directory whole, and a copy of it. Both also while a keeper runs on it. */
+/** Verification and backup of a data directory, also while a keeper uses it. */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -16,9 +16,9 @@ export interface DataReport {
 }
 
 /**
- * Reads everything there is, and checks what SQLite and the keeper itself rely on: each row's checksum, and that the log has
- * all that was stored. Throws IO when something is damaged. What a log has last, without its index, is taken for a write
- * that a crash has cut short.
+ * Reads all data and checks what SQLite and the keeper rely on: each row's checksum, and that the log contains everything that
+ * was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a write that a crash
+ * interrupted.
  */
 export function verifyData(dataDir: string): DataReport {
   return withData(dataDir, "verify", (database) => ({
@@ -27,7 +27,7 @@ export function verifyData(dataDir: string): DataReport {
   }));
 }
 
-/** All of it as of one moment: whoever owns the data goes on meanwhile. */
+/** Checks one snapshot: the owner of the data continues meanwhile. */
 function checkRows(database: DatabaseSync): Omit<DataReport, "bytes"> {
   database.exec("BEGIN");
   try {
@@ -43,7 +43,7 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
   const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
   if (format !== storedFormat) {
     throw new Error(
-      `its format is ${format}, and this version of baton verifies ${storedFormat}, to which a keeper brings it`,
+      `its format is ${format}; this version of baton verifies format ${storedFormat} (a keeper upgrades the data when it starts)`,
     );
   }
   const paths = new Set<string>();
@@ -59,12 +59,12 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
 }
 
 /**
- * Writes a copy as of one moment into a new file, and reads it back: a keeper can start from it. When it returns, the copy is on
- * the disk; when it throws, there is none. Throws CANNOT_CREATE when the file exists or cannot be made, else IO.
+ * Writes a snapshot into a new file from which a keeper can start, and reads it back. The copy is on the disk when this returns;
+ * when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO otherwise.
  */
 export function backUpData(dataDir: string, file: string): void {
-  if (existsSync(file)) throw cannotWrite(file, "it exists already");
-  // Under another name until it is whole: who is killed meanwhile leaves nothing that could be taken for a copy.
+  if (existsSync(file)) throw cannotWrite(file, "it already exists");
+  // The copy has another name until it is complete: a killed backup leaves nothing that could be taken for a copy.
   const part = `${file}.part`;
   const copy = createPart(part, file);
   let made = part;
@@ -81,16 +81,16 @@ export function backUpData(dataDir: string, file: string): void {
   } catch (error) {
     for (const name of [made, `${made}-journal`]) rmSync(name, { force: true });
     if (error instanceof BatonError) throw error;
-    throw new BatonError("IO", `The backup ${file} is of no use: ${messageOf(error)}`, { cause: error });
+    throw new BatonError("IO", `The backup ${file} is not usable: ${messageOf(error)}`, { cause: error });
   } finally {
     closeSync(copy);
   }
 }
 
-/** So that it may be put in the place of newer data: see olderThanMark. */
+/** Marks the file as a copy, so that it may replace newer data: see olderThanMark. */
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
-  copied.exec("PRAGMA journal_mode = MEMORY"); // nobody has it before it is whole
+  copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete
   copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);
 }
 
@@ -99,7 +99,7 @@ function checkCopy(file: string): void {
   checkRows(copied);
 }
 
-/** SQLite takes an empty file, and leaves it to others to flush it. */
+/** Copies the database. SQLite accepts an empty target file, and does not flush it. */
 function vacuumInto(database: DatabaseSync, part: string, file: string): void {
   try {
     database.prepare("VACUUM INTO ?").run(part);
@@ -109,13 +109,13 @@ function vacuumInto(database: DatabaseSync, part: string, file: string): void {
   }
 }
 
-/** For its owner alone from the beginning: passwords of sessions will be in it. */
+/** Creates the file for its owner only: it will contain passwords of sessions. */
 function createPart(part: string, file: string): number {
   try {
     return openSync(part, "wx", 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw cannotWrite(file, messageOf(error), error);
-    throw cannotWrite(file, `${part}, of a backup that was interrupted or is being made, exists already`, error);
+    throw cannotWrite(file, `${part} exists: another backup is running or was interrupted`, error);
   }
 }
 
@@ -130,14 +130,16 @@ function checkNode(
   known: { readonly paths: Set<string>; readonly sessions: ReadonlySet<bigint>; readonly zxid: bigint },
 ): void {
   const parent = node.path.slice(0, node.path.lastIndexOf("/")) || "/";
-  if (known.paths.has(node.path)) throw new Error(`the node ${node.path} is there twice`);
+  if (known.paths.has(node.path)) throw new Error(`the node ${node.path} exists twice`);
   if (node.path !== "/" && !known.paths.has(parent)) throw new Error(`the node ${node.path} has no parent`);
   if (node.kind === "ephemeral" && !known.sessions.has(node.ephemeralOwner)) {
-    throw new Error(`the ephemeral node ${node.path} belongs to session ${node.ephemeralOwner}, which is not there`);
+    throw new Error(`the ephemeral node ${node.path} belongs to session ${node.ephemeralOwner}, which does not exist`);
   }
   for (const zxid of [node.czxid, node.mzxid, node.pzxid]) {
     if (zxid > known.zxid) {
-      throw new Error(`the node ${node.path} was changed by transaction ${zxid}, the last is ${known.zxid}`);
+      throw new Error(
+        `the node ${node.path} was changed by transaction ${zxid}, but the last transaction is ${known.zxid}`,
+      );
     }
   }
   known.paths.add(node.path);
@@ -145,10 +147,10 @@ function checkNode(
 
 function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
   const path = join(dataDir, databaseName);
-  if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: there is no ${databaseName} in it`);
-  // To SQLite an empty file is a database without tables, beside which it removes the log.
+  if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${databaseName}`);
+  // SQLite takes an empty file for a database without tables, and deletes the log beside it.
   if (statSync(path).size === 0) {
-    throw new BatonError("IO", `Cannot ${what} ${path}: it is empty, somebody cut it off`);
+    throw new BatonError("IO", `Cannot ${what} ${path}: the file is empty: it was truncated`);
   }
   try {
     const damage = damageInLog(path) ?? olderThanMark(path);

@@ -1,7 +1,7 @@
 /**
- * Knows whether the data is still this keeper's. Somebody may remove or replace its files while it runs; another keeper
- * could then start in its place and give the same locks to others, so this one has to end, and answer nobody meanwhile.
- * Owns its timer; never opens a file, because closing it would end SQLite's locks on it (fcntl(2)).
+ * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start there and
+ * grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its timer. Never opens
+ * a file: closing it would release SQLite's locks on it (fcntl(2)).
  */
 import { statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
@@ -10,28 +10,30 @@ import type { Clock } from "../../support/clock.ts";
 import { databaseName, ownerName } from "./stored_records.ts";
 
 /**
- * How old a look may be when a request comes in, in milliseconds. Another keeper gives every session its full timeout from
- * its own start on. A lease ends 500 ms or more before its session, counted from when its holder asked for what was
- * answered (src/zookeeper/session_timing.ts): whoever asks 500 ms after that start must not be answered.
+ * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full timeout from
+ * its own start. A lease ends at least 500 ms before its session, counted from the send time of a request
+ * (src/zookeeper/session_timing.ts): a request sent 500 ms after that start must not be answered.
  */
 const freshMs = 100;
-/** Between two looks while nobody asks. */
+/** The interval of checks without requests, in milliseconds. */
 const checkMs = 1_000;
-/** Whoever removes old files from /var/tmp goes by days. */
+/**
+ * Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old. Milliseconds.
+ */
 const touchMs = 3_600_000;
 
 const requiredFiles = [databaseName, ownerName];
-/** Where SQLite has them: its log, and what its users share of it. */
+/** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
 const logFiles = [`${databaseName}-wal`, `${databaseName}-shm`];
 
 export interface DataGuardOptions {
   readonly clock: Clock;
   readonly dataDir: string;
-  /** Rejects with LOCK_BUSY when the rows are another keeper's. */
+  /** Rejects with LOCK_BUSY when another keeper owns the rows. */
   readonly confirm: () => Promise<void>;
-  /** The data is not this keeper's any more. Called once, and nothing after it. */
+  /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */
   readonly lost: (error: BatonError) => void;
-  /** It is; said at every look by the timer. */
+  /** Called after each periodic check that finds the data in place. */
   readonly present: () => void;
 }
 
@@ -44,16 +46,16 @@ export class DataGuard {
   #touchedMs = -Infinity;
   #cancel = () => {};
 
-  /** To be made as soon as the files are open: those it finds are the ones it guards. */
+  /** Create it as soon as the files are open: it guards the files that it finds now. */
   constructor(options: DataGuardOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
-    const there = logFiles.filter((name) => inodeOf(options.dataDir, name) !== null); // some file systems allow no log
+    const there = logFiles.filter((name) => inodeOf(options.dataDir, name) !== null); // on some file systems SQLite cannot use a log
     this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(options.dataDir, name)]));
     if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
   }
 
-  /** Begins to look by itself. */
+  /** Starts the periodic checks. */
   watch(): void {
     this.#cancel = this.#options.clock.after(checkMs, () => {
       if (!this.holds()) return;
@@ -64,7 +66,7 @@ export class DataGuard {
     });
   }
 
-  /** Whether the data was this keeper's `freshMs` ago. Cheap enough to be asked for every request. */
+  /** Whether the data belonged to this keeper `freshMs` ago. Cheap enough to call for every request. */
   holds(): boolean {
     const nowMs = this.#options.clock.now();
     if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
@@ -94,12 +96,12 @@ export class DataGuard {
     this.#options.lost(error);
   }
 
-  /** A busy disk may keep the answer back for long: it is not asked again meanwhile. */
+  /** Confirms the owner in the rows. A busy disk can delay the response; only one request runs at a time. */
   #confirm(): void {
     if (this.#confirming) return;
     this.#confirming = true;
     this.#options.confirm().catch((error) => {
-      // A disk in trouble is the business of those who want something stored.
+      // Failures of the disk are reported by commits.
       if (error instanceof BatonError && error.code === "LOCK_BUSY") this.#lose(error);
     }).finally(() => this.#confirming = false);
   }
@@ -113,13 +115,13 @@ export class DataGuard {
       try {
         utimesSync(join(dataDir, name), date, date);
       } catch {
-        // a disk that can only be read: nothing removes a file from it either
+        // a read-only disk: no files are removed from it either
       }
     }
   }
 }
 
-/** The file's number; null when there is none that can be seen. */
+/** The file's inode; null when the file cannot be seen. */
 function inodeOf(dataDir: string, name: string): bigint | null {
   try {
     return statSync(join(dataDir, name), { bigint: true }).ino;

@@ -1,7 +1,7 @@
 /**
- * The keeper's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
- * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
- * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
+ * The keeper's files: an SQLite database with the rows, and a second database that is only locked, so that a data directory has
+ * one owner while other processes can read it (backup, verify). If the second file is removed, another owner can get in: the
+ * rows therefore name their last owner, and no other process changes them. Synchronous: it runs in the storage thread.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,26 +23,25 @@ import {
   zxidChecksum,
 } from "./stored_records.ts";
 
-/** PRAGMA user_version: the form of the tables and rows below. 1 was without checksums. */
+/** PRAGMA user_version: the format of the tables and rows below. Format 1 had no checksums. */
 export const storedFormat = 2;
 
 /**
- * The write-ahead log keeps this much of the disk: a flush that has to make the file longer takes twice as long. It is
- * copied into the database, and then written from its beginning again, before it is full …
+ * The size reserved for the write-ahead log: a flush that extends the file takes twice as long. A checkpoint copies the log into
+ * the database before it is full; it is then written from its beginning again.
  */
 const logBytes = 8 << 20;
-/** … or, when there is nothing else to do, from this much on. */
+/** The size from which an idle keeper makes a checkpoint. */
 const idleCheckpointBytes = 1 << 20;
 const pageBytes = 4096;
 
-const damageRemedy =
-  "What was acknowledged can no longer be read in order; start from a backup (baton keeper backup), or " +
-  "move the folder away while nobody holds a lock";
+const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
+  "move the folder away while no lock is held";
 
-/** Rows travel to the other thread in pieces of about this size. */
+/** The approximate size of the parts in which rows are sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-/** Somebody else owns the data directory. */
+/** Another keeper owns the data directory. */
 export class DataDirectoryOwned extends Error {}
 
 export class KeeperDatabase {
@@ -50,9 +49,9 @@ export class KeeperDatabase {
   readonly #database: DatabaseSync;
   readonly #logPath: string;
   readonly #mark: CommittedMark;
-  /** The next commit may be the first in a log that begins again. */
+  /** Whether the next commit may be the first one in a restarted log. */
   #logBegins = true;
-  /** What the rows call this owner; random, as a number would come again with a copy. */
+  /** This owner's name in the rows; random, because a copy would repeat a number. */
   readonly #name = crypto.randomUUID();
   #loggedBytes = 0;
   readonly #statements: Readonly<
@@ -66,7 +65,7 @@ export class KeeperDatabase {
     this.#owner = own(join(dataDir, ownerName));
     try {
       const damage = damageInLog(path) ?? olderThanMark(path);
-      // SQLite would leave out what it cannot read, and say nothing: locks would be free that are held.
+      // SQLite would silently leave out what it cannot read: locks that are held would be free.
       if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
       this.#database = openRows(path, { owner: this.#name, mark: this.#mark });
     } catch (error) {
@@ -84,29 +83,32 @@ export class KeeperDatabase {
     };
   }
 
-  /** Everything stored. */
+  /** All stored rows. */
   load(): Generator<Uint8Array, void, void> {
     return readPieces(this.#database);
   }
 
-  /** Throws DirectoryOwned when another one has opened the rows since. */
+  /** Throws DataDirectoryOwned when another keeper has opened the rows since. */
   confirm(): void {
     if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DataDirectoryOwned("another keeper owns it");
   }
 
-  /** One transaction: when it returns, everything in it is on the disk; when it throws, as `confirm` or else, nothing is. */
+  /**
+   * Stores changes in one transaction. They are on the disk when this returns. When it throws, like `confirm` or otherwise, none
+   * of them are.
+   */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
     const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
     this.#database.exec("BEGIN IMMEDIATE");
     try {
-      this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
+      this.confirm(); // inside the transaction: a later owner then finds what this one stored
       for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
       putZxid.run(zxid, zxidChecksum(zxid));
       this.#database.exec("COMMIT");
       this.#raiseMark(zxid);
-      // At most: neighbours share a page.
+      // This is an upper limit: rows that are close together share a page.
       this.#loggedBytes += changes.byteLength + (nodes.length + sessions.length + 1) * pageBytes;
     } catch (error) {
       rollBack(this.#database);
@@ -114,7 +116,7 @@ export class KeeperDatabase {
     }
   }
 
-  /** Copies the log into the database if it has grown enough for the occasion. */
+  /** Copies the log into the database if it is large enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
     if (this.#loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
     this.#logBegins = true;
@@ -123,8 +125,8 @@ export class KeeperDatabase {
   }
 
   /**
-   * Makes the log's file as long as it will be. SQLite takes the zeros at its end for what they are, no part of the log:
-   * it believes only what carries the salt of the log's header and a checksum.
+   * Extends the log's file to its final size. SQLite ignores the zeros at its end: a frame needs the salt of the log's header
+   * and a checksum.
    */
   reserveLog(): void {
     reserveFile(this.#logPath, logBytes);
@@ -132,13 +134,13 @@ export class KeeperDatabase {
 
   close(): void {
     this.#database.close();
-    // SQLite removes the log when everything in it is in the database; not while others read.
+    // SQLite deletes the log when the database contains all of it and no other process reads.
     if (existsSync(this.#logPath)) this.#mark.close();
     else this.#mark.remove();
     this.#owner.close();
   }
 
-  /** Before the commit is acknowledged. A mark that cannot be written stops nobody: the next commit tries again. */
+  /** Raises the mark before the commit is acknowledged. If the mark cannot be written, the next commit tries again. */
   #raiseMark(zxid: bigint): void {
     try {
       this.#mark.write(zxid, { flush: this.#logBegins });
@@ -149,23 +151,21 @@ export class KeeperDatabase {
   }
 }
 
-/** In a copy, instead of a keeper's name. */
+/** The owner's name in a copy. */
 export const ownerOfCopies = "a backup";
 
 /**
- * A sentence about rows that are older than the mark beside them, or null: the log was cut off or removed, or an older file was
- * put in the place of this one. A copy that `backup` made is meant to be older. Changes no file.
+ * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or removed,
+ * or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
  */
 export function olderThanMark(path: string): string | null {
-  const mark = readMark(join(dirname(path), markName)); // first: a keeper that runs meanwhile raises both
+  const mark = readMark(join(dirname(path), markName)); // read first: a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;
   const zxid = hasTables(database) ? zxidIn(database) : 0n;
-  return zxid >= mark
-    ? null
-    : `transaction ${mark} had been stored, and ${zxid} is the last that can be read: the log ` +
-      `was cut off or removed, or ${databaseName} is an older file (if that is on purpose, remove ${markName})`;
+  return zxid >= mark ? null : `transaction ${mark} was stored, but ${zxid} is the last that can be read: the log ` +
+    `was truncated or removed, or ${databaseName} is an older file (if that is intended, remove ${markName})`;
 }
 
 function isCopy(database: DatabaseSync): boolean {
@@ -176,7 +176,10 @@ function hasTables(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
 }
 
-/** All rows, in pieces; the first has the sessions and the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
+/**
+ * All rows in parts. The first part has the sessions and the zxid, which is 0 in a new directory. Nodes are ordered by age,
+ * oldest first.
+ */
 export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: StoredRow[] = [];
@@ -199,7 +202,7 @@ function zxidIn(database: DatabaseSync): bigint {
   if (row === undefined) return 0n;
   const { zxid, checksum } = row;
   if (typeof zxid === "bigint" && checksum === BigInt(zxidChecksum(zxid))) return zxid;
-  throw new TypeError(`The last transaction's number is stored as ${zxid}, and its checksum does not match`);
+  throw new TypeError(`The number of the last transaction, ${zxid}, does not match its checksum`);
 }
 
 function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void, void> {
@@ -217,22 +220,22 @@ function openRows(
 ): DatabaseSync {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
-    mark.remove(); // of another one
+    mark.remove(); // it belongs to removed data
     createDatabaseFile(path);
-  } // To SQLite an empty file is a database without tables; no keeper leaves one.
+  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
   else if (found.size === 0) throw new BatonError("CONFIG", cutOff(path));
   const database = new DatabaseSync(path);
   try {
-    // Others may be reading, for a backup, and hold locks for a moment.
+    // Backups read the database and hold locks for short times.
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`);
     const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
     if (format !== 0 && format !== 1 && format !== storedFormat) {
-      throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
+      throw new Error(`its format is ${format}; this version of baton knows format ${storedFormat}`);
     }
     const isRestored = isCopy(database);
     if (isRestored) mark.remove();
-    // Before anything is in it, so that who finds something there need not.
+    // Flush the folder entries before the database contains anything, so that later owners need not.
     if (format === 0 || isRestored) flushParentFolders(dirname(path));
     database.exec("BEGIN IMMEDIATE");
     if (format === 1) addChecksums(database);
@@ -244,7 +247,7 @@ function openRows(
       INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
       PRAGMA user_version = ${storedFormat};
       COMMIT`);
-    // A mark does not concern a copy; it concerns this file from now on, also without its log.
+    // A copy needs no mark. From now on the mark applies to this file, also without its log.
     if (isRestored) database.exec("PRAGMA wal_checkpoint(FULL)");
     return database;
   } catch (error) {
@@ -254,11 +257,11 @@ function openRows(
 }
 
 function cutOff(path: string): string {
-  return `The keeper's data ${path} is empty: it was cut off, and a keeper would begin with nothing. Put a backup in its ` +
-    "place (baton keeper backup makes them), or, while nobody holds a lock, remove the file";
+  return `The keeper's data ${path} is empty: the file was truncated. Replace it with ` +
+    "a backup (baton keeper backup), or remove it while no lock is held";
 }
 
-/** Locked until it is closed or the process is gone, however that happens. */
+/** Locks the file until it is closed or the process ends. */
 function own(path: string): DatabaseSync {
   const database = new DatabaseSync(path);
   try {

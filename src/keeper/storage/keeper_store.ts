@@ -1,4 +1,4 @@
-/** The keeper's side of its store: requests to the thread in store_worker.ts, which answers them in order. */
+/** The client side of the storage thread (keeper_store_worker.ts), which executes requests in order. */
 import { Worker } from "node:worker_threads";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { KeeperStoreReply, KeeperStoreRequest } from "./keeper_store_worker.ts";
@@ -26,8 +26,8 @@ export class KeeperStore {
   }
 
   /**
-   * Takes a data directory into possession. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when it was
-   * cut off, with IO when it cannot be read or written.
+   * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files were
+   * truncated, with IO when it cannot be read or written.
    */
   static async open(dataDir: string): Promise<KeeperStore> {
     const store = new KeeperStore(dataDir);
@@ -40,7 +40,7 @@ export class KeeperStore {
     }
   }
 
-  /** Hands over everything stored, piece by piece, parents before their children. Rejects with IO when it is damaged. */
+  /** Passes all stored data to `receive` in parts, parents before their children. Rejects with IO for damage. */
   async load(receive: (piece: StoredPiece) => void): Promise<void> {
     let damage: unknown = null;
     await this.#request({ kind: "load" }, (bytes) => {
@@ -59,12 +59,12 @@ export class KeeperStore {
     return this.#request({ kind: "confirm" });
   }
 
-  /** Resolves when all of it is on the disk; rejects, as `confirm` or with IO, when none of it is. */
+  /** Resolves when all changes are on the disk. Rejects, like `confirm` or with IO, when none of them are. */
   commit(changes: Uint8Array): Promise<void> {
     return this.#request({ kind: "commit", changes });
   }
 
-  /** Gives the data directory up, after everything requested before is done. */
+  /** Gives up the data directory after all earlier requests. */
   async close(): Promise<void> {
     try {
       await this.#request({ kind: "close" });

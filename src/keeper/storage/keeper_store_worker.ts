@@ -1,4 +1,4 @@
-/** The thread that waits for the disk, so that the keeper never does. One request at a time, answered in order. */
+/** The storage thread: it waits for the disk so that the keeper does not. Executes one request at a time, in order. */
 import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { DataDirectoryOwned, KeeperDatabase } from "./keeper_database.ts";
@@ -6,7 +6,7 @@ import { DataDirectoryOwned, KeeperDatabase } from "./keeper_database.ts";
 const idleMs = 200;
 
 const port = parentPort;
-if (port === null) throw new Error("The store's thread was started as a program of its own");
+if (port === null) throw new Error("The storage thread was started as a program");
 
 let database: KeeperDatabase | null = null;
 let idleTimer: ReturnType<typeof setTimeout> | undefined;
@@ -25,7 +25,7 @@ function tidy(occasion: "idle" | "busy"): void {
     database?.checkpoint(occasion);
     if (occasion === "idle") database?.reserveLog();
   } catch {
-    // a full disk, or a reader in the way: what is committed is in the log all the same, and the next time is soon
+    // The disk is full, or another process reads. The commits are in the log, and the next attempt follows soon.
   }
 }
 
@@ -74,9 +74,9 @@ export type KeeperStoreRequest =
   | { readonly kind: "close" };
 
 export type KeeperStoreReply =
-  /** One piece of what was loaded; `done` follows. */
+  /** One part of the loaded data; `done` follows. */
   | { readonly kind: "piece"; readonly bytes: Uint8Array }
   | { readonly kind: "done" }
   | { readonly kind: "owned" }
-  /** `isWhole`: the message is a sentence of its own, about data that must not be used as it is. */
+  /** `isWhole`: the message is a complete sentence about data that must not be used. */
   | { readonly kind: "failed"; readonly message: string; readonly isWhole?: boolean };

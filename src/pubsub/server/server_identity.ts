@@ -20,7 +20,7 @@ export function makeDataDir(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${dataDir}: ${messageOf(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${dataDir}: ${messageOf(thrown)}`, {
       cause: thrown,
     });
   }

@@ -8,7 +8,7 @@ import { parentPort } from "node:worker_threads";
 import { databaseName } from "./topic_database.ts";
 
 const port = parentPort;
-if (port === null) throw new Error("The store's thread was started as a program of its own");
+if (port === null) throw new Error("The storage thread was started as a program");
 
 let database: DatabaseSync | null = null;
 

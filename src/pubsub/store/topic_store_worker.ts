@@ -23,7 +23,7 @@ const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
 
 const port = parentPort;
-if (port === null) throw new Error("The store's thread was started as a program of its own");
+if (port === null) throw new Error("The storage thread was started as a program");
 const requests = workerData as MessagePort;
 
 /** After a write that found no room nothing is written for so long. */

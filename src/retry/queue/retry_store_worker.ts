@@ -13,7 +13,7 @@ import {
 } from "./store_methods.ts";
 
 const port = parentPort;
-if (port === null) throw new Error("The store's thread was started as a program of its own");
+if (port === null) throw new Error("The storage thread was started as a program");
 
 let database: RetryDatabase | null = null;
 let methods: StoreMethods | null = null;

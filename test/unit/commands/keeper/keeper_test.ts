@@ -28,7 +28,7 @@ test("run by hand it keeps its data where the configuration file says, and verif
   const ended = await keeper("--config", config, "--idle-exit", "1ms");
   expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining(`serves unix:${dir}/keeper.sock\n`) });
   expect(existsSync(join(dir, "keeper.sqlite"))).toBe(true);
-  expect((await keeper("verify", "--config", config)).stdout).toStartWith(`${dir} is whole: `);
+  expect((await keeper("verify", "--config", config)).stdout).toStartWith(`${dir} has no damage: `);
 });
 
 test("a certificate where nothing listens over TCP is a mistake", async () => {
@@ -44,7 +44,7 @@ test.each([
   [["--tls-cert", pem("server"), "--tls-key", pem("ca")], "--tls-key: There is no private key in "],
   [["--tls-cert", pem("server_key"), "--tls-key", pem("server_key")], "--tls-cert: There is no certificate in "],
   [["--tls-cert", pem("server")], "--tls-cert: a certificate and its private key go together"],
-  [["--tls-ca", pem("ca")], "--tls-ca: it asks clients for certificates, which needs TLS"],
+  [["--tls-ca", pem("ca")], "--tls-ca: a CA for client certificates needs TLS, which needs TLS"],
 ])("before it takes its data it looks into its files: %p", async (words, message) => {
   const dataDir = join(folder, "untouched");
   const ended = await keeper("--data-dir", dataDir, "--listen", "127.0.0.1:0", ...words);

@@ -11,14 +11,14 @@ test("limits are named as in the keeper's table, sizes with a unit", () => {
 });
 
 test.each([
-  ["nodeMax=1", 'a keeper has no limit "nodeMax", did you mean "nodesMax"?'],
-  ["toString=1", 'a keeper has no limit "toString"'],
-  ["nodesMax", '"nodesMax=" gives no number above 0, as in: --limit nodesMax=1000'],
-  ["nodesMax=0", "gives no number above 0"],
-  ["nodesMax=-1", "gives no number above 0"],
-  ["nodesMax=1KiB", "gives no number above 0"],
-  ["dataBytesMax=1GB", "as in: --limit dataBytesMax=64MiB"],
-  ["dataBytesMax=9999999999999", "gives no number above 0"],
+  ["nodeMax=1", 'there is no limit "nodeMax", did you mean "nodesMax"?'],
+  ["toString=1", 'there is no limit "toString"'],
+  ["nodesMax", '"nodesMax=" is not a number above 0; example: --limit nodesMax=1000'],
+  ["nodesMax=0", "is not a number above 0"],
+  ["nodesMax=-1", "is not a number above 0"],
+  ["nodesMax=1KiB", "is not a number above 0"],
+  ["dataBytesMax=1GB", "example: --limit dataBytesMax=64MiB"],
+  ["dataBytesMax=9999999999999", "is not a number above 0"],
 ])("%s is a mistake", (written, says) => {
   expect(() => parseLimits([written])).toThrow(says);
 });

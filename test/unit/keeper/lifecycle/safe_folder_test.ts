@@ -69,7 +69,7 @@ test.skipIf(uid !== 0)("a folder of somebody else's on the way to one's own", ()
 
 test("a folder below /var/tmp that lets others in", () => {
   expect(refusal(() => make("tmp", 0o755))).toBe(
-    under("tmp", "its mode is 755, which lets others in; it has to be 700"),
+    under("tmp", "its mode is 755, which gives other users access: chmod 700"),
   );
 });
 
@@ -79,7 +79,7 @@ test("a link below /var/tmp, wherever it leads", () => {
 });
 
 test("a /var/tmp in which everybody may rename everything; the bit that forbids it makes it safe", () => {
-  expect(refusal(() => chmodSync(root, 0o777))).toContain("its mode is 777, and others may rename what is in it");
+  expect(refusal(() => chmodSync(root, 0o777))).toContain("its mode is 777, so other users can rename its files");
   chmodSync(root, 0o1777);
   expect(place().dir?.startsWith(join(root, "tmp/keeper/"))).toBe(true);
 });
@@ -108,7 +108,7 @@ test.each([".local", ".local/state", ".local/state/baton", ".local/state/baton/k
     make("home");
     const path = join("home", folder);
     expect(refusal(() => make(path, 0o777))).toBe(
-      under(path, "its mode is 777, and others may rename what is in it; chmod o-w takes that away"),
+      under(path, "its mode is 777, so other users can rename its files: chmod o-w"),
     );
   },
 );

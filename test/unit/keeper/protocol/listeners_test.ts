@@ -83,7 +83,7 @@ test("a port that is taken is said to be taken", async () => {
   const [taken] = listeners.addresses;
   const error = await listeners.open(taken as Address, undefined).then(() => null, (thrown) => thrown);
   expect(error).toMatchObject({ code: "CANNOT_CREATE" });
-  expect(error.message).toMatch(/^The keeper cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
+  expect(error.message).toMatch(/^Cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
 });
 
 test("a path that is too long for a socket is said to be", async () => {
@@ -140,7 +140,7 @@ describe("a socket that somebody removed", () => {
     symlinkSync(join(root, "nowhere"), join(root, "run")); // in the way of the folder, for root too
     for (let tries = 0; tries < 3; tries++) await listeners.restore();
     expect(await answers(at("run/keeper.sock"))).toBe(false);
-    expect(said).toEqual([expect.stringContaining(`The keeper cannot listen on unix:${root}/run/keeper.sock: `)]);
+    expect(said).toEqual([expect.stringContaining(`Cannot listen on unix:${root}/run/keeper.sock: `)]);
     rmSync(join(root, "run"));
     await listeners.restore();
     expect(await answers(at("run/keeper.sock"))).toBe(true);
