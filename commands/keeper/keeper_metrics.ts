@@ -8,7 +8,7 @@ import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.t
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 
-/** With less free space than this, the next commit may fail. */
+/** The least free space that the next commit may need. */
 const freeBytesMin = 1 << 20;
 
 export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">, dataDir: string): StatusSource {

@@ -14,7 +14,7 @@ const bannedInText: readonly BannedWord[] = [
   { pattern: /\bat once\b/i, use: '"immediately" or "at the same time"' },
   { pattern: /\b(whoever|whomever|whosever)\b/i, use: '"the process that", "the client that"' },
   { pattern: /\b(nobody|no one)\b/i, use: '"no process", "no client", "no user"' },
-  { pattern: /\b(somebody|someone|anybody|anyone)\b/i, use: '"another process", "a client", "a user"' },
+  { pattern: /\b(somebody|someone|anybody|(?<![":])anyone)\b/i, use: '"another process", "a client", "a user"' },
   { pattern: /\beverybody\b/i, use: '"all users", "all clients"' },
   { pattern: /\bso (many|long|much)\b(?! as\b)/i, use: 'the value itself: "N", "this long"' },
   { pattern: /\bso (much )?later\b/i, use: '"after this time"' },

@@ -19,7 +19,7 @@ export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOpt
   if (error instanceof BatonError) return messageOf(error);
   const code = systemCode(error);
   // Whatever is not TLS ends with the client's first bytes.
-  if (tls !== undefined && code === "ECONNRESET") return "connection reset; is TLS spoken at this port?";
+  if (tls !== undefined && code === "ECONNRESET") return "connection reset; does this port use TLS?";
   return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
 }
 

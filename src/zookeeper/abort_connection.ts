@@ -1,4 +1,4 @@
-/** The end of a session over a connection that carries nothing else. */
+/** Ends a session over a connection that is used for nothing else. */
 import { onAbort } from "../support/abort.ts";
 import { ByteReader } from "../wire/bytes.ts";
 import { encodeFrame } from "../wire/jute/jute_frame.ts";
@@ -7,8 +7,8 @@ import { ReplyHeader, RequestHeader } from "../wire/jute/zookeeper_records.ts";
 import type { EstablishedConnection } from "./establish.ts";
 
 /**
- * Sends closeSession, and closes the connection when the server has answered, or has closed it, or when the signal aborts.
- * Resolves with the error number of the answer, 0 for none, or with null when there was no answer. Never rejects.
+ * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
+ * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
  */
 export function closeSessionOn(
   { accepted, stream }: EstablishedConnection,

@@ -1,4 +1,4 @@
-/** One round of attempts at the servers, and for a new session as many rounds as allowed. */
+/** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
@@ -21,12 +21,12 @@ export interface RoundOptions {
   readonly attemptMs: number;
   readonly staggerMs: number;
   readonly signal: AbortSignal;
-  /** Left out of the round: the server that the session is at. */
+  /** The server to leave out: the one that the session is connected to. */
   readonly except?: Address | undefined;
   readonly report?: ConnectReport;
 }
 
-/** `refused`: another try would end the same way. */
+/** `refused`: another attempt would end in the same way. */
 export type RoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
   | { readonly kind: "expired" }
@@ -36,11 +36,11 @@ export type RoundOutcome =
 export interface NewSessionOptions {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** Rounds after the first; undefined means until the connect timeout. */
+  /** The number of rounds after the first; undefined: until the connect timeout. */
   readonly retries?: number | undefined;
-  /** The wait between two rounds; undefined means exponential back-off with jitter. */
+  /** The pause between two rounds; undefined: exponential back-off with jitter. */
   readonly delayMs?: number | undefined;
-  /** Where to look when no server answers. */
+  /** Advice for the user when no server responds; ends the error message. */
   readonly unreachableHint?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -56,7 +56,7 @@ export class Connector {
     this.#clock = options.clock;
   }
 
-  /** Tries every server once. Rejects only with the signal's reason. */
+  /** Tries each server once. Rejects only with the signal's reason. */
   async round(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
     const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
@@ -72,7 +72,7 @@ export class Connector {
       },
     }, { clock: this.#clock, staggerMs, signal });
     if (outcome !== null) return outcome;
-    // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
+    // Skip one server with a bad certificate. If all have one, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
     return { kind: "refused", error: new PermanentFaults(faults, text) };
@@ -95,7 +95,7 @@ export class Connector {
       });
       if (established !== expired) return { kind: "accepted", established };
       if (wanted.identity !== null) return { kind: "expired" };
-      throw new Error("it refused to open a session"); // others may not
+      throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
       const fault = permanentFault(error, this.#options.tls);
       if (fault !== null) faults.push(fault);
@@ -108,7 +108,7 @@ export class Connector {
     }
   }
 
-  /** Round after round until a server accepts. Rejects UNREACHABLE, REFUSED, or with the signal's reason. */
+  /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
     const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, signal } = options;
     const report = new ConnectReport();
@@ -145,7 +145,9 @@ function mayPass(error: BatonError, retry: number, retries: number | undefined):
 
 const timeIsUp = new Error("the attempt ran out of time");
 
-/** A broken or absent server may be another one at the next try; wrong credentials or a wrong place stay wrong. */
+/**
+ * Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced.
+ */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
 }
@@ -158,7 +160,7 @@ export class ConnectReport {
     this.#waiting.set(name, { sinceMs: nowMs, waitingFor: "no connection" });
   }
 
-  /** What the attempt at `name` has not got yet: "no answer to the handshake". */
+  /** Sets what the attempt at `name` is waiting for: "no response to the handshake". */
   waitFor(name: string, waitingFor: string): void {
     const entry = this.#waiting.get(name);
     if (entry !== undefined) entry.waitingFor = waitingFor;
@@ -169,16 +171,16 @@ export class ConnectReport {
     this.#failed.set(name, why);
   }
 
-  /** The attempt ran out of time. */
+  /** Records that the attempt took too long. */
   timeOut(name: string, nowMs: number): void {
     const entry = this.#waiting.get(name);
     if (entry !== undefined) this.fail(name, `${entry.waitingFor} within ${formatDuration(nowMs - entry.sinceMs)}`);
   }
 
-  /** Each server tried and what happened there, separated by semicolons. */
+  /** All servers and their failures, separated by semicolons. */
   describe(nowMs: number): string {
     for (const name of [...this.#waiting.keys()]) {
-      // An attempt that the end of all attempts cut short says less than the one before it.
+      // An earlier failure tells more than an attempt that was interrupted by the end of all attempts.
       if (!this.#failed.has(name)) this.timeOut(name, nowMs);
     }
     return [...this.#failed].map(([name, why]) => `${name}: ${why}`).join("; ");

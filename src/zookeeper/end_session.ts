@@ -1,4 +1,4 @@
-/** Ends the session of another process, which must be dead: everything that the session has on the server goes with it. */
+/** Ends the session of another process, which must be dead. The server then deletes the session's ephemeral nodes. */
 import { dial } from "../sockets/dial.ts";
 import { type Dial } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
@@ -12,24 +12,27 @@ import { parseSessionHandle } from "./session_handle.ts";
 
 export interface EndSessionOptions {
   readonly clock: Clock;
-  /** How long it is tried; after that the session is left to expire. Milliseconds. */
+  /** The time limit in milliseconds; afterwards the session is left to expire. */
   readonly limitMs: number;
   readonly dial?: Dial;
   readonly resolve?: Resolve;
 }
 
-/** One server that hangs must not take up the whole time. */
+/** Pauses that keep one server that hangs from using all the time. */
 const staggerMs = 200;
 const attemptMs = 2000;
 const retryWait = { firstMs: 20, maxMs: 500 };
 
-/** `word` is what `formatSessionHandle` made. True when the session has ended; false when that is not known. Never rejects. */
+/**
+ * Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects.
+ */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = parseSessionHandle(word);
   const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
-  // The server counts anew from here, by what is asked for: where closing fails, the shortest time is left to wait.
+  // The server restarts the session's timer with the requested timeout: if closing fails, the session expires after the
+  // shortest one.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   const { signal, cancel } = deadlineAfter(clock, limitMs, { reason: () => null });
   try {
@@ -38,11 +41,11 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
       if (outcome.kind === "expired") return true;
       if (outcome.kind === "refused") return false;
       const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, signal) : null;
-      if (err !== null) return err === 0; // else it would be refused again
+      if (err !== null) return err === 0; // other errors would be returned again
       await sleep(clock, backoffMs(failures, retryWait), signal);
     }
   } catch {
-    return false; // the time is over
+    return false; // the time limit is over
   } finally {
     cancel();
   }

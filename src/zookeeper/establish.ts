@@ -1,4 +1,4 @@
-/** One attempt at one server: look, dial, say the handshake, all before one signal ends it. */
+/** One attempt to connect to one server: connection and handshake, limited by one signal. */
 import { BatonError } from "../errors.ts";
 import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { isIpLiteral } from "../sockets/resolve_host.ts";
@@ -16,7 +16,7 @@ import {
 import type { Endpoint } from "./hosts.ts";
 import { WrongProtocol } from "./permanent_error.ts";
 
-/** What is the same for every attempt of a client. */
+/** The options that all attempts of a client share. */
 export interface EstablishOptions {
   readonly dial: Dial;
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export interface EstablishOptions {
   readonly startServer?: (() => Promise<void>) | undefined;
 }
 
-/** What is asked for. */
+/** The session to open or resume. */
 export interface SessionRequest {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;
@@ -37,18 +37,18 @@ export interface EstablishedConnection {
   readonly endpoint: Endpoint;
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
-  /** When the ConnectRequest was sent, on the clock. */
+  /** The time at which the ConnectRequest was sent, on the clock. */
   readonly connectSentMs: number;
-  /** Of the wanted: the server has seen as much, and perhaps no more. */
+  /** The zxid of the request: the server has seen at least this one. */
   readonly lastZxid: bigint;
 }
 
-/** The server knows the session no longer. */
+/** The server no longer knows the session. */
 export const expired = Symbol("expired");
 
 /**
- * Resolves with a connection that is ready for requests, or with `expired`. Rejects with what went wrong: a system error,
- * a BatonError, or the signal's reason. `progress` hears what is being waited for.
+ * Resolves with a connection that is ready for requests, or with `expired`. Rejects with a system error, a BatonError, or the
+ * signal's reason. `progress` receives what the attempt is waiting for.
  */
 export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, signal, progress }: {
   readonly options: EstablishOptions;
@@ -59,30 +59,30 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   const handshake = new SessionHandshake({
     ...wanted,
     auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
-    // Loaded only when asked for: node:crypto is slow to load.
+    // Import it only when needed: node:crypto is slow to load.
     sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
   });
   const outcome = Promise.withResolvers<AcceptedSession | typeof expired>();
-  outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
-  // Those who have nothing to say yet, and those who wait for something else than ZooKeeper's protocol.
+  outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
+  // Possible reasons why a server closes the connection without a response.
   const hint = () =>
     wanted.identity !== null || handshake.hasResponse
       ? ""
       : options.tls === undefined
-      ? " (as a server without a quorum does, and a port that wants TLS)"
-      : " (as a server without a quorum does)";
+      ? " (a server without a quorum does that, and so does a port that needs TLS)"
+      : " (a server without a quorum does that)";
   const stream = new FrameStream({
     frame(frame) {
       const step = handshake.receive(frame);
-      progress(`no answer to ${handshake.stage}`);
+      progress(`no response to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
       else if (step.kind === "expired") outcome.resolve(expired);
       else if (step.kind === "accepted") outcome.resolve(step);
     },
     chunkEnd() {},
     closed(error) {
-      const foreign = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
-      if (foreign) outcome.reject(wrongProtocol(error, { isTls: options.tls !== undefined }));
+      const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
+      if (isWrong) outcome.reject(wrongProtocol(error, { isTls: options.tls !== undefined }));
       else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
     },
   });
@@ -96,7 +96,7 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   const offAbort = onAbort(signal, (reason) => outcome.reject(reason));
   try {
     throwIfAborted(signal);
-    progress(`no answer to ${handshake.stage}`);
+    progress(`no response to ${handshake.stage}`);
     const connectSentMs = options.clock.now();
     connection.write(handshake.begin());
     const accepted = await outcome.promise;
@@ -111,14 +111,14 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   }
 }
 
-/** The first bytes are no response to a handshake: most likely the port of a web server, or one that wants TLS. */
+/** The error for a first response that cannot be read: probably the port of a web server, or one that uses TLS. */
 function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocol {
-  const hint = isTls ? "" : "; does this port want TLS?";
-  const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;
+  const hint = isTls ? "" : "; does this port need TLS?";
+  const message = `the port does not use ZooKeeper's protocol (${error.message})${hint}`;
   return new WrongProtocol(error.code, message, { cause: error });
 }
 
-/** A local server that is not there is started, once per attempt. */
+/** Connects. Starts a missing local server, once per attempt. */
 async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
   readonly dialNow: () => Promise<T>;
   readonly signal: AbortSignal;
@@ -132,13 +132,13 @@ async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOpti
   }
 }
 
-/** The errors of a socket that nobody listens at. */
+/** Whether no process listens at the socket. */
 function isNotListening(error: unknown): boolean {
   const code = systemCode(error);
   return code === "ENOENT" || code === "ECONNREFUSED";
 }
 
 function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
-  // The endpoint's address is an IP literal by now, but the certificate has the name that the user wrote.
+  // The address is an IP literal now, but the certificate has the host name that the user wrote.
   return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
 }

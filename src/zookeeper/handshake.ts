@@ -1,9 +1,8 @@
 /**
- * What is said on a new connection before it can carry requests: the ConnectRequest, SASL, the auth packets. Frames in,
- * frames out; never touches a socket or a clock.
- *
- * Nothing rides along with the ConnectRequest. A server that refuses the session answers and closes at once; with more
- * bytes under way its kernel may reset the connection, and the refusal would never arrive (ClientCnxnSocketNIO).
+ * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Frames in, frames out. Uses
+ * no socket and no clock.
+ * Nothing is sent together with the ConnectRequest. A server that refuses the session responds and closes the connection; if
+ * more bytes are in flight, its kernel may reset the connection and the response is lost (ClientCnxnSocketNIO).
  */
 import { ByteReader, protocolError } from "../wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "../wire/jute/zookeeper_error_codes.ts";
@@ -14,13 +13,15 @@ import { connectRequest, connectResponse } from "../wire/jute/session_frames.ts"
 import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/** Scheme `digest` (or any other the server knows) with `user:password`; `sasl` is SASL DIGEST-MD5. */
+/**
+ * Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL DIGEST-MD5.
+ */
 export interface ZooKeeperCredentials {
   readonly scheme: string;
   readonly credentials: string;
 }
 
-/** What names a session to a server. */
+/** Identifies a session to a server. */
 export interface SessionIdentity {
   readonly id: bigint;
   readonly password: Uint8Array;
@@ -40,7 +41,7 @@ export interface SessionHandshakeOptions {
 export interface AcceptedSession {
   readonly kind: "accepted";
   readonly identity: SessionIdentity;
-  /** As negotiated, in milliseconds. */
+  /** The negotiated session timeout in milliseconds. */
   readonly timeoutMs: number;
   /** The first xid that the connection has not used. */
   readonly nextXid: number;
@@ -52,7 +53,7 @@ export type SessionHandshakeStep =
   | { readonly kind: "expired" }
   | AcceptedSession;
 
-/** The protocol's int. No server grants as much. */
+/** The largest value of the protocol's integer type. No server grants such a timeout. */
 const timeOutMax = 0x7fffffff;
 
 export class SessionHandshake {
@@ -67,17 +68,17 @@ export class SessionHandshake {
     this.#options = options;
   }
 
-  /** What the server owes an answer to. */
+  /** The step whose response is missing, for messages. */
   get stage(): string {
     return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
   }
 
-  /** Whether the server has sent a response to the ConnectRequest that can be read, whatever it says. */
+  /** Whether the server has sent a readable response to the ConnectRequest, with any content. */
   get hasResponse(): boolean {
     return this.#hasResponse;
   }
 
-  /** The frame that opens the connection. */
+  /** The first frame of the connection. */
   begin(): Uint8Array {
     const { identity, timeoutMs, lastZxid } = this.#options;
     return encodeFrame((writer) =>
@@ -92,7 +93,9 @@ export class SessionHandshake {
     );
   }
 
-  /** Throws PROTOCOL for bytes that make no sense, AUTHFAILED when the server refuses the credentials. */
+  /**
+   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the credentials.
+   */
   receive(frame: Uint8Array): SessionHandshakeStep {
     const reader = new ByteReader(frame);
     switch (this.#stage) {
@@ -109,13 +112,13 @@ export class SessionHandshake {
     const response = connectResponse.read(reader);
     this.#hasResponse = true;
     if (response.timeOut <= 0) return { kind: "expired" };
-    if (response.readOnly) throw protocolError("The server is read-only at present: it has lost its quorum");
-    if (response.passwd === null) throw protocolError("The server gave the session no password");
+    if (response.readOnly) throw protocolError("The server is read-only: it has lost its quorum");
+    if (response.passwd === null) throw protocolError("The server sent no password for the session");
     const identity = { id: response.sessionId, password: response.passwd };
     this.#accepted = { identity, timeoutMs: response.timeOut };
     if (this.#options.sasl === null) return this.#beginAuth();
     this.#stage = "SASL";
-    // DIGEST-MD5 lets the server speak first: an empty token asks it to.
+    // The server sends the first message of DIGEST-MD5; an empty token requests it.
     return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
   }
 
@@ -162,6 +165,6 @@ export class SessionHandshake {
 }
 
 function authFailed(scheme: string, err: number): ZooKeeperError {
-  const why = err === -115 ? "AUTHFAILED: it does not know the scheme, or these credentials" : `error ${err}`;
+  const why = err === -115 ? "AUTHFAILED: unknown scheme or wrong credentials" : `error ${err}`;
   return new ZooKeeperError("AUTHFAILED", `The server refused the credentials of scheme "${scheme}" (${why})`);
 }

@@ -1,4 +1,4 @@
-/** The list of servers as users write it, and whom to ask in one round of attempts. */
+/** The server list as users write it, and the addresses to try in one round. */
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { isIpLiteral, type Resolve } from "../sockets/resolve_host.ts";
@@ -11,27 +11,27 @@ import { validatePath } from "./node_path_names.ts";
 
 export interface ZooKeeperServerList {
   readonly addresses: readonly Address[];
-  /** Empty, or the path that is the root for this client. */
+  /** Empty, or the path of the node that is the root for this client. */
   readonly chroot: string;
 }
 
 const portDefault = 2181;
 
 /**
- * Reads `host:port,[::1]:2181/chroot` (port 2181 when left out; the chroot stands once, at the end) or
- * `unix:/path/of/keeper.sock`. Throws USAGE.
+ * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The port defaults to 2181; the chroot is written once, at
+ * the end. Throws USAGE.
  */
 export function parseServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);
-    if (!path.startsWith("/")) throw usage(text, "after `unix:` stands the absolute path of a socket");
+    if (!path.startsWith("/")) throw usage(text, "unix: needs the absolute path of a socket");
     return { addresses: [{ kind: "unix", path }], chroot: "" };
   }
   const slash = text.indexOf("/");
   const hosts = slash === -1 ? text : text.slice(0, slash);
   const chroot = slash === -1 ? "" : text.slice(slash).replace(/^\/$/, "");
   if (chroot.includes(",")) {
-    throw usage(text, "the chroot stands once, behind the last server, as in zk1:2181,zk2:2181/app");
+    throw usage(text, "write the chroot once, after the last server, as in zk1:2181,zk2:2181/app");
   }
   if (chroot !== "") {
     try {
@@ -47,7 +47,7 @@ function parseHost(text: string, list: string): Address {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
   if (host === undefined) {
-    throw usage(list, `"${text}" is not host:port (an IPv6 address stands in brackets, as in [::1]:2181)`);
+    throw usage(list, `"${text}" is not host:port (write IPv6 addresses in brackets, as in [::1]:2181)`);
   }
   const port = match?.[3] === undefined ? portDefault : Number(match[3]);
   if (port < 1 || port > 65_535) throw usage(list, `${port} is not a port`);
@@ -58,17 +58,17 @@ function usage(list: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${list}" as the list of servers: ${why}`);
 }
 
-/** One place to dial in this round. */
+/** One address to try in this round. */
 export interface Endpoint {
-  /** With an IP literal: a name was looked up. */
+  /** The address with an IP literal instead of a name. */
   readonly address: Address;
-  /** The host as the user wrote it: what a TLS certificate is checked against. */
+  /** The host as the user wrote it; a TLS certificate is checked against it. */
   readonly host: string;
-  /** For messages. */
+  /** The server's name for messages. */
   readonly name: string;
 }
 
-/** Why a server could not be used, for the sentence that lists them all. */
+/** Why a server could not be used, for the error message. */
 export interface ServerFailure {
   readonly name: string;
   readonly why: string;
@@ -79,13 +79,13 @@ export interface LookupRound {
   readonly failures: ServerFailure[];
 }
 
-/** Turns the list into endpoints, anew for each round: names may have moved. */
+/** Resolves the server list. It is resolved again in each round, because the addresses of names may change. */
 export class Hosts {
   readonly #list: ZooKeeperServerList;
   readonly #resolve: Resolve;
   readonly #clock: Clock;
   readonly #random: () => number;
-  /** The last answer for each name: better than nothing while the resolver is silent. */
+  /** The last addresses of each name; used while the resolver does not respond. */
   readonly #known = new Map<string, string[]>();
 
   constructor(list: ZooKeeperServerList, { resolve, clock, random = Math.random }: {
@@ -99,7 +99,10 @@ export class Hosts {
     this.#random = random;
   }
 
-  /** Shuffled, so that many clients spread over the servers. A name gets `lookupMs`; then its last addresses serve. */
+  /**
+   * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`; then its
+   * last addresses are used.
+   */
   async round(lookupMs: number, signal: AbortSignal): Promise<LookupRound> {
     const endpoints: Endpoint[] = [];
     const failures: ServerFailure[] = [];
@@ -125,7 +128,7 @@ export class Hosts {
     if (isIpLiteral(host)) return [host];
     const deadline = deadlineAfter(this.#clock, lookupMs, {
       signal,
-      reason: () => new Error(`its name was not looked up within ${formatDuration(lookupMs)}`),
+      reason: () => new Error(`its name could not be resolved within ${formatDuration(lookupMs)}`),
     });
     try {
       const found = await abortable(this.#resolve(host), deadline.signal);
@@ -140,7 +143,7 @@ export class Hosts {
     }
   }
 
-  /** Fisher and Yates. */
+  /** Shuffles the items (Fisher and Yates). */
   #shuffled<T>(items: T[]): T[] {
     for (let last = items.length - 1; last > 0; last--) {
       const pick = Math.floor(this.#random() * (last + 1));

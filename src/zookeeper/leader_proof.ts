@@ -1,9 +1,10 @@
 /**
- * How much of a session's life the leader has vouched for. Only the leader ends sessions, and it counts from what it has
- * heard, not from what the server at hand has answered: a follower answers pings and reads by itself, also while it is
- * cut off, for up to syncLimit ticks; it tells the leader of its clients only when the leader asks, every half tick
- * (LearnerHandler, Leader.PING; Learner.ping). So an answer proves something only if it came through the leader, and what
- * it proves is older than itself: that the leader knows of everything sent a half tick before. Pure; knows no clock.
+ * Computes up to when the leader is known to have heard from a session. Only the leader ends sessions, and it counts from the
+ * requests that it has heard of. A follower answers pings and reads itself, even while it is disconnected from the leader, for
+ * up to syncLimit ticks. It reports its clients only when the leader asks, every half tick (LearnerHandler, Leader.PING;
+ * Learner.ping).
+ * Therefore a response proves something only if it came through the leader, and it proves less than its own time: the leader
+ * knows of all requests that were sent half a tick earlier. Pure; uses no clock.
  */
 import { multiCode, operations } from "../wire/jute/zookeeper_operations.ts";
 
@@ -13,30 +14,30 @@ const leaderCodes: ReadonlySet<number> = new Set([
   multiCode,
 ]);
 
-/** Whether an answer to this kind of request comes from the leader. */
+/** Whether the response to this kind of request comes from the leader. */
 export function provesByLeader(code: number): boolean {
   return leaderCodes.has(code);
 }
 
-/** Send times closer together than this share of the relay time are kept as the earlier one. */
+/** Send times closer than this fraction of the relay time are merged into the earlier one. */
 const sendTimeGrain = 16;
 
 export class LeaderProof {
   #relayMs: number;
-  /** Send times, oldest first; at most one older than needed. */
+  /** Send times, oldest first; at most one is older than needed. */
   readonly #sentMs: number[] = [];
   #provenMs: number;
 
   /**
-   * `relayMs`: how long a follower may take to tell its leader of a request, in milliseconds; 0 for a server that stands
-   * alone. The handshake was answered by the leader: sessions are made and taken up again there.
+   * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone server. The
+   * leader has answered the handshake itself, because it creates and resumes sessions.
    */
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
     this.#provenMs = connectSentMs;
   }
 
-  /** More is known of the servers now: from here on a shorter time is enough. */
+  /** Shortens the relay time when more is known about the servers. */
   shortenRelay(relayMs: number): void {
     this.#relayMs = Math.min(this.#relayMs, relayMs);
   }
@@ -46,7 +47,9 @@ export class LeaderProof {
     return this.#provenMs;
   }
 
-  /** Something is sent; times never go down. Returns the send time that its answer will prove, if it proves any. */
+  /**
+   * Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none.
+   */
   sent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
     const sent = this.#sentMs;
@@ -57,9 +60,9 @@ export class LeaderProof {
     return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }
 
-  /** A request of the kind `code` was answered; `provesMs` is what `sent` returned for it. */
+  /** Records the response to a request of this kind; `provesMs` is the result of `sent` for it. */
   answered(code: number, err: number, provesMs: number): void {
-    // A follower may refuse by itself; what it grants, the leader has granted.
+    // A follower may refuse a request itself, but only the leader grants one.
     if (this.#relayMs > 0 && (err !== 0 || !provesByLeader(code))) return;
     this.#provenMs = Math.max(this.#provenMs, provesMs);
   }

@@ -1,16 +1,18 @@
-/** What a path may be, and the chroot that is put before it and taken off again. */
+/** Paths of nodes, and the chroot that is added and removed. */
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * Throws BADARGUMENTS, as the server would (PathUtils.validatePath), before anything is sent. The path of a sequential
- * node may end with a slash: its name is then the number alone.
+ * Throws BADARGUMENTS before anything is sent, by the same rules as the server (PathUtils.validatePath). The path of a
+ * sequential node may end with a slash: its name is then the number.
  */
 export function validatePath(path: string, sequential = false): void {
   const why = fault(sequential ? `${path}0` : path);
   if (why !== null) throw new ZooKeeperError("BADARGUMENTS", `"${path}" is not a ZooKeeper path: ${why}`, { path });
 }
 
-/** By patterns, not unit by unit: a loop of one's own is compiled twice, at every start, before it is faster. */
+/**
+ * The fault of a path; null when it is valid. It uses patterns: a loop would be compiled at every start, and be slower.
+ */
 function fault(path: string): string | null {
   if (path === "/") return null;
   if (!path.startsWith("/")) return "it does not start with a slash";
@@ -25,10 +27,10 @@ function fault(path: string): string | null {
   return dots === null ? null : `"${dots[1]}" cannot be a name`;
 }
 
-/** Control characters, surrogates (so no emoji), private use and specials: all but these. */
+/** All characters except control characters, surrogates (so no emoji), private use and specials. */
 const forbidden = /[^ -~\u00a0-\ud7ff\uf900-\uffef]/;
 
-/** The part of the tree that a client sees as the whole. `prefix` is empty, or a valid path other than `/`. */
+/** The part of the tree that a client sees as the whole tree. `prefix` is empty, or a valid path other than `/`. */
 export class Chroot {
   readonly prefix: string;
 
@@ -37,14 +39,14 @@ export class Chroot {
     if (this.prefix !== "") validatePath(this.prefix);
   }
 
-  /** The server's path for a caller's. Throws BADARGUMENTS. */
+  /** The path on the server. Throws BADARGUMENTS. */
   toServer(path: string, sequential = false): string {
     validatePath(path, sequential);
     if (this.prefix === "") return path;
     return path === "/" && !sequential ? this.prefix : this.prefix + path;
   }
 
-  /** The caller's path for a server's. */
+  /** The path that the caller sees. */
   toClient(path: string): string {
     if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
     return path.slice(this.prefix.length) || "/";

@@ -1,20 +1,23 @@
-/** What makes a server unusable also for the next try: it is refused at once, where all servers have such a fault. */
+/** Faults that remain at the next attempt. If all servers have such a fault, connecting fails immediately. */
 import { BatonError, messageOf } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
 import { systemCode } from "../sockets/describe_failure.ts";
 
 export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
-  /** In a few words, for the sentence that names the server. */
+  /** A short description for the message about the server. */
   readonly text: string;
-  /** It lasts if the second try finds it too: a server makes its socket a moment before it opens it to all users. */
+  /**
+   * The fault counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users
+   * access.
+   */
   readonly isFromSecondTry: boolean;
 }
 
-/** The port answers, and not in ZooKeeper's protocol. */
+/** The port responds, but not with ZooKeeper's protocol. */
 export class WrongProtocol extends BatonError {}
 
-/** All servers have such a fault. */
+/** All servers have a permanent fault. */
 export class PermanentFaults extends BatonError {
   readonly isFromSecondTry: boolean;
 
@@ -25,8 +28,8 @@ export class PermanentFaults extends BatonError {
 }
 
 /**
- * Null when the next try may end otherwise. A name that cannot be looked up is no such fault: it may be there when the
- * host it names has started.
+ * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not permanent: it
+ * may become available when its host has started.
  */
 export function permanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
   const certificate = certificateFault(error, tls);
@@ -39,7 +42,7 @@ export function permanentFault(error: unknown, tls: TlsOptions | undefined): Per
   }
   const code = systemCode(error);
   if (tls !== undefined && typeof code === "string" && notTls.has(code)) {
-    const text = `TLS is not spoken at this port (${messageOf(error)})`;
+    const text = `this port does not use TLS (${messageOf(error)})`;
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
   }
   if (code === "EACCES" || code === "EPERM") {
@@ -48,7 +51,7 @@ export function permanentFault(error: unknown, tls: TlsOptions | undefined): Per
   return null;
 }
 
-/** What OpenSSL says of an answer that is no TLS record. */
+/** OpenSSL's errors for a response that is not a TLS record. */
 const notTls: ReadonlySet<string> = new Set([
   "ERR_SSL_WRONG_VERSION_NUMBER",
   "ERR_SSL_PACKET_LENGTH_TOO_LONG",
@@ -56,13 +59,13 @@ const notTls: ReadonlySet<string> = new Set([
 ]);
 
 export interface CertificateFault {
-  /** Whose certificate is not accepted. */
+  /** The side whose certificate is refused. */
   readonly owner: "client" | "server";
-  /** In a few words, as in "zk1:2281: its certificate has expired". */
+  /** A short description, as in "zk1:2281: its certificate has expired". */
   readonly text: string;
 }
 
-/** What a server says of the client's certificate (RFC 8446, section 6.2), as the last words of the code. */
+/** A server's alerts about the client's certificate (RFC 8446, section 6.2): the last words of the error code. */
 const alerts =
   /^ERR_SSL_\w+_ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(?:REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
 
@@ -74,7 +77,7 @@ const untrustedCodes: readonly unknown[] = [
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ];
 
-/** Null when the failure is about something else. `tls` is what the connection was tried with. */
+/** The certificate's fault; null for other failures. `tls` is what the connection was tried with. */
 export function certificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
   if (tls === undefined) return null;
   const code = systemCode(error);
@@ -82,7 +85,7 @@ export function certificateFault(error: unknown, tls: TlsOptions | undefined): C
   if (alert !== undefined) {
     const why = alert.toLowerCase().replaceAll("_", " ");
     return tls.cert === undefined
-      ? { owner: "client", text: `it wants a certificate of its clients, and tls.cert names none (alert: ${why})` }
+      ? { owner: "client", text: `it requires a client certificate; set tls.cert (alert: ${why})` }
       : { owner: "client", text: `it refuses the certificate in tls.cert (alert: ${why})` };
   }
   const text = serverText(code, error, tls);
@@ -92,8 +95,8 @@ export function certificateFault(error: unknown, tls: TlsOptions | undefined): C
 function serverText(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
   const message = messageOf(error);
   if (untrustedCodes.includes(code)) {
-    const trusted = ca === undefined ? "the system's; tls.ca can name another" : "those in tls.ca";
-    return `its certificate is not from an authority that is trusted here, which are ${trusted} (${message})`;
+    const trusted = ca === undefined ? "the system's authorities (set tls.ca for others)" : "the authorities in tls.ca";
+    return `its certificate is signed by an unknown authority; trusted are ${trusted} (${message})`;
   }
   if (code === "CERT_HAS_EXPIRED") return "its certificate has expired";
   if (code === "CERT_NOT_YET_VALID") return "its certificate is not valid yet";

@@ -1,6 +1,6 @@
 /**
- * The client's side of SASL DIGEST-MD5 (RFC 2831) with the names that ZooKeeper gives to it (ZooKeeperSaslClient,
- * SaslServerPrincipal): service `zookeeper`, server `zk-sasl-md5`. Tokens in, tokens out.
+ * The client's side of SASL DIGEST-MD5 (RFC 2831) with ZooKeeper's names (ZooKeeperSaslClient, SaslServerPrincipal): service
+ * `zookeeper`, server `zk-sasl-md5`. Tokens in, tokens out.
  */
 import { createHash } from "node:crypto";
 import { protocolError } from "../wire/bytes.ts";
@@ -8,11 +8,13 @@ import { protocolError } from "../wire/bytes.ts";
 const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
-  /** The answer to the server's token, or null when the server has proved itself and all is said. Throws PROTOCOL. */
+  /**
+   * The response to the server's token; null when the exchange is complete and the server has proved itself. Throws PROTOCOL.
+   */
   next(token: Uint8Array): Uint8Array | null;
 }
 
-/** `credentials` is `user:password`; `clientNonce` is text that is never used twice. */
+/** Starts an exchange. `credentials` is `user:password`; `clientNonce` must be unique. */
 export function saslDigestMd5(
   credentials: string,
   clientNonce: string,

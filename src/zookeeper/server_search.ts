@@ -1,26 +1,29 @@
-/** Looks for a server that takes a session, round after round until there is one. Owns its attempts and the pauses between them. */
+/** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
 import { backoffMs, type BackoffOptions } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import type { Connector, RoundOptions, RoundOutcome } from "./connector.ts";
 import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/** What one round asks for and goes by: the session may have been given other servers since the last one. */
+/** The parameters of one round: the session may have moved to another server since the last one. */
 export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
-  /** The wait after it when it fails. */
+  /** The pause after a failed round. */
   readonly backoff: BackoffOptions;
 }
 
-/** What another round would not change: a server took the session, the servers do not know it any more or refuse the credentials. */
+/**
+ * A result that another round would not change: a server accepted the session, or the servers no longer know it, or they refuse
+ * the credentials.
+ */
 export type SearchResult =
   | Extract<RoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
 
 export interface ServerSearchOwner {
-  /** `attempt` counts the rounds of this search in vain, from 0. */
+  /** `attempt` counts the failed rounds of this search, from 0. */
   nextRound(attempt: number): ServerSearchRound;
-  /** The search is over. Not called after `stop`. */
+  /** Called at the end of the search; not after `stop`. */
   found(finding: SearchResult): void;
 }
 
@@ -30,7 +33,7 @@ export class ServerSearch {
   readonly #owner: ServerSearchOwner;
   #running: AbortController | null = null;
   #acceptedMs = -Infinity;
-  /** Servers in a row that took the session and lost it again at once. */
+  /** Consecutive servers that accepted the session and lost the connection soon. */
   #shortConnections = 0;
   #endPause: () => void = () => {};
 
@@ -43,7 +46,7 @@ export class ServerSearch {
     this.#clock = clock;
   }
 
-  /** Begins, or goes on at once when it is under way and pauses. */
+  /** Starts the search. A search that pauses continues immediately. */
   start(): void {
     this.#endPause();
     if (this.#running !== null) return;
@@ -82,8 +85,8 @@ export class ServerSearch {
   }
 
   /**
-   * What a server says may end every connection as soon as it is made: a watch it does not take back, an answer that cannot be
-   * read. Once may be chance; from then on whoever accepts at once is not asked again at once.
+   * A server may close every connection soon after accepting it: because of a watch that it refuses, or a response that cannot
+   * be read. The first time may be chance; afterwards the next attempt waits.
    */
   #pauseAfterShortConnections(): Promise<void> {
     const { backoff } = this.#owner.nextRound(0);
@@ -102,7 +105,7 @@ export class ServerSearch {
   }
 }
 
-/** Null when another round may end otherwise. A local server that could not be started may be by the next one. */
+/** Null when another round may end differently. A local server that could not be started may start in the next round. */
 function resultOf(outcome: RoundOutcome): SearchResult | null {
   if (outcome.kind === "failed") return null;
   if (outcome.kind !== "refused") return outcome;

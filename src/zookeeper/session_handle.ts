@@ -1,6 +1,6 @@
 /**
- * What another process of this program needs to end a session: its servers and how they are connected to, its id and its
- * password. As one word of text, for a private pipe: it is a secret.
+ * Everything that another process of this program needs to end a session: servers, connection settings, ID and password. Encoded
+ * as one word of text for a private pipe; it is secret.
  */
 import type { TlsOptions } from "../sockets/connection.ts";
 import type { ConnectOptions } from "./zookeeper_client.ts";
@@ -11,7 +11,7 @@ import type { ZooKeeperSession } from "./zookeeper.ts";
 export interface SessionHandle {
   readonly servers: ZooKeeperServerList;
   readonly tls?: TlsOptions | undefined;
-  /** Servers that demand it (enforce.auth.enabled) take no request before it, closeSession neither. */
+  /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
 }
@@ -24,7 +24,7 @@ export function formatSessionHandle(
   return base64(new TextEncoder().encode(text));
 }
 
-/** Throws for anything that `formatSessionHandle` has not made. */
+/** Throws for a text that `formatSessionHandle` has not made. */
 export function parseSessionHandle(word: string): SessionHandle {
   const { id, password, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">

@@ -1,16 +1,16 @@
-/** What a session does at which age. Pure: ages in, decisions out; all times are monotonic milliseconds. */
+/** The actions of a session by its age. Pure: ages in, decisions out. All times are monotonic milliseconds. */
 
-/** The design's fractions of T, the negotiated session timeout. */
+/** Intervals as fractions of T, the negotiated session timeout. */
 export interface SessionTiming {
-  /** Silence on our side after which a ping goes out. */
+  /** A ping is sent after this time without a request. */
   readonly pingMs: number;
-  /** Age of the oldest unanswered request at which other servers are tried. */
+  /** Other servers are tried when the oldest unanswered request is this old. */
   readonly doubtMs: number;
-  /** Age at which the connection is given up. */
+  /** The connection is closed when it is this old. */
   readonly dropMs: number;
-  /** What is kept back from T at the end of the lease. */
+  /** The safety margin between the end of the lease and the end of T. */
   readonly marginMs: number;
-  /** How long one server is waited for before the next is tried beside it. */
+  /** The time that one server gets before the next one is also tried. */
   readonly staggerMs: number;
 }
 
@@ -24,42 +24,47 @@ export function timingOf(timeoutMs: number): SessionTiming {
   };
 }
 
-/** Up to when no server can have ended the session: its timer started after `provenMs` and runs for T at least. */
+/**
+ * The time up to which no server can have ended the session: the server's timer started after `provenMs` and runs for at least
+ * T.
+ */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
 }
 
 /**
- * How long a follower may take to tell its leader of a request. It does so every half tick. `shortestMs` is the shortest
- * timeout that the servers grant: two ticks, unless they were told otherwise. As long as it is unknown (null) T itself is
- * taken for the shortest; the tick of servers that were told otherwise is covered up to T/5, which docs/limits.md demands.
+ * The time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest timeout that the
+ * servers grant, two ticks by default. While it is unknown (null), T is used instead. A configured minimum that is shorter is
+ * covered for ticks of up to T/5, as docs/limits.md requires.
  */
 export function relayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
-/** How much of the lease lies ahead, at the least, while one heartbeat after the other is answered. */
+/** The least remaining lease while each heartbeat gets its response. */
 export function steadyLeaseMs(timeoutMs: number): number {
   const { marginMs, pingMs } = timingOf(timeoutMs);
   return timeoutMs - marginMs - relayMs(timeoutMs, null) - 2 * pingMs;
 }
 
-/** What a connection has to show. */
+/** The facts that tell the health of a connection. */
 export interface LivenessFacts {
-  /** When the last heartbeat was sent, or what serves as one. */
+  /** The send time of the last heartbeat, or of a request that serves as one. */
   readonly lastHeartbeatMs: number;
   readonly isHeartbeatPending: boolean;
-  /** Send time of the oldest request without an answer; null when all are answered. */
+  /** The send time of the oldest request without a response; null when there is none. */
   readonly oldestUnansweredMs: number | null;
 }
 
-/** What to do now, and when to look again. */
+/** The action to take now, and the time of the next check. */
 export interface HeartbeatDecision {
   readonly action: "trust" | "ping" | "doubt" | "drop";
   readonly nextCheckMs: number;
 }
 
-/** A heartbeat that waits for its answer shows the connection's health as well as another one would. */
+/**
+ * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would.
+ */
 export function heartbeatAction(nowMs: number, facts: LivenessFacts, timeoutMs: number): HeartbeatDecision {
   const timing = timingOf(timeoutMs);
   const pingAtMs = facts.lastHeartbeatMs + timing.pingMs;
@@ -69,13 +74,13 @@ export function heartbeatAction(nowMs: number, facts: LivenessFacts, timeoutMs: 
   if (nowMs >= dropAtMs) return { action: "drop", nextCheckMs: nowMs };
   if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: dropAtMs };
   if (isPingDue) return { action: "ping", nextCheckMs: Math.min(nowMs + timing.pingMs, doubtAtMs) };
-  // The answer to a heartbeat may come at any time, and then the next one is due before the doubt would have been.
+  // The response to a heartbeat may arrive at any time, and then the next heartbeat is due before the doubt would be.
   return { action: "trust", nextCheckMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
 }
 
 /**
- * How long one attempt to resume the session at one server may take. While the lease runs, short enough for several;
- * afterwards long enough for a slow ensemble.
+ * The time limit of one attempt to resume the session. While the lease lasts it leaves time for several attempts; afterwards it
+ * is long enough for a slow ensemble.
  */
 export function resumeAttemptMs(nowMs: number, leaseEndsMs: number, timeoutMs: number): number {
   return nowMs < leaseEndsMs ? timeoutMs / 6 : Math.max(1000, timeoutMs / 3);

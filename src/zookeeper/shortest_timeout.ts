@@ -1,12 +1,12 @@
-/** Finds out the servers' tick, which they do not tell: nobody gets a session of less than two ticks. */
+/** Finds the servers' tick, which they do not report: the shortest session timeout is two ticks. */
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
 import { closeSessionOn } from "./abort_connection.ts";
 import type { Connector } from "./connector.ts";
 
 /**
- * The shortest session timeout that the servers grant, in milliseconds, by opening a session of 1 ms and closing what was
- * granted. Null when no server said so in time: the caller knows no less than before. Never rejects.
+ * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and closes it.
+ * Null when no server responded in time. Never rejects.
  */
 export async function probeShortestTimeout(connector: Connector, { clock, attemptMs, signal }: {
   readonly clock: Clock;
@@ -17,11 +17,11 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
     const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
     const outcome = await connector.round(wanted, { attemptMs, staggerMs: attemptMs, signal });
     if (outcome.kind !== "accepted") return null;
-    // A server that does not answer is not waited for: so short a session expires soon.
+    // Do not wait for the response: such a short session expires soon.
     const farewell = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
     void closeSessionOn(outcome.established, farewell.signal).then(() => farewell.cancel());
     return outcome.established.accepted.timeoutMs;
   } catch {
-    return null; // the session that asks has ended
+    return null; // the session that needs the result has ended
   }
 }

@@ -1,18 +1,18 @@
-/** Tries several in turn, each a little after the one before, and keeps the first that succeeds. */
+/** Starts several attempts, each a little later than the one before, and keeps the first that succeeds. */
 import { onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 
 export interface RaceOptions {
   readonly clock: Clock;
-  /** How long the newest attempt runs alone before the next one begins beside it. A failure begins the next at once. */
+  /** The delay before the next attempt starts beside the newest one. A failure starts the next one immediately. */
   readonly staggerMs: number;
   /** Ends the race: the promise rejects with its reason, and so does every attempt's own signal. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The first attempt that resolves, or null when all have rejected. The attempts that are still running are aborted then,
- * and what they resolve with in spite of it goes to `discard`.
+ * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted; results that
+ * they still resolve with go to `discard`.
  */
 export function race<C, T>(
   candidates: readonly C[],

@@ -1,17 +1,17 @@
 /**
- * The watches of one session: who wants to know what, and how the server is told again after a reconnect.
- * Paths here are the server's, chroot included. Source: ZKWatchManager.
+ * The watches of one session, and the requests that set them again after a reconnect. Paths are the server's, including the
+ * chroot. Source: ZKWatchManager.
  */
 import { ByteWriter } from "../wire/bytes.ts";
 import type { EventTypeName } from "../wire/jute/zookeeper_operations.ts";
 import { SetWatchesRequest } from "../wire/jute/zookeeper_records.ts";
 import type { Watcher } from "./zookeeper.ts";
 
-/** `exist` is a watch on a node that was not there; for one that was, exists() sets a data watch. */
+/** `exist` is a watch on a missing node; for an existing node, exists() sets a data watch. */
 export const watchKinds = ["data", "exist", "child"] as const;
 export type WatchKind = (typeof watchKinds)[number];
 
-/** Which watches an event uses up. */
+/** The kinds of watches that an event triggers. */
 const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
   created: ["data", "exist"],
   dataChanged: ["data", "exist"],
@@ -19,15 +19,15 @@ const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
   childrenChanged: ["child"],
 };
 
-/** As ClientCnxn: one SetWatches request stays under this, so that a server's frame limit is never met. */
+/** The size limit of one SetWatches request, as in ClientCnxn, so that it never exceeds a server's frame limit. */
 export const setWatchesBytesMax = 128 * 1024;
 
 /** The watchers of one kind at one path. */
 interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**
-   * What happened up to here has been told. Null while the connection at hand tells it: then that is whatever was seen last.
-   * Not so while the connection has not yet confirmed the watch: answers about other things come before.
+   * Events up to this zxid were delivered. Null while the current connection delivers them; the limit is then the last zxid
+   * seen. Before the connection has confirmed the watch it is not null, because other responses arrive earlier.
    */
   sinceZxid: bigint | null;
 }
@@ -35,7 +35,7 @@ interface WatchEntry {
 /** One SetWatches request. */
 export interface RearmBatch {
   readonly body: Uint8Array;
-  /** The server has answered it: it watches all of this, and has told what was missed. */
+  /** Call it when the server has confirmed the request: it watches all paths and has reported missed events. */
   confirmed(): void;
 }
 
@@ -47,17 +47,20 @@ export class SessionWatches {
   };
   readonly #rearmBytesMax: number;
 
-  /** `frameBytesMax` is the longest request that the servers take. */
+  /** `frameBytesMax` is the longest request that the servers accept. */
   constructor({ frameBytesMax = Infinity }: { readonly frameBytesMax?: number } = {}) {
     this.#rearmBytesMax = Math.min(setWatchesBytesMax, frameBytesMax);
   }
 
-  /** Paths with a watch, each kind counted. */
+  /** The number of watched paths, counted per kind. */
   get count(): number {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
 
-  /** After the answer that has set it. Requests that arm watches again go before all others, and so do their answers. */
+  /**
+   * Adds a watcher after the response that has set the watch. Requests that set watches again are sent before all others, and so
+   * are answered before them.
+   */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
     const entry = table.get(path);
@@ -65,7 +68,7 @@ export class SessionWatches {
     else entry.watchers.add(watcher);
   }
 
-  /** The watchers that an event at `path` concerns, each once; they are watching no longer. */
+  /** Removes and returns the watchers of an event at `path`, each once. */
   take(type: EventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
@@ -82,8 +85,8 @@ export class SessionWatches {
   }
 
   /**
-   * The SetWatches requests that arm everything again at another connection; what changed since `lastZxid` fires at once. What
-   * the connection before had not confirmed yet fires for whatever has changed since the one before that.
+   * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For watches
+   * that the previous connection had not confirmed, changes since the connection before that fire.
    */
   rearm(lastZxid: bigint): RearmBatch[] {
     const paths = new Map<bigint, WatchedPath[]>();
@@ -103,7 +106,7 @@ export class SessionWatches {
     let batch: WatchedPath[] = [];
     let bytes = 0;
     for (const one of watched) {
-      // UTF-8 takes at most three bytes for a UTF-16 unit; four are the string's length.
+      // UTF-8 needs at most three bytes for a UTF-16 unit, and four bytes for the string's length.
       const bytesMax = one.path.length * 3 + 4;
       if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) {
         batches.push(batchOf(sinceZxid, batch));

@@ -1,6 +1,6 @@
 /**
- * What a recipe knows of a coordination server: typed operations, one-shot watches, and a session whose end is known
- * before the server can act on it. The client implements this; a test may put anything else in its place.
+ * The interface of a coordination service: typed operations, one-shot watches, and a session whose end is known before the
+ * server can act on it. The client implements it; tests may replace it.
  */
 import type { EventTypeName } from "../wire/jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "../wire/jute/multi_request.ts";
@@ -8,7 +8,7 @@ import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
 
 export type { Acl, MultiRequest, MultiResult, Stat };
 
-/** What a node is when it is made. */
+/** The type of a new node. */
 export type CreateMode = "persistent" | "ephemeral" | "persistentSequential" | "ephemeralSequential" | "container";
 
 export interface WatchEvent {
@@ -16,10 +16,10 @@ export interface WatchEvent {
   readonly path: string;
 }
 
-/** Called at most once, when the watched thing changes. Watches survive a reconnect; they end with the session. */
+/** Called at most once, when the watched node changes. Watches survive a reconnect and end with the session. */
 export type Watcher = (event: WatchEvent) => void;
 
-/** Every operation can be given up; giving up does not undo what the server may have done. */
+/** Every operation can be cancelled. That does not undo what the server may have done. */
 export interface OperationOptions {
   readonly signal?: AbortSignal;
 }
@@ -29,49 +29,52 @@ export interface ReadOptions extends OperationOptions {
 export interface CreateOptions extends OperationOptions {
   /** "persistent" when left out. */
   readonly mode?: CreateMode;
-  /** Open to everybody when left out, unless the client was given a default. */
+  /** Open to all clients when left out, unless the client has a default. */
   readonly acl?: Acl[];
 }
 
 /**
- * - connecting: no server yet, or looking for another one
+ * The states of a session.
+ * - connecting: not connected, searching for a server
  * - connected: requests are answered
- * - doubtful: a request has been waiting for T/6; other servers are being tried
- * - ended: expired, closed or refused; nothing works any more
+ * - doubtful: a request has been unanswered for T/6; other servers are tried
+ * - ended: expired, closed or refused; no operation works
  */
 export type ZooKeeperSessionState = "connecting" | "connected" | "doubtful" | "ended";
 
 export interface ZooKeeperSession {
   readonly id: bigint;
-  /** A secret: with it any process can take up the session, or end it. */
+  /** A secret: any process that knows it can resume or end the session. */
   readonly password: Uint8Array;
-  /** T, as negotiated with the server, in milliseconds. */
+  /** T, the negotiated session timeout, in milliseconds. */
   readonly timeoutMs: number;
   readonly state: ZooKeeperSessionState;
   /**
-   * Monotonic milliseconds (on the client's clock) up to which no server can have ended this session: the send time of
-   * the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with the leader's
-   * answers, while guarded with every heartbeat; the caller compares the clock itself.
+   * The time up to which no server can have ended this session, in monotonic milliseconds of the client's clock: the send time
+   * of the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with responses from the
+   * leader; while the session is guarded, with every heartbeat. The caller compares it with the clock.
    */
   leaseEndMs(): number;
-  /** From now on the heartbeat asks the leader, so that the lease end moves. Returns what ends that. */
+  /** Makes heartbeats go through the leader, so that the lease end moves. Returns a function that ends that. */
   guard(): () => void;
-  /** Aborted once, with a BatonError, when the session has ended. The lease end may well come before. */
+  /** Aborted once, with a BatonError, when the session has ended. The lease may end earlier. */
   readonly ended: AbortSignal;
-  /** Tells every change of state and every move of the lease end. Returns what takes the listener off. */
+  /**
+   * Calls the listener for every change of the state and of the lease end. Returns a function that removes the listener.
+   */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
-  /** Counts the connections this session has had: after a change, a recipe starts its step again. */
+  /** The number of connections so far. After a change, a caller repeats its current step. */
   readonly connections: number;
 }
 
 /**
- * Typed operations on a session. All of them reject with a ZooKeeperError: the server's own refusals by name (NONODE,
- * BADVERSION …), CONNECTIONLOSS when the request was sent and its answer did not come (it may have been done or not),
- * OPERATIONTIMEOUT when it was never sent (definitely not done), SESSIONEXPIRED when the session has ended.
+ * Typed operations on a session. All of them reject with a ZooKeeperError: the server's errors by name (NONODE, BADVERSION …);
+ * CONNECTIONLOSS when the request was sent and its response did not arrive (it may have been executed); OPERATIONTIMEOUT when it
+ * was never sent (not executed); SESSIONEXPIRED when the session has ended.
  */
 export interface ZooKeeper extends AsyncDisposable {
   readonly session: ZooKeeperSession;
-  /** For nodes that are made without an ACL of their own, by whomever. */
+  /** The default ACL of nodes that are created without one. */
   readonly acl: Acl[];
   create(path: string, data: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat | null }>;
   delete(path: string, version: number, options?: OperationOptions): Promise<void>;
@@ -81,10 +84,13 @@ export interface ZooKeeper extends AsyncDisposable {
   getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
   getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
-  /** All or nothing. Rejects with the first failing operation's error and its `index`. Paths are without the chroot. */
+  /**
+   * Executes all operations or none. Rejects with the error of the first failed operation and its `index`. Paths are without the
+   * chroot.
+   */
   multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
-  /** Waits until the server has everything that the leader had committed when it was asked. */
+  /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: OperationOptions): Promise<void>;
-  /** Ends the session on the server, bounded in time; the server deletes the session's ephemeral nodes. */
+  /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The ZooKeeper client: typed operations on a session. Checks paths, puts the chroot before them, and knows what each
- * answer means; how requests travel is the session's business.
+ * The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. The session sends
+ * the requests.
  */
 import type { TlsOptions } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
@@ -39,39 +39,38 @@ import { openAcl } from "../wire/jute/zookeeper_operations.ts";
 
 export interface ConnectOptions {
   readonly servers: ZooKeeperServerList;
-  /** T to ask for, in milliseconds; the server may grant another one. 10,000 when left out. */
+  /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
   readonly sessionTimeoutMs?: number;
-  /** How long `connect` tries, in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
+  /** The time limit of `connect` in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
   readonly connectTimeoutMs?: number;
   /** How often all servers are tried again; until the connect timeout when left out. */
   readonly retries?: number;
-  /** The wait before they are tried again, in milliseconds; a growing one with jitter when left out. */
+  /** The pause before they are tried again, in milliseconds; exponential back-off with jitter when left out. */
   readonly delayMs?: number;
   readonly tls?: TlsOptions;
-  /** Said at every connection before anything else. */
+  /** Sent first on every connection. */
   readonly auth?: readonly ZooKeeperCredentials[];
-  /** For nodes created without an ACL of their own; open to everybody when left out. */
+  /** The default ACL of new nodes; open to all clients when left out. */
   readonly acl?: Acl[];
-  /** The server's jute.maxbuffer, in bytes: no request may be longer. */
+  /** The servers' jute.maxbuffer in bytes, the longest request. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
-  /** Gives up connecting. No effect on the session that was made. */
+  /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal;
-  /** Called when nothing listens at a `unix:` address; resolves when something does. */
+  /** Called when no process listens at a `unix:` address; resolves when one does. */
   readonly startServer?: () => Promise<void>;
-  /** Where to look when no server answers: ends that error's sentence. */
+  /** Advice for the user when no server responds; ends the error message. */
   readonly unreachableHint?: string;
   readonly dial?: Dial;
   readonly resolve?: Resolve;
 }
 
-/** How long `connect` tries where nothing is said. Milliseconds. */
+/** The default time limit of `connect`, in milliseconds. */
 export const connectTimeoutMsDefault = 10_000;
 
 /**
- * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`.
- * Rejects UNREACHABLE (naming each server and what happened there), REFUSED for wrong credentials, or with the signal's
- * reason.
+ * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with UNREACHABLE
+ * (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
  */
 export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   throwIfAborted(options.signal);
@@ -101,7 +100,9 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
 }
 
-/** An attempt may run out of time while a server starts: the next attempt then waits for that same start. */
+/**
+ * Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start.
+ */
 function oneAtATime(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
   return () => {
@@ -134,7 +135,9 @@ class ZooKeeperClient implements ZooKeeper {
     return this.#session;
   }
 
-  /** The root always exists, also that of a chroot nobody has used yet: it is made when its first child is. */
+  /**
+   * Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child.
+   */
   async create(path: string, data: Uint8Array, options: CreateOptions = {}): Promise<{ path: string; stat: Stat }> {
     try {
       return await this.#create(path, data, options);
@@ -240,7 +243,7 @@ class ZooKeeperClient implements ZooKeeper {
   async sync(path: string, { signal }: OperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path) };
     await this.#request("sync", {
-      label: { action: "wait for the leader's state of", path, reads: true },
+      label: { action: "sync", path, reads: true },
       request,
       signal,
     });
@@ -248,7 +251,7 @@ class ZooKeeperClient implements ZooKeeper {
 
   async multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
     const sent = requests.map((request) => this.#onServer(request));
-    const label = { action: "do the transaction at", path: requests[0]?.path ?? "/" };
+    const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
     const results = await this.#call({
       label,
       code: multiCode,
@@ -275,7 +278,7 @@ class ZooKeeperClient implements ZooKeeper {
     return this.close();
   }
 
-  /** `replied` sees the error number before anybody else; an `expected` error has a result instead of a rejection. */
+  /** `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection. */
   #request<Name extends OperationName, Expected = never>(name: Name, { label, request, signal, replied, expected }: {
     readonly label: OperationLabel;
     readonly request: OperationRequest<Name>;
@@ -310,7 +313,7 @@ class ZooKeeperClient implements ZooKeeper {
     if (frameBytes > this.#frameBytesMax) {
       throw new ZooKeeperError(
         "BADARGUMENTS",
-        `Cannot ${label.action} "${label.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed (connect.max_request_size, the servers' jute.maxbuffer)`,
+        `Cannot ${label.action} "${label.path}": the request has ${frameBytes} bytes; the limit is ${this.#frameBytesMax} (connect.max_request_size, jute.maxbuffer of the servers)`,
         { path: label.path },
       );
     }
@@ -330,12 +333,12 @@ interface OperationRow<Name extends OperationName> {
   readonly response: Codec<OperationResponse<Name>>;
 }
 
-/** TypeScript does not see that a row of the table has the types that its own name stands for. */
+/** The table's row with the types of its name, which TypeScript cannot derive. */
 const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as OperationRow<Name>;
 
 const { NONODE } = zooKeeperErrorNumbers;
 
-/** RequestHeader: xid and type. */
+/** The size of RequestHeader: xid and type. */
 const requestHeaderBytes = 8;
 
 function isSequential(flags: number): boolean {
@@ -343,7 +346,7 @@ function isSequential(flags: number): boolean {
     flags === createFlag.persistentSequentialTtl;
 }
 
-/** Operations before the failing one are told error 0, those after it -2: neither is the cause. */
+/** Whether this operation has failed. Operations before the failed one have error 0, those after it -2. */
 function isFailure(result: MultiResult): result is { type: "error"; err: number } {
   return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
 }

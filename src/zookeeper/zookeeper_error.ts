@@ -1,9 +1,9 @@
-/** Everything a ZooKeeper operation fails with, by the server's own names. */
+/** The errors of ZooKeeper operations, by the server's names. */
 import { BatonError, type ErrorCode } from "../errors.ts";
 import { type ZooKeeperErrorName, zooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 
 interface ErrorMeaning {
-  /** What becomes of it when nobody handles it by name. */
+  /** The error code of baton for an error that is not handled by name. */
   readonly code: ErrorCode;
   readonly text: string;
 }
@@ -12,14 +12,14 @@ const meanings = {
   SYSTEMERROR: { code: "PROTOCOL", text: "the server has a system error" },
   RUNTIMEINCONSISTENCY: { code: "PROTOCOL", text: "an operation before it failed" },
   DATAINCONSISTENCY: { code: "PROTOCOL", text: "the server's data is inconsistent" },
-  CONNECTIONLOSS: { code: "OUTCOME_UNKNOWN", text: "the connection was lost before the answer came" },
+  CONNECTIONLOSS: { code: "OUTCOME_UNKNOWN", text: "the connection was lost before the response arrived" },
   MARSHALLINGERROR: { code: "PROTOCOL", text: "the server could not read the request" },
   UNIMPLEMENTED: { code: "PROTOCOL", text: "the server does not have this operation" },
-  OPERATIONTIMEOUT: { code: "UNREACHABLE", text: "no server could be asked in time" },
+  OPERATIONTIMEOUT: { code: "UNREACHABLE", text: "no server could be reached in time" },
   BADARGUMENTS: { code: "BAD_DATA", text: "the arguments are not valid" },
   UNKNOWNSESSION: { code: "OUTCOME_UNKNOWN", text: "the server does not know this session" },
   NEWCONFIGNOQUORUM: { code: "PROTOCOL", text: "no quorum of the new configuration is connected" },
-  RECONFIGINPROGRESS: { code: "PROTOCOL", text: "another reconfiguration is under way" },
+  RECONFIGINPROGRESS: { code: "PROTOCOL", text: "another reconfiguration is in progress" },
   APIERROR: { code: "PROTOCOL", text: "the server has an error in its interface" },
   NONODE: { code: "INTERNAL", text: "the node does not exist" },
   NOAUTH: { code: "REFUSED", text: "the node's ACL does not allow it" },
@@ -31,11 +31,11 @@ const meanings = {
   INVALIDCALLBACK: { code: "PROTOCOL", text: "the callback is not valid" },
   INVALIDACL: {
     code: "BAD_DATA",
-    text: "the ACL is not valid: it names a scheme that the server does not know, or nobody",
+    text: "the ACL is not valid: it names an unknown scheme, or no identity",
   },
   AUTHFAILED: { code: "REFUSED", text: "the authentication was refused" },
   SESSIONMOVED: { code: "OUTCOME_UNKNOWN", text: "the session has moved to another server" },
-  NOTREADONLY: { code: "PROTOCOL", text: "the server is read-only at present" },
+  NOTREADONLY: { code: "PROTOCOL", text: "the server is read-only" },
   EPHEMERALONLOCALSESSION: { code: "PROTOCOL", text: "a local session cannot have ephemeral nodes" },
   NOWATCHER: { code: "INTERNAL", text: "there is no such watch" },
   REQUESTTIMEOUT: { code: "OUTCOME_UNKNOWN", text: "the server ran out of time" },
@@ -48,14 +48,14 @@ const meanings = {
 export interface ZooKeeperErrorDetails {
   readonly path?: string;
   readonly index?: number;
-  /** It only reads: without an answer, nothing was done. */
+  /** The operation only reads: without a response, nothing was changed. */
   readonly reads?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * A failed operation. `reason` is KeeperException's name, or the bare number when this version does not know it;
- * `index` is the failing operation's place in a multi.
+ * A failed operation. `reason` is KeeperException's name, or the number of an unknown error; `index` is the position of the
+ * failed operation in a multi.
  */
 export class ZooKeeperError extends BatonError {
   readonly reason: ZooKeeperErrorName | number;
@@ -76,29 +76,29 @@ export class ZooKeeperError extends BatonError {
   }
 }
 
-/** What a failure is told about: `{ action: "create", path: "/a" }`. */
+/** The operation as messages name it: `{ action: "create", path: "/a" }`. */
 export interface OperationLabel {
   readonly action: string;
   readonly path: string;
   readonly reads?: boolean;
 }
 
-/** The error for a number that the server answered with. */
+/** The error for an error code in a response. */
 export function responseError(label: OperationLabel, err: number, index?: number): ZooKeeperError {
   const name = zooKeeperErrorName(err);
   const why = name === undefined
-    ? `error ${err}, which is unknown here`
+    ? `unknown error ${err}`
     : `${name}: ${name === "NOAUTH" ? missingPermission(label) : meanings[name].text}`;
-  const place = index === undefined ? "" : ` (operation ${index + 1} of its transaction)`;
-  return new ZooKeeperError(name ?? err, `Cannot ${label.action} "${label.path}"${place}: the server answered ${why}`, {
+  const place = index === undefined ? "" : ` (operation ${index + 1} of the transaction)`;
+  return new ZooKeeperError(name ?? err, `Cannot ${label.action} "${label.path}"${place}: the server returned ${why}`, {
     ...label,
     ...(index === undefined ? {} : { index }),
   });
 }
 
 /**
- * What ZooKeeper's server asks for each operation; of a node that is made or deleted its parent's ACL is asked. To look for a
- * node takes READ since 3.8.4 and 3.9.2.
+ * The permission that ZooKeeper checks for each operation. Creating and deleting a node checks the parent's ACL. Looking for a
+ * node needs READ since 3.8.4 and 3.9.2.
  */
 const permissions: Readonly<Record<string, string>> = {
   "create": "c (create)",
@@ -120,11 +120,11 @@ function missingPermission({ action, path }: OperationLabel): string {
   if (permission === undefined) return meanings.NOAUTH.text;
   const isOfParent = /^[cd] /.test(permission);
   const asked = isOfParent ? path.slice(0, path.lastIndexOf("/")) || "/" : path;
-  return `it takes ${permission}, which the ACL of "${asked}" does not give to this session; credentials that have it ` +
-    "are named with auth.file";
+  return `the ACL of "${asked}" does not give this session permission ${permission}; ` +
+    "set auth.file to credentials that have it";
 }
 
-/** The error for an operation that this side gave up. */
+/** The error for an operation that the client gave up. */
 export function localError(
   label: OperationLabel,
   reason: ZooKeeperErrorName,
@@ -133,7 +133,7 @@ export function localError(
   return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
-/** Whether this is why a session has ended: the servers ended it, or this side closed it. */
+/** Whether a session has ended for this reason: expired on the servers, or closed by the client. */
 export function isSessionEnd(reason: unknown): boolean {
   return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
 }

@@ -1,6 +1,6 @@
 /**
- * One connection that carries a session's requests: numbers them, sends those of one turn in one write, and gives each
- * reply to its request, in order. Knows nothing of what becomes of the session when the connection is lost.
+ * One connection that carries a session's requests. Numbers the requests, sends requests of the same moment in one write, and
+ * passes each reply to its request, in order. The session handles a lost connection.
  */
 import process from "node:process";
 import type { Clock } from "../support/clock.ts";
@@ -13,19 +13,19 @@ import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
 import type { LivenessFacts } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
 
-/** Who waits for one reply. Neither method may throw. */
+/** Handles one reply. Neither method may throw. */
 export interface ReplyHandler {
-  /** `reader` stands at the body, which is there only when `err` is 0. */
+  /** `reader` is positioned at the body, which exists only when `err` is 0. */
   received(err: number, reader: ByteReader): void;
-  /** The connection was lost first. */
+  /** The connection was lost before the reply. */
   connectionLost(cause: Error | null): void;
 }
 
 export interface ZooKeeperLinkOwner {
   eventReceived(type: EventTypeName, path: string): void;
-  /** At least one reply came with the last bytes. */
+  /** Called after input that contained at least one reply. */
   repliesReceived(): void;
-  /** The connection is over, and every reply still pending was told so. Called once; not after `destroy`. */
+  /** Called once when the connection is lost, after all pending requests were told; not after `destroy`. */
   connectionLost(error: Error | null): void;
 }
 
@@ -33,7 +33,7 @@ export interface ZooKeeperLinkOptions {
   readonly clock: Clock;
   /** The first xid to use. */
   readonly nextXid: number;
-  /** When the ConnectRequest was sent, which the server has answered. */
+  /** The send time of the ConnectRequest, which the server has answered. */
   readonly connectSentMs: number;
   /** See LeaderProof. */
   readonly relayMs: number;
@@ -65,7 +65,7 @@ export class ZooKeeperLink implements FrameListener {
   #batchProvesMs = 0;
   #nextXid: number;
   #lastSentMs: number;
-  /** Of a request that the leader answers. */
+  /** The send time of the last request that the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
   readonly #proof: LeaderProof;
@@ -85,12 +85,14 @@ export class ZooKeeperLink implements FrameListener {
     stream.listen(this);
   }
 
-  /** Replies that have not come yet. */
+  /** The number of requests without a reply. */
   get inFlight(): number {
     return this.#pending.length;
   }
 
-  /** A heartbeat is anything that is sent or, if the leader has to be heard of, only what the leader answers. */
+  /**
+   * The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader answers.
+   */
   livenessFacts(isLeaderAsked: boolean): LivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
     return isLeaderAsked
@@ -102,7 +104,7 @@ export class ZooKeeperLink implements FrameListener {
       : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
   }
 
-  /** Send time of the last request that the leader is known to have heard of. */
+  /** The send time of the last request that the leader is known to have heard of. */
   get provenMs(): number {
     return this.#proof.provenMs;
   }
@@ -116,7 +118,7 @@ export class ZooKeeperLink implements FrameListener {
     return this.#lastZxid;
   }
 
-  /** Sends a request under the next number. */
+  /** Sends a request with the next xid. */
   send(code: number, body: Uint8Array, reply: ReplyHandler): void {
     const xid = this.#nextXid;
     this.#nextXid = xid === xidMax ? 1 : xid + 1;
@@ -127,7 +129,7 @@ export class ZooKeeperLink implements FrameListener {
     this.#write(specialXid.ping, operations.ping.code, { body: emptyBody, reply: ignoredReply });
   }
 
-  /** A ping that goes through the leader. */
+  /** Sends a ping that goes through the leader. */
   pingLeader(): void {
     this.send(operations.sync.code, rootPath, ignoredReply);
   }
@@ -137,7 +139,7 @@ export class ZooKeeperLink implements FrameListener {
       body,
       reply: {
         received(err) {
-          if (err !== 0) throw protocolError(`The server would not set the watches again: it answered error ${err}`);
+          if (err !== 0) throw protocolError(`The server did not set the watches again: error ${err}`);
           confirmed();
         },
         connectionLost() {},
@@ -145,13 +147,13 @@ export class ZooKeeperLink implements FrameListener {
     });
   }
 
-  /** Closes at once; the owner is not told, the replies still pending are. */
+  /** Closes the connection. Pending requests are told, the owner is not. */
   destroy(cause: Error | null): void {
     this.#stream.destroy();
     this.#fail(cause);
   }
 
-  /** The rest is the stream's to call. */
+  /** Handles a frame; called by the stream, like the methods below. */
   frame(frame: Uint8Array): void {
     const reader = new ByteReader(frame);
     const xid = reader.i32();
@@ -166,7 +168,7 @@ export class ZooKeeperLink implements FrameListener {
     }
     const pending = this.#pending.peek();
     if (pending === undefined || pending.xid !== xid) {
-      throw protocolError(`The server answered request ${xid}, but the next in order is ${pending?.xid ?? "none"}`);
+      throw protocolError(`The server responded to request ${xid}, but the next one is ${pending?.xid ?? "none"}`);
     }
     this.#pending.shift();
     if (provesByLeader(pending.code)) this.#leaderRequestsPending--;
@@ -186,7 +188,9 @@ export class ZooKeeperLink implements FrameListener {
     this.#owner.connectionLost(error);
   }
 
-  /** All requests of this turn share one send time, that of the first: early is the safe side for a lease. */
+  /**
+   * Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease.
+   */
   #write(
     xid: number,
     code: number,
@@ -200,7 +204,7 @@ export class ZooKeeperLink implements FrameListener {
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
       this.#batchProvesMs = this.#proof.sent(this.#batchMs);
-      // Behind everything that this turn does, however many promises it waits for: what belongs together leaves together.
+      // Flush after all work of this event-loop turn, so that requests of the same moment leave together.
       queueMicrotask(() => process.nextTick(() => this.#flush()));
     }
     batch.i32(body.byteLength + 8);

@@ -1,24 +1,24 @@
-/** One operation on its way: queued, sent, and settled exactly once. */
+/** One operation in progress: queued, sent, and settled exactly once. */
 import { onAbort } from "../support/abort.ts";
 import type { ByteReader } from "../wire/bytes.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 import type { ReplyHandler } from "./zookeeper_link.ts";
 import { localError, type OperationLabel, ZooKeeperError } from "./zookeeper_error.ts";
 
-/** An operation as the client states it. */
+/** An operation as the client requests it. */
 export interface OperationCall<T> {
-  /** For messages. */
+  /** The operation's name in messages. */
   readonly label: OperationLabel;
   readonly code: number;
   readonly body: Uint8Array;
-  /** Makes the result of the reply, or throws what to reject with. */
+  /** Decodes the reply, or throws the error to reject with. */
   decode(err: number, reader: ByteReader): T;
 }
 
 export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly code: number;
   readonly body: Uint8Array;
-  /** When it must not be sent any more, on the clock. */
+  /** The time after which it must not be sent, on the clock. */
   readonly deadlineMs: number;
   readonly promise: Promise<T>;
   readonly #call: OperationCall<T>;
@@ -39,7 +39,7 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
     if (signal !== undefined) this.#offAbort = onAbort(signal, (reason) => this.#settle(() => reject(reason)));
   }
 
-  /** Settled already: answered, failed, or given up by the caller. */
+  /** Whether the operation was answered, failed, or was cancelled by the caller. */
   get settled(): boolean {
     return this.#settled;
   }
@@ -52,14 +52,14 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
     } catch (error) {
       if (error instanceof ZooKeeperError) return this.#settle(() => this.#reject(error));
       this.connectionLost(error instanceof Error ? error : null);
-      throw error; // a reply that cannot be read: the connection makes no sense any more
+      throw error; // the reply cannot be read, so the connection is not usable
     }
     this.#settle(() => this.#resolve(value));
   }
 
   connectionLost(cause: Error | null): void {
     if (cause === null) this.fail("CONNECTIONLOSS");
-    else this.fail("CONNECTIONLOSS", cause, `the connection was lost before the answer came (${cause.message})`);
+    else this.fail("CONNECTIONLOSS", cause, `the connection was lost before the response arrived (${cause.message})`);
   }
 
   fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {

@@ -1,7 +1,6 @@
 /**
- * A session with an ensemble: keeps it alive, moves it from server to server, queues and sends its requests, and knows
- * up to when no server can have ended it. What an operation means is the client's business, how another server is found
- * that of server_search.ts.
+ * A session with an ensemble. Keeps it alive, moves it between servers, queues and sends its requests, and knows up to when no
+ * server can have ended it. The client defines the operations; server_search.ts finds another server.
  */
 import type { BatonError } from "../errors.ts";
 import type { Clock } from "../support/clock.ts";
@@ -27,21 +26,21 @@ import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zook
 import { localError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * Requests on the way at once. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age
- * would tell how long our own queue is and not how the connection is.
+ * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age would
+ * show the length of our queue instead of the connection's health.
  */
 const inFlightMax = 1000;
 
-/** Requests waiting to be sent. */
+/** The limit of requests that wait to be sent. */
 const queuedMax = 100_000;
 
 export interface ZooKeeperClientSessionOptions {
   readonly clock: Clock;
   readonly connector: Connector;
-  /** The timeout to ask for at every connection, in milliseconds. */
+  /** The timeout to request on every connection, in milliseconds. */
   readonly timeoutMs: number;
   readonly watches: SessionWatches;
-  /** Turns the server's path in an event into the caller's. */
+  /** Converts the server's path in an event into the caller's. */
   readonly toClientPath: (path: string) => string;
 }
 
@@ -58,10 +57,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #link: ZooKeeperLink | null = null;
   #state: ZooKeeperSessionState = "connecting";
   #provenMs = -Infinity;
-  /** When there was a connection last. */
+  /** When the last connection was lost. */
   #lostMs = Infinity;
   #guardCount = 0;
-  /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
+  /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
   #shortestTimeoutMs: number | null = null;
   #isProbingTimeout = false;
   #hasYielded = false;
@@ -123,7 +122,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return () => this.#listeners.delete(own);
   }
 
-  /** Sends when connected, within T; see ZooKeeper for what it rejects with. */
+  /** Sends a request when connected, within T. See ZooKeeper for its errors. */
   request<T>(call: OperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closing !== null || this.#state === "ended") {
@@ -132,7 +131,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
   }
 
-  /** Ends the session on the server after everything that was asked before; gives up after T/3. Never rejects. */
+  /** Ends the session on the server after all earlier requests; gives up after T/3. Never rejects. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -176,7 +175,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return request.promise;
   }
 
-  /** In doubt nothing more is sent: what is still here is definitely not done. */
+  /** Sends queued requests. A doubtful session sends nothing: queued requests are then certainly not executed. */
   #pump(): void {
     const link = this.#link;
     if (link === null || this.#state !== "connected" || this.#queue.length === 0) return;
@@ -199,7 +198,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       clock: this.#clock,
       nextXid: accepted.nextXid,
       connectSentMs,
-      // Behind a unix socket there is one server, and it is its own leader.
+      // The server at a unix socket is standalone, and its own leader.
       relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
     });
@@ -217,8 +216,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const nowMs = this.#clock.now();
     const link = this.#link;
     const timing = timingOf(this.timeoutMs);
-    // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in; a loop that
-    // is always busy gets no second one, or it would never say anything.
+    // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a loop
+    // that is always busy would never send a heartbeat.
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
@@ -229,7 +228,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
         this.#search.start();
       }
       if (action === "drop") {
-        const silence = new Error(`the server did not answer for ${Math.round(timing.dropMs)} ms`);
+        const silence = new Error(`no response from the server for ${Math.round(timing.dropMs)} ms`);
         link.destroy(silence);
         this.connectionLost(silence);
       } else this.#wakeBy(nextCheckMs);
@@ -237,7 +236,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#scheduleQueue();
   }
 
-  /** A lock is held long enough for a heartbeat: worth knowing how much of its lease the servers' tick takes. */
+  /**
+   * Sends a heartbeat through the leader. The first one of a guarded session also probes the servers' tick, which tells how much
+   * of the lease it costs.
+   */
   #pingLeader(link: ZooKeeperLink): void {
     link.pingLeader();
     if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout) return;
@@ -254,7 +256,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return link.livenessFacts(this.#needsLeader);
   }
 
-  /** A server that stands alone answers pings at once; a sync would wait for its disk. */
+  /**
+   * Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its disk.
+   */
   get #needsLeader(): boolean {
     return this.#guardCount > 0 && !this.#isStandalone;
   }
@@ -263,7 +267,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#established.endpoint.address.kind === "unix";
   }
 
-  /** Fails what has waited too long, and comes back when the next one will have. */
+  /** Fails requests that have waited too long, and schedules the next check. */
   #scheduleQueue(): void {
     if (this.#state === "connected" && this.#queue.length === 0) return;
     const nowMs = this.#clock.now();
@@ -284,7 +288,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     });
   }
 
-  /** While a link lives, the other servers are asked only. */
+  /** The next round of a search. While a connection lives, only the other servers are tried. */
   nextRound(attempt: number): ServerSearchRound {
     return {
       sessionRequest: {
@@ -303,7 +307,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (finding.kind !== "accepted") {
       return this.#end(finding.kind === "expired" ? this.#expiredError() : finding.error);
     }
-    // The server in doubt has answered meanwhile: this one may not know yet what it said, and would show what was before.
+    // The doubtful server has responded meanwhile. The new server may not know its latest changes yet and would show an older
+    // state.
     if (finding.established.lastZxid < this.#seenZxid) {
       finding.established.stream.destroy();
       return this.#search.start();
@@ -312,8 +317,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Servers that were set up anew know less than was seen, and close without a word: a session would look for ever. Asked as
-   * by somebody who has seen nothing, they say that they do not know it. Should one know it, `found` does not take that.
+   * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close the
+   * connection without a response. If the client claims to have seen nothing, they respond that they do not know the session.
+   * `found` rejects a server that does know it.
    */
   get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
@@ -336,7 +342,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
         await this.#enqueue(new ZooKeeperRequest({ label, code, body, decode: () => {} }, deadlineMs));
         break;
       } catch (error) {
-        // Closing twice does no harm: a lost answer is asked for again as long as there is time.
+        // Closing twice does no harm: repeat it after a lost response while there is time.
         if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
       }
     }
@@ -370,7 +376,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#announce("state");
   }
 
-  /** Listeners hear of it when the turn is over and everything fits together again. */
+  /** Notifies listeners after the current task, when the state is consistent again. */
   #announce(change: SessionChange): void {
     if (this.#changes.size === 0) {
       queueMicrotask(() => {

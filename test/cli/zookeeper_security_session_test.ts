@@ -92,7 +92,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
     });
 
     const refusals: [what: string, make: () => Promise<string>, says: RegExp][] = [
-      ["none", () => Promise.resolve(""), /it wants a certificate of its clients, and tls\.cert names none/],
+      ["none", () => Promise.resolve(""), /it requires a client certificate; set tls\.cert/],
       [
         "one that has expired",
         async () => as(await authority.issue("late", { isExpired: true })),
@@ -145,7 +145,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       const stranger = await front(await other.issue("stranger_server", { names: "DNS:localhost" }));
       const unknown = await baton(`lock ${quick} -z ${stranger} ${trusting(authority.ca)} a -- echo never`);
       expect(unknown).toMatchObject({ code: 69, stdout: "" });
-      expect(unknown.stderr).toContain("its certificate is not from an authority that is trusted here");
+      expect(unknown.stderr).toContain("its certificate is signed by an unknown authority");
       const system = await baton(`lock ${quick} -z ${stranger} --tls a -- echo never`);
       expect(system).toMatchObject({ code: 69, stdout: "" });
       expect(system.stderr).toContain("tls.ca can name another");
@@ -162,10 +162,10 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       const short = "--connect-timeout 1500ms";
       const plain = await baton(`lock ${short} -z ${backend.servers} ${trusting(authority.ca)} a -- echo never`);
       expect(plain).toMatchObject({ code: 69, stdout: "" });
-      expect(plain.stderr).toContain("is TLS spoken at this port?");
+      expect(plain.stderr).toContain("does this port use TLS?");
       const secured = await baton(`lock ${short} -z ${secure} a -- echo never`);
       expect(secured).toMatchObject({ code: 69, stdout: "" });
-      expect(secured.stderr).toContain("a port that wants TLS");
+      expect(secured.stderr).toContain("a port that needs TLS");
     });
   });
 

@@ -134,7 +134,7 @@ for (const kind of backends) {
       expect(clock.now() - startMs).toBeLessThan(1200);
       expect(error).toMatchObject({ code: "UNREACHABLE" });
       expect(error.message).toContain(`127.0.0.1:${free}: connection refused`);
-      expect(error.message).toMatch(/no answer to the handshake within \d+ ms/);
+      expect(error.message).toMatch(/no response to the handshake within \d+ ms/);
     }, 20_000);
 
     test("a server killed and started again keeps the session", async () => {

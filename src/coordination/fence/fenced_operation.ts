@@ -70,6 +70,6 @@ export function refusedOperation(
       );
     }
     default:
-      return no(`the server answered ${reason}`);
+      return no(`the server returned ${reason}`);
   }
 }

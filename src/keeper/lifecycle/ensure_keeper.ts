@@ -31,7 +31,7 @@ export interface EnsureKeeperOptions {
 const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
-/** After one process begins to start a keeper, others wait this long before they try. Milliseconds. */
+/** While one process starts a keeper, others wait this long before they try. Milliseconds. */
 const startClaimMs = 250;
 /** A keeper that accepts a connection has this long to respond. Milliseconds. */
 const answerMsMax = 1_000;

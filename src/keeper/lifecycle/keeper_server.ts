@@ -42,7 +42,7 @@ export interface KeeperServerOptions {
 
 /** Session checks per tick. */
 const checksPerTick = 5;
-/** After the disk refused to store, the next attempt follows after this time. */
+/** The pause before another attempt to store, when the disk could not store. */
 const diskRetryMs = 1_000;
 /** Idle sessions that are ended together when there is no room for another one. */
 const sessionsReplacedMax = 100;

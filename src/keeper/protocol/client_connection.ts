@@ -139,7 +139,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
         if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
       }
     } catch (error) {
-      // Like ZooKeeper, the keeper sends no response to a client that breaks the protocol. Any other error is a bug; its
+      // The keeper, like ZooKeeper, sends no response to a client that breaks the protocol. Any other error is a bug; its
       // changes are already rolled back.
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
       this.#end();

@@ -121,7 +121,7 @@ const runtimeInconsistency = -2;
 
 const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
 
-/** Like ZooKeeper, accepts either reads or writes in one request. Throws MARSHALLINGERROR for a mixture. */
+/** Accepts either reads or writes in one request, like ZooKeeper. Throws MARSHALLINGERROR for a mixture. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
   if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
 }

@@ -138,7 +138,7 @@ function checkNode(
   for (const zxid of [node.czxid, node.mzxid, node.pzxid]) {
     if (zxid > known.zxid) {
       throw new Error(
-        `the node ${node.path} was changed by transaction ${zxid}, but the last transaction is ${known.zxid}`,
+        `the node ${node.path} has zxid ${zxid}; the last zxid is ${known.zxid}`,
       );
     }
   }

@@ -66,7 +66,7 @@ describe("connect", () => {
     expect(error.code).toBe("UNREACHABLE");
     expect(error.message).toStartWith("Cannot open a ZooKeeper session within 3 s: ");
     expect(error.message).toContain("10.0.0.1:2181: connection refused");
-    expect(error.message).toMatch(/10\.0\.0\.2:2181: no answer to the handshake within /);
+    expect(error.message).toMatch(/10\.0\.0\.2:2181: no response to the handshake within /);
     expect(error.message).toMatch(/10\.0\.0\.3:2181: no connection within /);
     expect(clock.timers).toBe(0);
   });
@@ -115,7 +115,7 @@ describe("connect", () => {
     await clock.advance(1000);
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringContaining("10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (A frame claims"),
+      message: expect.stringContaining("10.0.0.1:2181: the port does not use ZooKeeper's protocol (A frame claims"),
     });
   });
 
@@ -129,7 +129,7 @@ describe("connect", () => {
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringContaining(
-        "10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (Cannot read 4 bytes",
+        "10.0.0.1:2181: the port does not use ZooKeeper's protocol (Cannot read 4 bytes",
       ),
     });
   });
@@ -144,7 +144,7 @@ describe("connect", () => {
     await refused.clock.advance(10);
     expect(refused.outcome()).toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringContaining("10.0.0.2:2181: it"),
+      message: expect.stringContaining("10.0.0.2:2181: the port"),
     });
 
     const others = new ScriptedEnsemble(2);
@@ -199,7 +199,7 @@ describe("connect", () => {
     await clock.advance(1000);
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringMatching(/protocol \(A frame claims .*\); does this port want TLS\?$/),
+      message: expect.stringMatching(/protocol \(A frame claims .*\); does this port need TLS\?$/),
     });
   });
 
@@ -290,7 +290,7 @@ describe("a certificate", () => {
     for (
       const why of [
         "10.0.0.1:2181: its certificate has expired",
-        "10.0.0.2:2181: its certificate is not from an authority that is trusted here, which are those in tls.ca (self signed)",
+        "10.0.0.2:2181: the ports certificate is signed by an unknown authority; trusted are the authorities in tls.ca (self signed)",
         "10.0.0.3:2181: its certificate is for another name (Host: zk9. is not in the cert's altnames: DNS:zk1)",
         "10.0.0.4:2181: its certificate is not valid yet",
       ]
@@ -305,8 +305,8 @@ describe("a certificate", () => {
     await settled();
     expect(none.outcome()).toMatchObject({
       code: "REFUSED",
-      message: "Cannot open a ZooKeeper session: 10.0.0.1:2181: it wants a certificate of its clients, and tls.cert " +
-        "names none (alert: bad certificate)",
+      message: "Cannot open a ZooKeeper session: 10.0.0.1:2181: it requires a client certificate; " +
+        "set tls.cert (alert: bad certificate)",
     });
     expect(bad.outcome()).toMatchObject({
       code: "REFUSED",

@@ -30,7 +30,7 @@ describe("a list of servers", () => {
     ["zk1:port", "is not host:port"],
     ["unix:keeper.sock", "absolute path"],
     ["zk1/app/", "ends with a slash"],
-    ["zk1/app,zk2/app", "the chroot stands once"],
+    ["zk1/app,zk2/app", "write the chroot once"],
     ["zk1/a//b", "a name in it is empty"],
   ])("%p is none: %s", (text, why) => {
     expect(() => parseServers(text)).toThrow(
@@ -72,7 +72,7 @@ describe("a round", () => {
     const fresh = hostsOf("zk1:2182,10.0.0.9", () => new Promise(() => {}));
     const round = fresh.hosts.round(1000, signal);
     await fresh.clock.advance(1000);
-    expect((await round).failures).toEqual([{ name: "zk1:2182", why: "its name was not looked up within 1 s" }]);
+    expect((await round).failures).toEqual([{ name: "zk1:2182", why: "its name could not be resolved within 1 s" }]);
     expect((await round).endpoints.length).toBe(1);
   });
 

@@ -10,13 +10,13 @@ test("a change whose answer never came may have been done; a read has done nothi
 test("a refusal by an ACL names the permission, and whose ACL it is", () => {
   const said = (action: string, path: string, index?: number) => responseError({ action, path }, -102, index).message;
   expect(said("create", "/a/b")).toBe(
-    'Cannot create "/a/b": the server answered NOAUTH: it takes c (create), which the ACL of "/a" does not give to this ' +
-      "session; credentials that have it are named with auth.file",
+    'Cannot create "/a/b": the server returned NOAUTH: the ACL of "/a" does not give this session ' +
+      "permission c (create); set auth.file to credentials that have it",
   );
   expect(said("delete", "/a", 1)).toContain(
-    '(operation 2 of its transaction): the server answered NOAUTH: it takes d (delete), which the ACL of "/"',
+    '(operation 2 of the transaction): the server returned NOAUTH: the ACL of "/" does not give this session permission d (delete)',
   );
-  expect(said("read", "/a/b")).toContain('it takes r (read), which the ACL of "/a/b"');
-  expect(said("setData", "/a/b")).toContain('it takes w (write), which the ACL of "/a/b"');
+  expect(said("read", "/a/b")).toContain('the ACL of "/a/b" does not give this session permission r (read)');
+  expect(said("setData", "/a/b")).toContain('the ACL of "/a/b" does not give this session permission w (write)');
   expect(said("do", "/a/b")).toContain("NOAUTH: the node's ACL does not allow it");
 });

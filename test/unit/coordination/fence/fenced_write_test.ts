@@ -128,7 +128,7 @@ test("a node that is not as it should be is a negative answer with what is", asy
   expect(await bench.outcome({ ...set, version: 3 })).toBe(
     'FALSE: Cannot set "/app": it has version 0, and version 3 is wanted',
   );
-  expect(await bench.outcome({ ...create, path: "/app" })).toBe('FALSE: Cannot create "/app": it exists already');
+  expect(await bench.outcome({ ...create, path: "/app" })).toBe('FALSE: Cannot create "/app": it already exists');
   expect(await bench.outcome({ ...create, path: "/x/y/z" })).toBe(
     'NOT_FOUND: Cannot create "/x/y/z": there is no "/x" to put it in; -p makes what is missing',
   );
