@@ -149,9 +149,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${databaseName}`);
   // SQLite takes an empty file for a database without tables, and deletes the log beside it.
-  if (statSync(path).size === 0) {
-    throw new BatonError("IO", `Cannot ${what} ${path}: the file is empty: it was truncated`);
-  }
+  if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
     const damage = damageInLog(path) ?? olderThanMark(path);
     if (damage !== null) throw new Error(damage);

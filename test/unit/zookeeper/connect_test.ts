@@ -290,7 +290,7 @@ describe("a certificate", () => {
     for (
       const why of [
         "10.0.0.1:2181: its certificate has expired",
-        "10.0.0.2:2181: the ports certificate is signed by an unknown authority; trusted are the authorities in tls.ca (self signed)",
+        "10.0.0.2:2181: its certificate is signed by an unknown authority; trusted are the authorities in tls.ca (self signed)",
         "10.0.0.3:2181: its certificate is for another name (Host: zk9. is not in the cert's altnames: DNS:zk1)",
         "10.0.0.4:2181: its certificate is not valid yet",
       ]
