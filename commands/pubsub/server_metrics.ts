@@ -6,18 +6,18 @@ import { socketMetrics } from "./socket_metrics.ts";
 const { named, gauge, counter } = metricsNamed("baton_pubsub_server");
 
 export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
-  const { requests, answers, refused, answersDropped } = server.counters;
+  const { requests, responses, refused, responsesDropped } = server.counters;
   const now = await server.statistics();
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
     labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
     counter("invalid_requests_total", "Requests that made no sense", refused),
-    labelled("counter", named("responses_total"), "Answers, by their status", "status", answers),
+    labelled("counter", named("responses_total"), "Answers, by their status", "status", responses),
     counter(
       "responses_dropped_total",
       "Answers that could not be sent: the peer does not read, or is gone",
-      answersDropped,
+      responsesDropped,
     ),
     histograms(
       named("request_seconds"),

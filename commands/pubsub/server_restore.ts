@@ -59,7 +59,7 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
   // What is damaged is refused by the server as well, and is no reason to do without the rest.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
-  const hooks = { answered: () => {}, broken: (error: BatonError) => void (broken = error) };
+  const hooks = { responded: () => {}, broken: (error: BatonError) => void (broken = error) };
   await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
   claimDataDir(dataDir, id, { wasMoved: true });
   const done = await connected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));

@@ -30,7 +30,7 @@ class Load {
 
   async open(dataDir: string): Promise<void> {
     this.#store = await TopicStore.open(dataDir, {
-      answered: (answers) => {
+      responded: (answers) => {
         for (const answer of answers) {
           this.#waiting.get(answer.ticket)?.(answer);
           this.#waiting.delete(answer.ticket);

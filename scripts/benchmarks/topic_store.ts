@@ -51,7 +51,7 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
   const dir = mkdtempSync(join(tmpdir(), "baton-bench-store-"));
   let receive: (answers: readonly StoreResponse[]) => void = () => {};
   const store = await TopicStore.open(dir, {
-    answered: (answers) => receive(answers),
+    responded: (answers) => receive(answers),
     broken: (error) => {
       throw error;
     },

@@ -43,10 +43,10 @@ function putsOf(topic: string) {
 function repeatAll(store: EngineDriver, topic: string): void {
   if (store.transfer.copiesOf(topic).copy === null) return;
   for (const put of putsOf(topic)) {
-    const [answer] = store.execute(put);
-    const isSame = answer?.code === "OK" && answer.ids?.[0]?.first === put.counter;
-    if (isSame || answer?.code === "DAMAGED" || answer?.code === "FENCED") continue;
-    const became = `${answer?.code} ${answer?.ids?.[0]?.first}: ${answer?.reason}`;
+    const [response] = store.execute(put);
+    const isSame = response?.code === "OK" && response.ids?.[0]?.first === put.counter;
+    if (isSame || response?.code === "DAMAGED" || response?.code === "FENCED") continue;
+    const became = `${response?.code} ${response?.ids?.[0]?.first}: ${response?.reason}`;
     throw new Error(`message ${put.counter} of ${topic}, which ${put.client} puts again, was answered ${became}`);
   }
 }
@@ -71,11 +71,13 @@ interface Read {
 /** What a subscriber gets, message by message; throws when it is given what was not stored, or passes over something. */
 function readAll(store: EngineDriver, topic: string, client: string): Read {
   for (let last = 0;;) {
-    const [answer] = store.execute({ kind: "get", topic, client, last, max: 3 });
-    if (answer?.code === "NO_MESSAGE" && (answer.missed ?? 0) === 0) return { count: last, refusal: null };
-    if (answer?.code !== "OK") return { count: last, refusal: `${answer?.code}: ${answer?.reason}` };
-    if ((answer.missed ?? 0) > 0) throw new Error(`${client} was told that it has missed ${answer.missed} of ${topic}`);
-    for (const { id, body } of answer.messages ?? []) {
+    const [response] = store.execute({ kind: "get", topic, client, last, max: 3 });
+    if (response?.code === "NO_MESSAGE" && (response.missed ?? 0) === 0) return { count: last, refusal: null };
+    if (response?.code !== "OK") return { count: last, refusal: `${response?.code}: ${response?.reason}` };
+    if ((response.missed ?? 0) > 0) {
+      throw new Error(`${client} was told that it has missed ${response.missed} of ${topic}`);
+    }
+    for (const { id, body } of response.messages ?? []) {
       const text = new TextDecoder().decode(body);
       if (id !== last + 1) throw new Error(`${client} was given ${id} of ${topic} behind ${last}`);
       if (text !== textOf(topic, id)) {

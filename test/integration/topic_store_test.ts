@@ -28,17 +28,17 @@ const program = join(import.meta.dir, "../support/topic_store_program.ts");
 
 /** A store, and everything it has answered. */
 async function open(dir: string, options = {}) {
-  const answers: StoreResponse[] = [];
+  const responses: StoreResponse[] = [];
   const broken: { error: BatonError; tickets: readonly number[] }[] = [];
   const store = await TopicStore.open(dir, {
-    answered: (some) => answers.push(...some),
+    responded: (some) => responses.push(...some),
     broken: (error, tickets) => broken.push({ error, tickets }),
   }, options);
   const ask = async (operation: ClientOperation) => {
     expect(store.submit(operation)).toBe(true);
-    return await eventually(() => answers.find(({ ticket }) => ticket === operation.ticket), { everyMs: 1 });
+    return await eventually(() => responses.find(({ ticket }) => ticket === operation.ticket), { everyMs: 1 });
   };
-  return { store, answers, broken, ask };
+  return { store, responses, broken, ask };
 }
 
 const at = { topic: "news", epoch: 1, session: null };
@@ -91,25 +91,25 @@ test("what ownership asks of a store is what this one does", async () => {
 });
 
 test("everything that arrived while a commit ran is one transaction", async () => {
-  const { store, answers, ask } = await open(join(root, "a"));
+  const { store, responses, ask } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
   for (let counter = 1; counter <= 1000; counter++) store.submit(put(counter + 1, counter));
-  await eventually(() => answers.length === 1001);
+  await eventually(() => responses.length === 1001);
   expect((await store.statistics()).commits - commits).toBeLessThanOrEqual(3);
   await store.close();
 });
 
 test("a message and the acknowledgement of the one before it share a flush", async () => {
-  const { store, answers, ask } = await open(join(root, "a"));
+  const { store, responses, ask } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
   for (let counter = 1; counter <= 50; counter++) {
     store.submit(get(1000 + counter, counter === 1 ? -1 : counter - 1, { wait: true }));
     store.submit(put(2000 + counter, counter));
-    await eventually(() => answers.filter(({ ticket }) => ticket > 1000 && ticket % 1000 === counter).length === 2, {
+    await eventually(() => responses.filter(({ ticket }) => ticket > 1000 && ticket % 1000 === counter).length === 2, {
       everyMs: 0,
     });
   }
@@ -119,7 +119,7 @@ test("a message and the acknowledgement of the one before it share a flush", asy
 });
 
 test("what is submitted while a batch is worked on goes into its transaction", async () => {
-  const { store, ask, answers } = await open(join(root, "a"));
+  const { store, ask, responses } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const commitsOf = async (first: number): Promise<number> => {
@@ -129,7 +129,7 @@ test("what is submitted while a batch is worked on goes into its transaction", a
     await Promise.resolve(); // it is on its way
     const last = first + bodies.length;
     store.submit(put(last, last));
-    await eventually(() => answers.some(({ ticket }) => ticket === last));
+    await eventually(() => responses.some(({ ticket }) => ticket === last));
     return (await store.statistics()).commits - commits;
   };
   const commits: number[] = [];
@@ -246,12 +246,12 @@ test("a topic with a long message moves in pieces that carry nothing but themsel
 });
 
 test("too much under way is pushed back, and taken again later", async () => {
-  const { store, answers } = await open(join(root, "a"));
+  const { store, responses } = await open(join(root, "a"));
   await store.create("news", incarnation);
   let taken = 0;
   while (store.submit(put(taken, taken + 1))) taken++;
   expect(taken).toBe(operationsMax);
-  await eventually(() => answers.length === taken, { withinMs: 30_000 });
+  await eventually(() => responses.length === taken, { withinMs: 30_000 });
   expect(store.inFlight).toBe(0);
   expect(store.submit(put(taken, taken + 1))).toBe(true);
   await store.close();
@@ -291,14 +291,14 @@ describe("a data directory", () => {
   });
 
   test("that another one has opened since is not written any more, and nobody is answered", async () => {
-    const { store, broken, answers } = await open(join(root, "a"));
+    const { store, broken, responses } = await open(join(root, "a"));
     await store.create("news", incarnation);
     rmSync(join(root, "a/owner.sqlite"));
     const second = await open(join(root, "a"));
     store.submit(put(5, 1));
     await eventually(() => broken.length === 1);
     expect(broken[0]).toMatchObject({ error: { code: "LOCK_BUSY" }, tickets: [5] });
-    expect(answers).toEqual([]);
+    expect(responses).toEqual([]);
     expect(() => store.submit(put(6, 2))).toThrow("Another server has opened");
     await store.close();
     expect((await second.store.summaries())[0]).toMatchObject({ name: "news", last: 0 });

@@ -67,7 +67,7 @@ export class OwnershipServerModel {
   #decide(who: number, { copy, staged }: Server, known: Znode | null): TopicAction {
     const node = known?.value ?? null;
     const action = decideTopic({ me: serverName(who), node, copy, staged });
-    if (action.do === "miss" && this.#has("creates whatever is missing")) return { do: "create" };
+    if (action.do === "missing" && this.#has("creates whatever is missing")) return { do: "create" };
     const isUnconfirmed = this.#has("stages without reading, and opens without a state");
     if (isUnconfirmed && node !== null && node.owner === serverName(who) && staged !== null) {
       const isNext = staged.epoch === node.epoch - 1 && staged.incarnation === node.incarnation;
@@ -129,7 +129,7 @@ export class OwnershipServerModel {
         return store("discards what it staged", { staged: null });
       case "set aside":
         return store("sets its copy aside", { copy: null, aside: copy?.log ?? null });
-      case "hand over":
+      case "hand off":
         return this.#handOver(state, who, server, action, out);
       case "serve":
         return this.#merge(state, who, server, out);
@@ -167,7 +167,7 @@ export class OwnershipServerModel {
     state: OwnershipState,
     who: number,
     server: Server,
-    action: TopicAction & { do: "hand over" },
+    action: TopicAction & { do: "hand off" },
     out: Out,
   ): void {
     if (server.copy === null || server.known === null || server.known === undefined) return;

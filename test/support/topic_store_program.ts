@@ -1,6 +1,6 @@
 /**
  * A program that puts into a topic store and says what was answered OK, until it is killed. Run by tests as a process of its
- * own, under Bun, under Deno and compiled: DIR COUNT. Prints `open`, then a line for each answer: `ok COUNTER ID`.
+ * own, under Bun, under Deno and compiled: DIR COUNT. Prints `open`, then a line for each response: `ok COUNTER ID`.
  * With COUNT it ends by itself after so many, having read them all back: `read COUNT`, `closed`.
  */
 import { writeSync } from "node:fs";
@@ -13,9 +13,9 @@ const count = Number(process.argv.at(-1));
 const outstanding = 16;
 const say = (line: string) => void writeSync(1, `${line}\n`);
 
-let receive: (answers: readonly StoreResponse[]) => void = () => {};
+let receive: (responses: readonly StoreResponse[]) => void = () => {};
 const store = await TopicStore.open(dir, {
-  answered: (answers) => receive(answers),
+  responded: (responses) => receive(responses),
   broken: (error) => {
     say(`broken ${error.message}`);
     process.exit(1);
@@ -25,7 +25,7 @@ const common = { topic: "news", epoch: 1, session: null } as const;
 await store.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
 const answerTo = (submit: () => void) =>
   new Promise<StoreResponse>((resolve) => {
-    receive = ([answer]) => resolve(answer as StoreResponse);
+    receive = ([response]) => resolve(response as StoreResponse);
     submit();
   });
 const reader = { ...common, client: "reader", op: null };
@@ -40,8 +40,8 @@ await new Promise<void>((done) => {
     const bodies = [new TextEncoder().encode(`body ${counter}`)];
     store.submit({ kind: "put", ticket: counter, ...publisher, counter, bodies });
   };
-  receive = (answers) => {
-    for (const { ticket, code, reason, ids } of answers) {
+  receive = (responses) => {
+    for (const { ticket, code, reason, ids } of responses) {
       say(code === "OK" ? `ok ${ticket} ${ids?.[0]?.first}` : `failed ${ticket} ${code} ${reason}`);
       answered++;
       if (count === 0 || next <= count) put();

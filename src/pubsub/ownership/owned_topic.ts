@@ -110,7 +110,9 @@ export class OwnedTopic {
       await this.#settle();
       const { permit } = this;
       if (permit === null) {
-        const why = this.lastAction === "miss" ? "this server does not have its data" : "this server does not serve it";
+        const why = this.lastAction === "missing"
+          ? "this server does not have its data"
+          : "this server does not serve it";
         return { kind: "kept", why };
       }
       if (epoch !== null && epoch !== permit.epoch) {
@@ -138,7 +140,7 @@ export class OwnedTopic {
     return this.#enqueue(async () => {
       await this.#settle();
       const { readNode, permit } = this;
-      const isMissing = this.lastAction === "miss" && readNode?.node.owner === this.#context.id;
+      const isMissing = this.lastAction === "missing" && readNode?.node.owner === this.#context.id;
       const facts = { node: readNode?.node, epoch, isServed: permit !== null, isMissing, acceptsLoss: whyNot === null };
       const whyKept = whyNotDeleted(facts);
       if (whyKept !== null) return whyKept;
@@ -284,7 +286,7 @@ export class OwnedTopic {
         return await this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
       case "write":
         return await this.#wrote(await this.#write(action.next), action.next, (readNode?.version ?? 0) + 1);
-      case "hand over":
+      case "hand off":
         return await this.#handOffSealed(action, stored);
       case "read again":
         // Read as it is, and still older than what is here: the tree is, and others have to mend it.
@@ -294,10 +296,10 @@ export class OwnedTopic {
         }
         await this.#readAgain();
         return "goes on";
-      case "miss":
+      case "missing":
         this.#context.onProblem(missingTopic(this.topic, readNode?.node, id));
         return "settled";
-      case "rest":
+      case "none":
         if (stored.copy !== null || stored.staged !== null) this.#scheduleRecheck();
         return "settled";
       default:
@@ -337,7 +339,7 @@ export class OwnedTopic {
 
   /** One attempt to have the receiver take it; or the topic taken back. */
   async #handOffSealed(
-    action: TopicAction & { do: "hand over" },
+    action: TopicAction & { do: "hand off" },
     { copy }: TopicCopies,
   ): Promise<"settled" | "goes on"> {
     const { clock, handoffMs } = this.#context;

@@ -174,7 +174,7 @@ export class OwnershipSession {
       await owned.refresh();
     }
     const availability = this.#availabilityOf(owned);
-    if (owned.lastAction === "rest" || owned.lastAction === "miss") await this.#cacheNotOwned(owned, availability);
+    if (owned.lastAction === "none" || owned.lastAction === "missing") await this.#cacheNotOwned(owned, availability);
     return availability;
   }
 
@@ -212,7 +212,7 @@ export class OwnershipSession {
     const node = readNode?.node;
     if (node === undefined) return { kind: "unassigned" };
     if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
-    return lastAction === "miss" ? { kind: "missing" } : { kind: "moving" };
+    return lastAction === "missing" ? { kind: "missing" } : { kind: "moving" };
   }
 
   #isCacheFresh(

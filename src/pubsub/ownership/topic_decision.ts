@@ -19,7 +19,7 @@ export type TopicAction =
   /** Answer requests, while the lease allows it. */
   | { readonly do: "serve" }
   /** Send what is sealed, or take it back where `mayTakeBack`. */
-  | { readonly do: "hand over"; readonly to: string; readonly mayTakeBack: boolean }
+  | { readonly do: "hand off"; readonly to: string; readonly mayTakeBack: boolean }
   /** The node is missing: make it. */
   | { readonly do: "register"; readonly next: TopicNode }
   /** Compare-and-set from what was read. */
@@ -37,14 +37,14 @@ export type TopicAction =
   /** The node is older than what is stored: it was not read as it is. */
   | { readonly do: "read again" }
   /** Owned, and the data is not here: unavailable until an operator decides. */
-  | { readonly do: "miss" }
+  | { readonly do: "missing" }
   /** Nothing to do with it at present. */
-  | { readonly do: "rest" };
+  | { readonly do: "none" };
 
-const rest: TopicAction = { do: "rest" };
+const none: TopicAction = { do: "none" };
 
 export function decideTopic({ me, node, copy, staged }: TopicFacts): TopicAction {
-  if (node === null) return copy === null ? rest : { do: "register", next: registered(me, copy) };
+  if (node === null) return copy === null ? none : { do: "register", next: registered(me, copy) };
   if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
     return { do: "write", next: registered(me, copy), why: "claim" };
@@ -57,9 +57,9 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
   switch (node.state) {
     case "stored":
     case "sealed":
-      if (!isCurrent) return { do: "miss" };
-      if (copy.sealedFor === null) return node.state === "stored" ? { do: "serve" } : { do: "miss" };
-      return { do: "hand over", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
+      if (!isCurrent) return { do: "missing" };
+      if (copy.sealedFor === null) return node.state === "stored" ? { do: "serve" } : { do: "missing" };
+      return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
       // What was created for an earlier assignment never answered anything: begin again.
       return isCurrent ? { do: "write", next: confirmed(node), why: "confirm" } : { do: "create" };
@@ -67,11 +67,11 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
       if (isCurrent) return { do: "write", next: confirmed(node), why: "confirm" };
       const { source } = node;
       if (source?.owner === node.owner) {
-        return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "miss" };
+        return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "missing" };
       }
       const isStaged = staged?.incarnation === node.incarnation && staged.owner === source?.owner &&
         staged.epoch === source.epoch;
-      return isStaged ? { do: "activate", what: "staged" } : { do: "miss" };
+      return isStaged ? { do: "activate", what: "staged" } : { do: "missing" };
     }
   }
 }
@@ -79,7 +79,7 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
 function ofOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
   // Not before the new owner has confirmed: until then this is a second copy of everything.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
-  if (staged === null) return rest;
+  if (staged === null) return none;
   if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
   if (staged.epoch > node.epoch) return { do: "read again" };
   // What was staged had been sealed at this epoch, and so had been confirmed before.

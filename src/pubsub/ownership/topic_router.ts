@@ -21,7 +21,7 @@ export type Route =
   /** A new topic, and nobody to give it to: none is there, or they take no new ones. */
   | { readonly kind: "no servers" }
   /** It stands nowhere, and may be one that these servers have: the tree was lost, and they are not back. */
-  | { readonly kind: "nobody knows"; readonly awaited: readonly string[] }
+  | { readonly kind: "unknown owner"; readonly awaited: readonly string[] }
   /** Nothing was ever stored for it. Only for who does not create it. */
   | { readonly kind: "no topic" };
 
@@ -104,7 +104,7 @@ export class TopicRouter {
   /** Why a topic that stands nowhere is not to be taken for a new one. */
   #unknownRoute(): Route | null {
     const awaited = this.#awaited();
-    return awaited.length === 0 ? null : { kind: "nobody knows", awaited };
+    return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
   }
 
   /** Null: it is free to be given to a server. */

@@ -366,7 +366,7 @@ function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, serv
       return servers === 0 ? "there is no server" : "every server there is drained of its topics";
     case "unavailable":
       return `server ${route.owner}, which has the topic, is not there`;
-    case "nobody knows":
+    case "unknown owner":
       return `the coordination service has lost its data, and ${
         route.awaited.join(", ")
       }, which may have the topic, has not come back to it`;

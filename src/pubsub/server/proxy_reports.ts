@@ -75,7 +75,7 @@ export class ProxyReports implements AsyncDisposable {
     const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));
     const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
-      dealer.receiveReady(); // answers, which say nothing
+      dealer.receiveReady(); // responses, which say nothing
       dealer.trySend([nothing, ...frames]);
     }
   }

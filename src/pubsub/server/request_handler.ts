@@ -1,5 +1,5 @@
 /**
- * Takes clients' requests in and gives every one of them one answer: lets it in by the topic's permit, hands it to the store,
+ * Takes clients' requests in and gives every one of them one response: lets it in by the topic's permit, hands it to the store,
  * and says OK only when the lease holds after the store has answered. Knows no socket; owns the timers of what waits.
  */
 import type { Clock } from "../../support/clock.ts";
@@ -9,7 +9,7 @@ import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { measure, type RequestLatency } from "../request_latency.ts";
 import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
-import { answerOf, type Status, statusOf, unavailableAnswer, unconfirmedAnswer } from "./response_message.ts";
+import { responseOf, type Status, statusOf, unavailableResponse, unconfirmedResponse } from "./response_message.ts";
 import type { ClientMessage, Envelope } from "./server_request.ts";
 import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
 
@@ -101,7 +101,7 @@ export class RequestHandler {
     void this.#checkAvailability(message.topic, admissions, message.headers?.epoch ?? null);
   }
 
-  /** Nobody waits for the answer to what came in this envelope: a get that waits is answered at once. */
+  /** Nobody waits for the response to what came in this envelope: a get that waits is answered at once. */
   cancel(envelope: Envelope): void {
     const key = keyOf(envelope);
     const ticket = this.#pendingGets.get(key);
@@ -122,20 +122,20 @@ export class RequestHandler {
   }
 
   /** What the store has answered, durably. */
-  answered(answers: readonly StoreResponse[]): void {
+  responded(responses: readonly StoreResponse[]): void {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
-    for (const answer of answers) {
-      const request = this.#inFlight.get(answer.ticket);
+    for (const response of responses) {
+      const request = this.#inFlight.get(response.ticket);
       if (request === undefined) continue;
-      this.#forget(answer.ticket, request);
+      this.#forget(response.ticket, request);
       const { envelope, message, permit, arrivedAtMs, cancelTimer } = request;
       const { server, reply, latency } = this.#options;
       let isConfirmed = confirmed.get(permit.lease);
       if (isConfirmed === undefined) confirmed.set(permit.lease, isConfirmed = permit.lease.isConfirmed());
       const status = isConfirmed
-        ? answerOf(server, message, answer, permit.epoch)
-        : unconfirmedAnswer(server, message, answer.code);
+        ? responseOf(server, message, response, permit.epoch)
+        : unconfirmedResponse(server, message, response.code);
       if (latency !== undefined) {
         measure(latency, message.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }
@@ -158,7 +158,7 @@ export class RequestHandler {
     this.#notifySettled();
   }
 
-  /** Takes nothing more, answers those who wait, and resolves when everything is answered. */
+  /** Takes nothing more, responses those who wait, and resolves when everything is answered. */
   drain(): Promise<void> {
     this.#isDraining = true;
     for (const queue of this.#admissions.values()) {
@@ -215,7 +215,7 @@ export class RequestHandler {
       const { server, reply, endpointOf } = this.#options;
       if (availability === null) reply(envelope, statusOf(server, message, "ERROR", { reason: why }));
       else if (availability.kind === "serving") this.#submit(envelope, message, availability.permit, arrivedAtMs);
-      else reply(envelope, unavailableAnswer(server, message, availability, endpointOf));
+      else reply(envelope, unavailableResponse(server, message, availability, endpointOf));
     }
   }
 

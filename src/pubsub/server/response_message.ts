@@ -1,4 +1,4 @@
-/** What a server answers, as messages. MessageHeaders are said only to who has shown that it knows them. Pure. */
+/** What a server responses, as messages. MessageHeaders are headers only to who has shown that it knows them. Pure. */
 import { noMessageId } from "../../wire/pubsub/field_types.ts";
 import { batchMessagesMax } from "../../wire/pubsub/message_limits.ts";
 import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
@@ -11,10 +11,10 @@ import type { ClientMessage } from "./server_request.ts";
 export type Status = MessageOf<"STATUS">;
 
 const encoder = new TextEncoder();
-/** A sentence of an answer, in characters. */
+/** A sentence of an response, in characters. */
 const reasonLengthMax = 1000;
 
-/** An answer without content: a code and a sentence. */
+/** An response without content: a code and a sentence. */
 export function statusOf(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },
@@ -27,44 +27,44 @@ export function statusOf(
   return status;
 }
 
-/** The store's answer. `epoch` is told to who asked by another one. */
-export function answerOf(server: string, message: ClientMessage, answer: StoreResponse, epoch: number): Status {
-  const { code, ids } = answer;
-  // What most answers are is said without a detour.
+/** The store's response. `epoch` is told to who asked by another one. */
+export function responseOf(server: string, message: ClientMessage, response: StoreResponse, epoch: number): Status {
+  const { code, ids } = response;
+  // What most responses are is headers without a detour.
   if (
     code === "OK" && ids !== undefined && message.headers !== undefined && (message.headers.epoch ?? epoch) === epoch
   ) {
     return { name: "STATUS", sender: server, status: code, headers: { ids } };
   }
-  const { messages = [] } = answer;
+  const { messages = [] } = response;
   const known = message.headers !== undefined;
-  const said: Record<string, unknown> = {};
+  const headers: Record<string, unknown> = {};
   if (known) {
-    if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) said["epoch"] = epoch;
-    if (answer.missed !== undefined && answer.missed > 0) said["missed"] = answer.missed;
-    if (answer.redelivered !== undefined && answer.redelivered > 0) said["redelivered"] = answer.redelivered;
-    if (answer.ids !== undefined) said["ids"] = answer.ids;
-    if (answer.failedAt !== undefined) said["failedAt"] = answer.failedAt;
-    if (answer.registration !== undefined) said["registration"] = answer.registration;
-    if (answer.currentSession !== undefined) said["currentSession"] = answer.currentSession;
-    if (answer.info !== undefined) Object.assign(said, infoHeaders(answer.info));
+    if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers["epoch"] = epoch;
+    if (response.missed !== undefined && response.missed > 0) headers["missed"] = response.missed;
+    if (response.redelivered !== undefined && response.redelivered > 0) headers["redelivered"] = response.redelivered;
+    if (response.ids !== undefined) headers["ids"] = response.ids;
+    if (response.failedAt !== undefined) headers["failedAt"] = response.failedAt;
+    if (response.registration !== undefined) headers["registration"] = response.registration;
+    if (response.currentSession !== undefined) headers["currentSession"] = response.currentSession;
+    if (response.info !== undefined) Object.assign(headers, infoHeaders(response.info));
   }
   if (code !== "OK" || message.name !== "GET") {
-    // That there is no message is said often, and says everything.
-    const reason = code === "NO_MESSAGE" ? "" : answer.reason;
-    return statusOf(server, message, code, { reason, headers: said as MessageHeaders });
+    // That there is no message is headers often, and says everything.
+    const reason = code === "NO_MESSAGE" ? "" : response.reason;
+    return statusOf(server, message, code, { reason, headers: headers as MessageHeaders });
   }
   const [first] = messages;
   const status: Status = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
   if (!known || message.headers.max === undefined) {
-    if (first?.msgId !== null && first?.msgId !== undefined) said["msgId"] = first.msgId;
-    return { ...status, ...(known ? { headers: said as MessageHeaders } : {}), body: first?.body };
+    if (first?.msgId !== null && first?.msgId !== undefined) headers["msgId"] = first.msgId;
+    return { ...status, ...(known ? { headers: headers as MessageHeaders } : {}), body: first?.body };
   }
-  if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) said["msgId"] = first.msgId;
-  said["ids"] = rangesOf(messages.map(({ id }) => id));
+  if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers["msgId"] = first.msgId;
+  headers["ids"] = rangesOf(messages.map(({ id }) => id));
   return {
     ...status,
-    headers: said as MessageHeaders,
+    headers: headers as MessageHeaders,
     batch: messages.slice(0, batchMessagesMax).map(({ body }) => body),
   };
 }
@@ -74,7 +74,7 @@ function infoHeaders({ position, first, end, pending, subscribers, bytes }: Topi
 }
 
 /** Why a request was not let in: definitely not done. */
-export function unavailableAnswer(
+export function unavailableResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
   availability: Exclude<RequestAvailability, { kind: "serving" }>,
@@ -104,8 +104,8 @@ export function unavailableAnswer(
   }
 }
 
-/** Instead of an answer that was ready when the lease was over: somebody else may have gone on. */
-export function unconfirmedAnswer(server: string, message: ClientMessage, code: StatusCode): Status {
+/** Instead of an response that was ready when the lease was over: somebody else may have gone on. */
+export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): Status {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
     const reason = "it was stored, and the server's lease ended before that could be confirmed";

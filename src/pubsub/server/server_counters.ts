@@ -6,12 +6,12 @@ import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts"
 export interface ServerCounters {
   /** Requests that were understood. */
   readonly requests: Record<MessageName, number>;
-  /** Answers, by what they say. */
-  readonly answers: Record<StatusCode, number>;
+  /** Responses, by what they say. */
+  readonly responses: Record<StatusCode, number>;
   /** Requests that made no sense. */
   refused: number;
-  /** Answers that could not be sent: the peer does not read, or is gone. */
-  answersDropped: number;
+  /** Responses that could not be sent: the peer does not read, or is gone. */
+  responsesDropped: number;
   /** Of what the store has answered. */
   readonly latency: RequestLatency;
 }
@@ -19,9 +19,9 @@ export interface ServerCounters {
 export function newServerCounters(): ServerCounters {
   return {
     requests: zeros(Object.keys(messageFields) as MessageName[]),
-    answers: zeros(statusCodes),
+    responses: zeros(statusCodes),
     refused: 0,
-    answersDropped: 0,
+    responsesDropped: 0,
     latency: newRequestLatency(),
   };
 }

@@ -42,7 +42,7 @@ export function claimDataDir(dataDir: string, id: string, { wasMoved }: { readon
   if (claim !== null && !wasMoved) {
     throw new BatonError(
       "CONFIG",
-      `Cannot serve ${dataDir}: it is a copy, or a backup, of the data of "${id}". Two of them would answer for the same ` +
+      `Cannot serve ${dataDir}: it is a copy, or a backup, of the data of "${id}". Two of them would response for the same ` +
         "topics; --moved says that the other one is never started again",
     );
   }

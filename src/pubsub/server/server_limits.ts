@@ -19,6 +19,6 @@ export const transferIdleMs = 10_000;
 export const reportEveryMs = 5000;
 /** Topics that one report names; all of them are in the tree. */
 export const reportTopicsMax = 10_000;
-/** Answers that wait for one peer to read them: as many as can be under way. */
-export const answersWaitingMax = 100_000;
-export const answerBytesWaitingMax = 256 << 20;
+/** Responses that wait for one peer to read them: as many as can be under way. */
+export const responsesWaitingMax = 100_000;
+export const responseBytesWaitingMax = 256 << 20;

@@ -25,7 +25,7 @@ export class TopicHandoffs {
     return this.#size;
   }
 
-  /** Answers when it is done: OK with the new epoch; OVERLOADED when the topic is still here, and why. */
+  /** Responses when it is done: OK with the new epoch; OVERLOADED when the topic is still here, and why. */
   handle(envelope: Envelope, message: MessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
     if (this.#size >= handoffsMax) {

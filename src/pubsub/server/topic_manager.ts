@@ -5,7 +5,7 @@ import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { DeleteResult } from "../ownership/topic_deletion.ts";
 import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
 import type { TopicDetails } from "../store/topic_maintenance.ts";
-import { type Status, statusOf, unavailableAnswer } from "./response_message.ts";
+import { type Status, statusOf, unavailableResponse } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { manageRequestsMax } from "./server_limits.ts";
 
@@ -46,18 +46,18 @@ export class TopicManager {
       return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
     }
     this.#size++;
-    void this.#answer(message).catch((thrown) => this.#failure(message, thrown)).then((status) => {
+    void this.#response(message).catch((thrown) => this.#failure(message, thrown)).then((status) => {
       this.#size--;
       reply(envelope, status);
     });
   }
 
-  async #answer(message: Manage): Promise<Status> {
+  async #response(message: Manage): Promise<Status> {
     const { topic, headers = {} } = message;
     if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
     const availability = await this.#options.ownership.availability(topic, headers.epoch ?? null);
     if (availability.kind !== "serving") {
-      return unavailableAnswer(this.#options.server, message, availability, () => null);
+      return unavailableResponse(this.#options.server, message, availability, () => null);
     }
     const { permit } = availability;
     const done = await this.#work(message, permit);

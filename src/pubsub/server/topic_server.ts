@@ -25,7 +25,7 @@ import { ProxyReports } from "./proxy_reports.ts";
 import { type Envelope, isClientMessage, splitEnvelope } from "./server_request.ts";
 import { RequestHandler } from "./request_handler.ts";
 import { claimDataDir, makeDataDir } from "./server_identity.ts";
-import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
+import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
 import { storeLocation } from "./store_location.ts";
 import { TopicManager } from "./topic_manager.ts";
@@ -106,8 +106,8 @@ export class TopicServer implements AsyncDisposable {
       ...options.security?.server,
       ...options.limits,
       limits: socketLimits,
-      sendHighWater: answersWaitingMax,
-      sendHighWaterBytes: answerBytesWaitingMax,
+      sendHighWater: responsesWaitingMax,
+      sendHighWaterBytes: responseBytesWaitingMax,
       // The socket knows that it is gone only when it has ended what it is doing.
       onEvent: (event) => {
         overload.observe(event);
@@ -207,7 +207,7 @@ export class TopicServer implements AsyncDisposable {
     const { id, dataDir, clock, path, onProblem } = this.#options;
     makeDataDir(dataDir);
     this.#store = await TopicStore.open(dataDir, {
-      answered: (answers) => this.#requests.answered(answers),
+      responded: (responses) => this.#requests.responded(responses),
       broken: (error) => this.#break(error),
       diskWarning: (sentence) => {
         this.#diskWarning = sentence;
@@ -307,7 +307,7 @@ export class TopicServer implements AsyncDisposable {
     try {
       this.#dispatch(envelope, content);
     } catch (thrown) {
-      // A bug, or an answer that no message can carry: of one request, and no reason to leave the others alone.
+      // A bug, or an response that no message can carry: of one request, and no reason to leave the others alone.
       this.#options.onProblem(thrown);
       const reason = `the server failed: ${messageOf(thrown)}`;
       this.#reply(
@@ -357,11 +357,11 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #reply(envelope: Envelope, status: Status): void {
-    this.counters.answers[status.status]++;
+    this.counters.responses[status.status]++;
     try {
-      if (!this.#router.trySend([...envelope, ...encodeMessage(status)])) this.counters.answersDropped++;
+      if (!this.#router.trySend([...envelope, ...encodeMessage(status)])) this.counters.responsesDropped++;
     } catch (thrown) {
-      this.counters.answersDropped++;
+      this.counters.responsesDropped++;
       // After the socket's end there is nobody to tell.
       if (this.#closing === null) this.#options.onProblem(thrown);
     }

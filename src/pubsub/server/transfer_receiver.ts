@@ -118,7 +118,7 @@ class IncomingTransfer {
     const end = (code: StatusCode, reason: string, headers: MessageHeaders = {}) => {
       this.#isOver = true;
       const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
-      for (const piece of unanswered) this.#answer(piece, code, reason, { ...headers, final: true });
+      for (const piece of unanswered) this.#response(piece, code, reason, { ...headers, final: true });
     };
     try {
       const reply = await this.#options.receive(topic, content, {
@@ -145,7 +145,7 @@ class IncomingTransfer {
         return;
       }
       this.#current = null;
-      this.#answer(piece, "OK", "", {});
+      this.#response(piece, "OK", "", {});
     }
   }
 
@@ -168,7 +168,7 @@ class IncomingTransfer {
     }
   }
 
-  #answer({ envelope, message }: Piece, code: StatusCode, reason: string, headers: MessageHeaders): void {
+  #response({ envelope, message }: Piece, code: StatusCode, reason: string, headers: MessageHeaders): void {
     const part = message.headers?.part ?? 0;
     this.#options.reply(
       envelope,

@@ -63,7 +63,7 @@ export class TransferSender implements TransferChannel {
       );
     };
     /** Null: all but so many are there, and more is wanted. */
-    const answers = async (left: number): Promise<TransferReply | null> => {
+    const responses = async (left: number): Promise<TransferReply | null> => {
       let reply: TransferReply | null = null;
       while (reply === null && unanswered > left) {
         const frames = await this.#inTime(to, topic, signal, (idle) => dealer.receive({ signal: idle }));
@@ -74,15 +74,15 @@ export class TransferSender implements TransferChannel {
     };
     // Empty, so that whoever will not have it says so before anything is done about it here.
     await send(undefined);
-    let reply = await answers(0);
+    let reply = await responses(0);
     if (reply !== null) return reply;
     for await (const piece of outgoing.pieces) {
       if (piece !== null) await send(piece);
-      reply = await answers(piece === null ? 0 : piecesInFlight - 1);
+      reply = await responses(piece === null ? 0 : piecesInFlight - 1);
       if (reply !== null) return reply;
     }
     await send(undefined, { final: true, hash: outgoing.hash() });
-    reply = await answers(0);
+    reply = await responses(0);
     if (reply !== null) return reply;
     throw new BatonError("PROTOCOL", `${to.id} has taken every piece of "${topic}", and says no more`);
   }

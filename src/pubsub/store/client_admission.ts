@@ -28,11 +28,11 @@ export class ClientAdmission {
     this.#capacity = room;
   }
 
-  /** Its session is raised. Whoever only asks leaves no trace. `noRoom`: why nothing may change. Throws Damaged. */
-  admit(operation: ClientOperation, topic: StoredTopic, noRoom: string | null): AdmissionResult {
+  /** Its session is raised. Whoever only asks leaves no trace. `diskFull`: why nothing may change. Throws Damaged. */
+  admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;
     const known = topic.subscribers.get(name) ?? this.#clients.findUnsubscribed(topic.id, name);
-    const refusal = known === null ? this.#whyNotNew(operation, topic, noRoom) : null;
+    const refusal = known === null ? this.#whyNotNew(operation, topic, diskFull) : null;
     if (refusal !== null) return refusal;
     const checked = fence(known ?? { session: 0, key: "" }, session);
     if (checked.kind === "fenced") {
@@ -42,7 +42,7 @@ export class ClientAdmission {
       ? this.#unregistered(operation, topic, known)
       : null;
     if (unregistered !== null) return unregistered;
-    if (checked.raised && noRoom !== null) return refused("FULL", noRoom);
+    if (checked.raised && diskFull !== null) return refused("FULL", diskFull);
     const client = known ?? this.#create(operation, topic);
     if (checked.raised && session !== null) {
       if (known?.session === 0) topic.plainCount--;
@@ -61,14 +61,14 @@ export class ClientAdmission {
     if (isPlain) topic.plainCount--;
   }
 
-  #whyNotNew(operation: ClientOperation, topic: StoredTopic, noRoom: string | null): AdmissionResult | null {
+  #whyNotNew(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult | null {
     if (operation.kind === "get" || operation.kind === "seek") {
       return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
     // The one whose row is damaged may be this one.
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
     const unregistered = this.#unregistered(operation, topic, null);
-    if (unregistered !== null || noRoom !== null) return unregistered;
+    if (unregistered !== null || diskFull !== null) return unregistered;
     const full = this.#capacity.whyFull(topic, operation);
     // Where others were forgotten for it, it comes again with the new number: its own requests from before do not count.
     return full === null ? this.#unregistered(operation, topic, null) : refused("FULL", full);

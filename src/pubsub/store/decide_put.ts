@@ -22,11 +22,11 @@ export interface PutView {
 
 export type PutDecision =
   | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly failedAt?: number }
-  /** `bound`: the window's. `fresh`: places of the bodies that are to be stored, with ids from `last` + 1 on. */
+  /** `bound`: the window's. `newIndexes`: places of the bodies that are to be stored, with ids from `last` + 1 on. */
   | {
     readonly kind: "done";
     readonly bound: number;
-    readonly fresh: readonly number[];
+    readonly newIndexes: readonly number[];
     readonly ids: readonly number[];
   };
 
@@ -38,40 +38,40 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   if (wrong !== null) return wrong;
   const bound = window.boundFor(put.firstUnacked, highest);
   const ids: number[] = [];
-  const fresh: number[] = [];
-  for (let place = 0; place < fingerprints.length; place++) {
-    const counter = put.counter + place;
+  const newIndexes: number[] = [];
+  for (let index = 0; index < fingerprints.length; index++) {
+    const counter = put.counter + index;
     // Below the bound of the moment before: what this request itself says settles nothing about its own counters.
     if (counter < window.firstUnacked) return stale(counter, window.firstUnacked);
     const known = window.get(counter) ?? view.sameKey;
     if (known === null) {
-      fresh.push(place);
-      ids.push(view.last + fresh.length);
-    } else if (known.fingerprint !== fingerprints[place]) return reuse(put, counter, known.id);
+      newIndexes.push(index);
+      ids.push(view.last + newIndexes.length);
+    } else if (known.fingerprint !== fingerprints[index]) return reuse(put, counter, known.id);
     else ids.push(known.id);
   }
-  if (fresh.length === 0) return { kind: "done", bound, fresh, ids };
+  if (newIndexes.length === 0) return { kind: "done", bound, newIndexes, ids };
   const early = outOfOrder(put, window);
   if (early !== null) return early;
-  if (window.session !== 0 && window.size + fresh.length > sessionWindowCountersMax) {
+  if (window.session !== 0 && window.size + newIndexes.length > sessionWindowCountersMax) {
     return refused(
       "BAD_REQUEST",
       `more than ${sessionWindowCountersMax} counters are at or above first-unacked ${bound}`,
     );
   }
-  const full = view.full(fresh.length);
-  return full === null ? { kind: "done", bound, fresh, ids } : refused("FULL", full);
+  const full = view.full(newIndexes.length);
+  return full === null ? { kind: "done", bound, newIndexes, ids } : refused("FULL", full);
 }
 
 /** Ids as ranges, which is what they mostly are. */
 export function rangesOf(ids: readonly number[]): IdRange[] {
   const ranges: IdRange[] = [];
   let first = ids[0];
-  for (let place = 1; first !== undefined && place <= ids.length; place++) {
-    const before = ids[place - 1] as number;
-    if (ids[place] === before + 1) continue;
+  for (let index = 1; first !== undefined && index <= ids.length; index++) {
+    const before = ids[index - 1] as number;
+    if (ids[index] === before + 1) continue;
     ranges.push({ first, last: before });
-    first = ids[place];
+    first = ids[index];
   }
   return ranges;
 }

@@ -69,8 +69,8 @@ export class TopicImport {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
-    const row = this.#database.get("SELECT place FROM topics WHERE id = ?", this.#topicId);
-    if (Number(row?.["place"]) !== topicStates.receiving) {
+    const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.#topicId);
+    if (Number(row?.["state"]) !== topicStates.receiving) {
       throw this.#wrong("what came of it has been dropped meanwhile");
     }
   }
@@ -78,7 +78,7 @@ export class TopicImport {
   /** In the open transaction; when that is durable the topic can be opened. */
   finish(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
-    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: topicStates.staged };
+    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, state: topicStates.staged };
     this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
   }
 

@@ -31,7 +31,7 @@ export function clientsOfDamagedIndexes(database: Reader): ReadonlySet<number> |
 
 /** Sums take a tenth of the time that the rows themselves would. */
 function agrees(database: Reader, { table, index, columns }: (typeof indexes)[number]): boolean {
-  const mixed = columns.split(", ").map((column, place) => `${column} * ${[7919, 104_729, 1_299_709][place]}`).join(
+  const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",
   );
   const sum = (how: string) => `(SELECT sum((${mixed}) & 0xffffffff) FROM ${table} ${how})`;

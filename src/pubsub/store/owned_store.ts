@@ -90,6 +90,6 @@ export interface OwnedStore {
   drop(topic: string, epoch: number): Promise<void>;
   /** Removes what is staged. */
   discard(topic: string): Promise<void>;
-  /** Puts the copy where nothing answers from it and an operator finds it. */
+  /** Puts the copy where nothing responses from it and an operator finds it. */
   setAside(topic: string): Promise<void>;
 }

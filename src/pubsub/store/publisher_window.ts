@@ -71,8 +71,8 @@ export class PublisherWindow {
    * the number of the last, up to which they are to be deleted; null before that.
    */
   forgetRows(rows: number): number | null {
-    for (let place = 0; place < rows; place++) {
-      const row = this.#rows[place];
+    for (let index = 0; index < rows; index++) {
+      const row = this.#rows[index];
       // Rows follow each other nearly by counter: one that is out of order waits for those before it.
       if (row === undefined || row.highest >= this.#firstUnacked) return null;
     }

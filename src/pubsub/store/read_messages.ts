@@ -19,8 +19,8 @@ export interface PendingRead {
   readonly last: number;
 }
 
-/** The answer to a get: as many messages as it asks for. Throws Damaged. */
-export function answerFrom(reading: PendingRead): StoreResponse {
+/** The response to a get: as many messages as it asks for. Throws Damaged. */
+export function responseFrom(reading: PendingRead): StoreResponse {
   const { get: { ticket, peek }, client } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
@@ -49,7 +49,7 @@ function readMessages(
     const row = rowAt(topic, id, messages.length > 0);
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
-    if ((row.first > id || isGivenUp) && messages.length > 0) break; // ids of one answer follow each other
+    if ((row.first > id || isGivenUp) && messages.length > 0) break; // ids of one response follow each other
     if (row.first > id) gone += missedBetween(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {

@@ -1,5 +1,5 @@
 /**
- * The topic store without its thread: operations in, answers out, one transaction for each batch. What an operation does is
+ * The topic store without its thread: operations in, responses out, one transaction for each batch. What an operation does is
  * decided in decide_put.ts and decide_read.ts; here it is looked up, applied and written. After an exception the store is
  * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
  */
@@ -26,7 +26,7 @@ import { DiskWatch } from "./disk_watch.ts";
 import type { RefusedPuts } from "./refused_puts.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
-import { answerFrom, type PendingRead } from "./read_messages.ts";
+import { type PendingRead, responseFrom } from "./read_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { isGivenUp, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -36,7 +36,7 @@ import { WaitingGets } from "./waiting_gets.ts";
 /** Functions that the engine needs of its thread. */
 export interface EngineHooks {
   /** Called when what it says is durable. */
-  readonly answer: (answer: StoreResponse) => void;
+  readonly response: (response: StoreResponse) => void;
   /** Milliseconds of the wall clock, to be stored with messages. */
   readonly wallClockMs: () => number;
   /** Something that an operator should know, once. */
@@ -55,13 +55,13 @@ export class StoreEngine {
   readonly #hooks: EngineHooks;
   readonly #waiting = new WaitingGets();
   /** Of the batch that is under way: */
-  #answers: StoreResponse[] = [];
+  #responses: StoreResponse[] = [];
   #readings: PendingRead[] = [];
   readonly #appended = new Set<StoredTopic>();
   readonly #changed = new Set<StoredTopic>();
   /** Something is promised that is not on the disk. */
   #mustCommit = false;
-  /** Gets that waited, and whose answers are not given yet. */
+  /** Gets that waited, and whose responses are not given yet. */
   #woken: GetOperation[] = [];
   /** Why nothing may change; null: everything may. */
   #diskFull: string | null = null;
@@ -77,13 +77,13 @@ export class StoreEngine {
   }
 
   /**
-   * One batch: one transaction, or none where nothing has to be durable. Answers come when it is. With `noRoom`, a sentence,
+   * One batch: one transaction, or none where nothing has to be durable. Responses come when it is. With `diskFull`, a sentence,
    * nothing is written: who asks for more than what is stored is refused by it.
    */
-  execute(operations: Iterable<StoreOperation>, noRoom: string | null = null): void {
-    this.#answers = [];
+  execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): void {
+    this.#responses = [];
     this.#readings = [];
-    this.#diskFull = noRoom;
+    this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
     // Publishers may have been forgotten for one that was refused all the same.
@@ -101,7 +101,7 @@ export class StoreEngine {
 
   /** The disk had no room, and what is in memory counts for nothing any more: whoever waits is to ask again. */
   abandon(reason: string): void {
-    this.#answers = [];
+    this.#responses = [];
     const waiting = new Map([...this.#woken, ...this.#waiting.all()].map((get) => [get.ticket, get]));
     for (const get of waiting.values()) this.#refuse(get, "OVERLOADED", reason);
     this.#release();
@@ -145,8 +145,8 @@ export class StoreEngine {
   }
 
   #release(): void {
-    for (const answer of this.#answers) this.#hooks.answer(answer);
-    this.#answers = [];
+    for (const response of this.#responses) this.#hooks.response(response);
+    this.#responses = [];
     this.#woken = [];
   }
 
@@ -177,7 +177,7 @@ export class StoreEngine {
       case "subscribe":
       case "unsubscribe":
       case "seek":
-        return this.#place(operation, topic);
+        return this.#changeSubscription(operation, topic);
       case "info":
         return this.#info(operation, topic);
     }
@@ -236,12 +236,12 @@ export class StoreEngine {
     const window = clients.windows(client).get(session) ?? clients.createWindow(client, session, key);
     if (decision.bound > window.firstUnacked) {
       window.raise(decision.bound);
-      if (decision.fresh.length === 0) clients.boundRaised(client, window);
+      if (decision.newIndexes.length === 0) clients.boundRaised(client, window);
     }
     // What is there may have been put by this very batch, and not be on the disk yet; so a repetition waits as well.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
-    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
   }
 
   /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
@@ -254,7 +254,7 @@ export class StoreEngine {
       clients.boundRaised(client, window);
     }
     const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
-    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }
 
   #store(put: PutOperation, what: {
@@ -264,13 +264,13 @@ export class StoreEngine {
     readonly decision: PutDecision & { kind: "done" };
     readonly fingerprints: readonly number[];
   }, nowMs: number): void {
-    const { topic, client, window, decision: { fresh, ids }, fingerprints } = what;
+    const { topic, client, window, decision: { newIndexes, ids }, fingerprints } = what;
     const { clients } = this.topics;
-    for (let place = 0; place < ids.length; place++) {
+    for (let index = 0; index < ids.length; index++) {
       const entry = {
-        counter: put.counter + place,
-        id: ids[place],
-        fingerprint: fingerprints[place],
+        counter: put.counter + index,
+        id: ids[index],
+        fingerprint: fingerprints[index],
       } as ResolvedCounter;
       // A msg-id that is known under another counter: that counter is resolved as well.
       if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
@@ -281,19 +281,19 @@ export class StoreEngine {
     if (isNewKey && id !== undefined && fingerprint !== undefined) {
       clients.addKey(client, { key: put.msgId, id, fingerprint });
     }
-    if (fresh.length === 0) return;
+    if (newIndexes.length === 0) return;
     this.#appended.add(topic);
-    if (topic.subscribers.size === 0) topic.log.skip(fresh.length);
+    if (topic.subscribers.size === 0) topic.log.skip(newIndexes.length);
     else {
-      for (const place of fresh) {
-        this.disk.expectBytes((put.bodies[place] as Uint8Array).byteLength);
+      for (const index of newIndexes) {
+        this.disk.expectBytes((put.bodies[index] as Uint8Array).byteLength);
         topic.log.append({
           timeMs: nowMs,
           session: window.session,
-          counter: put.counter + place,
+          counter: put.counter + index,
           publisher: put.client,
           msgId: put.msgId,
-          body: put.bodies[place] as Uint8Array,
+          body: put.bodies[index] as Uint8Array,
         });
       }
     }
@@ -325,7 +325,7 @@ export class StoreEngine {
     else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
   }
 
-  #place(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
+  #changeSubscription(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
     const client = this.#clientFor(operation, topic);
     if (client === null) return;
     this.#flush(topic);
@@ -347,12 +347,12 @@ export class StoreEngine {
       this.#changed.add(topic);
     }
     this.topics.clients.changed(client);
-    this.#answers.push({ ticket: operation.ticket, code: "OK", reason: "" });
+    this.#responses.push({ ticket: operation.ticket, code: "OK", reason: "" });
     for (const get of this.#waiting.at(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
   }
 
   #info(info: InfoOperation, topic: StoredTopic): void {
-    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.infoFor(info.client) });
+    this.#responses.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.infoFor(info.client) });
   }
 
   #cancel(ticket: number): void {
@@ -382,14 +382,14 @@ export class StoreEngine {
 
   /** Reads what the gets of the batch are to bring. */
   #read(): void {
-    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#answerReading(reading));
+    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#completeRead(reading));
     this.#readings = [];
   }
 
-  #answerReading(reading: PendingRead): void {
+  #completeRead(reading: PendingRead): void {
     const { topic } = reading;
     if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
-    this.#answers.push(answerFrom(reading));
+    this.#responses.push(responseFrom(reading));
   }
 
   #flush(topic: StoredTopic): void {
@@ -401,7 +401,7 @@ export class StoreEngine {
   #commit(nowMs: number): void {
     this.#database.begin();
     for (const topic of this.#appended) topic.log.flush();
-    // Before rows are deleted: an answer may have messages that are not needed after it.
+    // Before rows are deleted: an response may have messages that are not needed after it.
     this.#read();
     const touched = new Set([...this.#appended, ...this.#changed]);
     this.#changed.clear();
@@ -419,7 +419,7 @@ export class StoreEngine {
 
   #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreResponse> = {}): void {
     if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
-    this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
+    this.#responses.push({ ticket: operation.ticket, code, reason, ...more });
   }
 }
 
@@ -434,11 +434,11 @@ function putView(
   const identity = put.fromSession ?? put.session;
   const number = identity?.number ?? 0;
   const stored = clients.windows(client).get(number) ?? null;
-  const isForeign = stored !== null && identity !== null && stored.key !== identity.key;
+  const isOtherState = stored !== null && identity !== null && stored.key !== identity.key;
   const isFuture = put.fromSession !== null && number > client.session;
   return {
     window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
-    windowGone: isForeign || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
+    windowGone: isOtherState || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
     sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
     fingerprints: put.bodies.map(fingerprintOf),
     last,

@@ -1,6 +1,6 @@
 /**
- * A server's topic store as the server sees it: operations in, answers out, the disk in threads of its own. What is
- * submitted while a commit runs is the next transaction; no answer comes before its transaction is durable.
+ * A server's topic store as the server sees it: operations in, responses out, the disk in threads of its own. What is
+ * submitted while a commit runs is the next transaction; no response comes before its transaction is durable.
  * Owns its threads; `close` ends them.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
@@ -24,8 +24,8 @@ import type { TopicDetails } from "./topic_maintenance.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface TopicStoreHooks {
-  /** Answers to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
-  readonly answered: (answers: readonly StoreResponse[]) => void;
+  /** Responses to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
+  readonly responded: (responses: readonly StoreResponse[]) => void;
   /**
    * The disk failed, or somebody else opened the data. Called once; nothing more is answered. What became of the operations
    * with these tickets nobody knows: whoever asked for them must not be told that they failed.
@@ -110,7 +110,7 @@ export class TopicStore {
   }
 
   /**
-   * Takes an operation; its answer comes by the hook. false: too much is under way, nothing was taken, and the client is to
+   * Takes an operation; its response comes by the hook. false: too much is under way, nothing was taken, and the client is to
    * be told OVERLOADED. Throws when the store is broken. A ticket must not be in use.
    */
   submit(operation: ClientOperation): boolean {
@@ -196,7 +196,7 @@ export class TopicStore {
     return this.#call("discard", topic);
   }
 
-  /** Puts the copy where nothing answers from it and an operator finds it. */
+  /** Puts the copy where nothing responses from it and an operator finds it. */
   setAside(topic: string): Promise<void> {
     return this.#call("setAside", topic);
   }
@@ -319,10 +319,10 @@ export class TopicStore {
 
   #received(reply: TopicStoreReply): void {
     switch (reply.kind) {
-      case "answers":
+      case "responses":
         this.#batches -= reply.batches;
-        this.#answered(unpackResponses(reply.bytes));
-        // What the answers have led to goes along.
+        this.#responded(unpackResponses(reply.bytes));
+        // What the responses have led to goes along.
         if (this.#packer.count > 0) this.#schedule();
         break;
       case "returned":
@@ -332,7 +332,7 @@ export class TopicStore {
       case "broken":
         this.#break(new BatonError(reply.code, reply.message));
         break;
-      case "alarm":
+      case "disk warning":
         this.#hooks.diskWarning?.(reply.sentence);
         break;
       case "damage":
@@ -353,15 +353,15 @@ export class TopicStore {
     }
   }
 
-  #answered(answers: readonly StoreResponse[]): void {
-    if (answers.length === 0) return;
-    for (const { ticket } of answers) {
+  #responded(responses: readonly StoreResponse[]): void {
+    if (responses.length === 0) return;
+    for (const { ticket } of responses) {
       const bytes = this.#tickets.get(ticket) ?? 0;
       this.#tickets.delete(ticket);
       if (bytes < 0) this.#waitingGets--;
       else this.#bytes -= bytes;
     }
-    this.#hooks.answered(answers);
+    this.#hooks.responded(responses);
   }
 
   #returned(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {

@@ -34,8 +34,8 @@ export const batchBytes = 64 << 10;
 export const transactionBytes = 16 << 20;
 /** Less than that goes when the turn is over, unless so many are under way: then it is gathered. */
 export const batchesMax = 8;
-/** Answers go back in pieces of about this size. */
-export const answerPieceBytes = 4 << 20;
+/** Responses go back in pieces of about this size. */
+export const responsePieceBytes = 4 << 20;
 /** Gets that wait for messages. */
 export const waitingGetsMax = 65_536;
 /** What a get brings when it does not say how much. */

@@ -65,12 +65,12 @@ export type TopicStoreRequest =
 export type TopicStoreReply =
   | { readonly kind: "opened"; readonly storeId: string }
   | { readonly kind: "closed" }
-  /** Answers, packed; so many batches are done with them. */
-  | { readonly kind: "answers"; readonly bytes: Uint8Array; readonly batches: number }
+  /** Responses, packed; so many batches are done with them. */
+  | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** Nothing is done any more; of what was not answered nobody knows what became. */
   | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
-  | { readonly kind: "alarm"; readonly sentence: string | null }
+  | { readonly kind: "disk warning"; readonly sentence: string | null }
   | { readonly kind: "damage" | "warning"; readonly sentence: string }
   | { readonly kind: "checkpoint" };

@@ -6,7 +6,7 @@ import type { StoreOperation } from "../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
-import { answerPieceBytes, transactionBytes } from "./topic_store_limits.ts";
+import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
 import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
@@ -38,10 +38,10 @@ class WorkerStore {
   #engine!: StoreEngine;
   #transfer!: TopicTransfer;
   #maintenance!: TopicMaintenance;
-  readonly #answers = new ResponsePacker();
+  readonly #responses = new ResponsePacker();
   readonly #refusedPuts = new RefusedPuts();
   /** Answered of the batch that is under way. */
-  #answered: number[] = [];
+  #responded: number[] = [];
   /** Nothing is written until then: the disk had no room. */
   #pausedUntilMs = 0;
   /** So often in a row, without a transaction that found some. */
@@ -73,15 +73,15 @@ class WorkerStore {
 
   /** This batch, and those that `next` gives when it has come to its end: null when there is none. */
   batch(bytes: Uint8Array, next: () => Uint8Array | null): void {
-    this.#answered = [];
+    this.#responded = [];
     const batches = [bytes];
     try {
       this.#engine.execute(operationsOf(batches, next), this.#isPaused ? diskFull : null);
     } catch (error) {
       this.#recoverFromFullDisk(error);
-      this.#engine.execute(without(this.#answered, operationsOf(batches, () => null)), diskFull);
+      this.#engine.execute(without(this.#responded, operationsOf(batches, () => null)), diskFull);
     }
-    this.#sendAnswers(batches.length);
+    this.#sendResponses(batches.length);
     this.#afterWork();
   }
 
@@ -95,10 +95,10 @@ class WorkerStore {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
       warn: (sentence) => reply({ kind: "warning", sentence }),
-      answer: (answer) => {
-        this.#answers.add(answer);
-        this.#answered.push(answer.ticket);
-        if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(0);
+      response: (response) => {
+        this.#responses.add(response);
+        this.#responded.push(response.ticket);
+        if (this.#responses.byteLength >= responsePieceBytes) this.#sendResponses(0);
       },
     });
     this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
@@ -141,7 +141,7 @@ class WorkerStore {
       if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
       reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
     }
-    if (this.#answers.count > 0) this.#sendAnswers(0);
+    if (this.#responses.count > 0) this.#sendResponses(0);
     this.#afterWork();
   }
 
@@ -195,16 +195,16 @@ class WorkerStore {
     this.#database.close();
   }
 
-  #sendAnswers(batches: number): void {
-    const bytes = this.#answers.take();
-    reply({ kind: "answers", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+  #sendResponses(batches: number): void {
+    const bytes = this.#responses.take();
+    reply({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
   }
 
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
-    const alarm = this.#engine.disk.warning();
-    if ((alarm === null) !== (this.#diskWarning === null)) reply({ kind: "alarm", sentence: alarm });
-    this.#diskWarning = alarm;
+    const warning = this.#engine.disk.warning();
+    if ((warning === null) !== (this.#diskWarning === null)) reply({ kind: "disk warning", sentence: warning });
+    this.#diskWarning = warning;
     this.#workedMs = performance.now();
     // From the first work on, not from the last: whoever asks all the time must not keep moves from the disk.
     if (this.#timer === undefined) this.#after(settleMs, () => this.#settle());
@@ -255,7 +255,7 @@ class WorkerStore {
         } catch (error) {
           this.#recoverFromFullDisk(error);
         }
-        if (this.#answers.count > 0) this.#sendAnswers(0);
+        if (this.#responses.count > 0) this.#sendResponses(0);
       }),
       delayMs,
     );
@@ -324,7 +324,7 @@ function guarded(work: () => void): () => void {
   };
 }
 
-function answer(request: TopicStoreRequest): void {
+function response(request: TopicStoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
     store = new WorkerStore(request.dataDir, request.options, request.acceptDamagedLog);
@@ -357,7 +357,7 @@ requests.on("message", (request: TopicStoreRequest) => {
   guarded(() => {
     for (let next: TopicStoreRequest | null = request; next !== null; next = heldBack) {
       heldBack = null;
-      answer(next);
+      response(next);
     }
   })();
 });

@@ -41,13 +41,13 @@ export class TopicTable {
     const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
     this.#garbage = this.#idsAt(topicStates.dropped);
-    for (const id of this.#idsAt(topicStates.get)) this.#loadWhole(id);
+    for (const id of this.#idsAt(topicStates.active)) this.#loadWhole(id);
   }
 
   /** Those that are damaged are left out, and told. */
-  #idsAt(place: number): number[] {
+  #idsAt(state: number): number[] {
     const { damage } = this.#database;
-    const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE place = ?", place));
+    const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE state = ?", state));
     return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
   }
 
@@ -75,8 +75,8 @@ export class TopicTable {
   }
 
   /** The topic of this name in this place, unless it is damaged. */
-  find(name: string, place: number): SqlRow | null {
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+  find(name: string, state: number): SqlRow | null {
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
     return found === undefined ? null : this.row(Number(found["id"]));
   }
 
@@ -111,7 +111,7 @@ export class TopicTable {
   /** A row for a topic, in the open transaction; gives its number. */
   insert(
     topic: Pick<TopicRecord, "name" | "incarnation" | "baseOffset" | "epoch" | "last">,
-    place: number,
+    state: number,
     sender: string | null,
   ): number {
     if (this.#topics.size >= topicsMax) {
@@ -122,9 +122,9 @@ export class TopicTable {
     }
     const id = this.#nextTopicId++;
     const { name, last, incarnation, baseOffset, epoch } = topic;
-    this.#setAsideDamaged(name, place);
+    this.#setAsideDamaged(name, state);
     this.#database.insert(tables.topics, {
-      ...{ id, name: nameBytes(name), place, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
+      ...{ id, name: nameBytes(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
       // A registration number above all that clients may have from an earlier incarnation, whose base offset was lower.
       ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: baseOffset },
     });
@@ -136,7 +136,7 @@ export class TopicTable {
     const row = this.row(id);
     if (row === null) throw new Error(`topic ${id} is missing or damaged`);
     const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
-    if (next.place !== row["place"]) this.#setAsideDamaged(nameOf(row["name"]), Number(next.place));
+    if (next.state !== row["state"]) this.#setAsideDamaged(nameOf(row["name"]), Number(next.state));
     const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
@@ -147,12 +147,12 @@ export class TopicTable {
   }
 
   /** A damaged topic of this name is put aside, so that another one can be in its place: nothing was answered from it. */
-  #setAsideDamaged(name: string, place: number): void {
-    if (place >= topicStates.dropped) return;
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+  #setAsideDamaged(name: string, state: number): void {
+    if (state >= topicStates.dropped) return;
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
     const id = Number(found?.["id"]);
     if (found !== undefined && this.row(id) === null) {
-      this.#database.run("UPDATE topics SET place = ? WHERE id = ?", topicStates.setAside, id);
+      this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);
     }
   }
 
@@ -194,7 +194,7 @@ export class TopicTable {
         ...{
           id,
           name: nameBytes(name),
-          place: topicStates.get,
+          state: topicStates.active,
           incarnation,
           base_offset: baseOffset,
           epoch,
@@ -219,13 +219,13 @@ export class TopicTable {
     this.#garbage.push(id);
   }
 
-  /** In the open transaction. Nobody answers from it any more, and nothing is deleted. */
+  /** In the open transaction. Nobody responses from it any more, and nothing is deleted. */
   setAside(id: number): void {
     this.#move(id, topicStates.setAside);
   }
 
-  #move(id: number, place: number): void {
-    if (this.row(id) !== null) this.change(id, { place }); // a damaged one serves nobody when the store is opened again
+  #move(id: number, state: number): void {
+    if (this.row(id) !== null) this.change(id, { state }); // a damaged one serves nobody when the store is opened again
     for (const topic of this.#topics.values()) {
       if (topic.id !== id) continue;
       this.#written.delete(topic);

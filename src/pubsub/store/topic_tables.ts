@@ -1,8 +1,8 @@
 /** The tables of a topic store, each row with a checksum over all of it, and the form that a database of them names. */
 import { checksumTable } from "../../storage/checksum_table.ts";
 
-/** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 and 2. */
-export const storedFormat = 3;
+/** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 to 3. */
+export const storedFormat = 4;
 /** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
 export const applicationId = 0x62745453;
 
@@ -10,14 +10,14 @@ export const applicationId = 0x62745453;
  * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
  * operator to look at.
  */
-export const topicStates = { get: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
+export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
 export const tables = {
   /** `gone`: the newest message whose row was deleted; `stored`: the newest that is in a row; `clients`: how many rows they have. */
   topics: checksumTable("topics", [
     "id",
     "name",
-    "place",
+    "state",
     "incarnation",
     "base_offset",
     "epoch",
@@ -59,11 +59,11 @@ export const tables = {
 export const rowStates = { stored: 0, givenUp: 1 } as const;
 
 export const schema = `
-  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
+  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, state INTEGER NOT NULL,
     incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
     clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
-  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${topicStates.dropped};
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, state) WHERE state < ${topicStates.dropped};
   CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
     content_sum INTEGER NOT NULL, sum INTEGER NOT NULL, records BLOB NOT NULL);

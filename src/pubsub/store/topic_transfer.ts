@@ -38,7 +38,7 @@ export class TopicTransfer {
   dropIncomplete(): void {
     // Others have begun since: what is dropped below one of them would be missing in the topic.
     const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    const left = this.#database.all("SELECT id FROM topics WHERE place = ?", topicStates.receiving)
+    const left = this.#database.all("SELECT id FROM topics WHERE state = ?", topicStates.receiving)
       .map(({ id }) => Number(id))
       .filter((id) => !underWay.has(id));
     if (left.length === 0) return;
@@ -75,8 +75,8 @@ export class TopicTransfer {
   /** Topics with a copy, or with something staged. */
   topicNames(): string[] {
     const rows = this.#database.all(
-      "SELECT id FROM topics WHERE place IN (?, ?) ORDER BY name",
-      topicStates.get,
+      "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
+      topicStates.active,
       topicStates.staged,
     );
     const whole = rows.map(({ id }) => this.#topics.row(Number(id))).filter((row) => row !== null);
@@ -113,7 +113,7 @@ export class TopicTransfer {
     if (here !== null) return this.#reopen(here, epoch);
     this.#transaction(() => {
       this.#topics.load(
-        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, topicStates.get, null),
+        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, topicStates.active, null),
       );
     });
   }
@@ -151,7 +151,7 @@ export class TopicTransfer {
     const id = Number(staged["id"]);
     this.#transaction(() => {
       if (here !== null) this.#topics.drop(here.id);
-      this.#topics.change(id, { place: topicStates.get, epoch, sender: null });
+      this.#topics.change(id, { state: topicStates.active, epoch, sender: null });
     });
     this.#topics.load(id);
     if (here !== null) this.#engine.wakeAll(here);
@@ -198,7 +198,7 @@ export class TopicTransfer {
     if (staged !== undefined) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
   }
 
-  /** Puts the copy where nothing answers from it and an operator finds it. */
+  /** Puts the copy where nothing responses from it and an operator finds it. */
   setAside(name: string): void {
     const here = this.#topics.get(name);
     if (here === null) return;

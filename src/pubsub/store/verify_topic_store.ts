@@ -86,7 +86,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
   readonly say: ReportProblem;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
-  if (Number(row["place"]) === topicStates.dropped || Number(row["place"]) === topicStates.receiving) return;
+  if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
   if (!tables.topics.isIntact(row)) return; // said already, and nothing can be compared with it
   const number = (name: string) => Number(row[name]);

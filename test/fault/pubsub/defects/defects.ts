@@ -153,9 +153,9 @@ export const slowDefect = {
   what: "a put reads all messages for each subscriber",
   changes: [{
     file: engine,
-    from: "    if (fresh.length === 0) return;\n",
+    from: "    if (newIndexes.length === 0) return;\n",
     to: `    for (const _ of topic.subscribers) this.#database.all("SELECT * FROM messages WHERE topic = ?", topic.id);
-    if (fresh.length === 0) return;
+    if (newIndexes.length === 0) return;
 `,
   }],
 } as const;

@@ -24,10 +24,10 @@ test("only an open copy of the node's incarnation and epoch is served, and only 
   for (const state of ["new", "moving", "sealed"] as const) {
     expect(decide({ copy: open, node: { ...stored, state } }).do).not.toBe("serve");
   }
-  expect(decide({ copy: { ...open, epoch: 3 } })).toEqual({ do: "miss" });
+  expect(decide({ copy: { ...open, epoch: 3 } })).toEqual({ do: "missing" });
   expect(decide({ copy: { ...open, incarnation: "other" } })).toEqual({ do: "set aside" });
   expect(decide({ copy: open, node: { ...stored, owner: "s2", epoch: 5 } })).toEqual({ do: "drop", epoch: 5 });
-  expect(decide({})).toEqual({ do: "miss" });
+  expect(decide({})).toEqual({ do: "missing" });
 });
 
 test("a new topic is created, and confirmed before anything is answered", () => {
@@ -43,11 +43,11 @@ test("a new topic is created, and confirmed before anything is answered", () => 
 });
 
 test("a hand-over, step by step", () => {
-  expect(decide({ copy: sealed })).toEqual({ do: "hand over", to: "s2", mayTakeBack: true });
+  expect(decide({ copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
   expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: taken(stored, "s2"), why: "take" });
   const moving = taken(stored, "s2");
   expect(moving).toEqual({ ...stored, owner: "s2", epoch: 5, state: "moving", source: { owner: "s1", epoch: 4 } });
-  expect(decide({ node: moving, copy: sealed })).toEqual({ do: "rest" });
+  expect(decide({ node: moving, copy: sealed })).toEqual({ do: "none" });
   expect(decide({ me: "s2", node: moving, staged })).toEqual({ do: "activate", what: "staged" });
   const copy = { ...open, epoch: 5 };
   expect(decide({ me: "s2", node: moving, copy })).toEqual({ do: "write", next: confirmed(moving), why: "confirm" });
@@ -65,11 +65,11 @@ test("taken back by its owner, it is opened at the next epoch, and what was stag
 test("a topic without a node is registered as it is stored: sealed stays sealed, and cannot be taken back", () => {
   const next = { ...stored, state: "sealed" } as const;
   expect(decide({ node: null, copy: sealed })).toEqual({ do: "register", next });
-  expect(decide({ node: next, copy: sealed })).toEqual({ do: "hand over", to: "s2", mayTakeBack: false });
+  expect(decide({ node: next, copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: false });
   const copy = { ...open, epoch: 5 };
   expect(decide({ me: "s2", node: next, copy })).toMatchObject({ do: "write", why: "claim" });
   expect(decide({ node: null, copy: open })).toEqual({ do: "register", next: stored });
-  expect(decide({ node: null, staged })).toEqual({ do: "rest" });
+  expect(decide({ node: null, staged })).toEqual({ do: "none" });
 });
 
 test("what was staged is taken only from the epoch that was sealed, and an old node is read again", () => {

@@ -63,7 +63,7 @@ test("after the tree was lost no topic is taken for a new one before the servers
   const before = proxy;
   proxy.expire();
   await eventually(() => proxy !== before && directory.isConnected);
-  const unknown: Route = { kind: "nobody knows", awaited: ["s1"] };
+  const unknown: Route = { kind: "unknown owner", awaited: ["s1"] };
   expect(await directory.route("t", {})).toEqual(unknown);
   expect(await directory.route("t", { creates: false })).toEqual(unknown);
   expect(problems.join()).toMatch(/has lost its data.* they have: "s1";/);

@@ -16,7 +16,7 @@ function rig() {
   const clock = new FakeClock();
   const submitted: ClientOperation[] = [];
   const cancelled: number[] = [];
-  const answers: Status[] = [];
+  const responses: Status[] = [];
   const lookups: ((availability: RequestAvailability) => void)[] = [];
   const world = { isHeld: true, epoch: 3 as number | null, isFull: false, confirmations: 0 };
   const lease = {
@@ -47,28 +47,33 @@ function rig() {
     },
     reply: (to, status) => {
       expect(to).toBe(envelope);
-      answers.push(status);
+      responses.push(status);
     },
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
   });
   const take = (message: ClientMessage) => handler.handle(envelope, message);
-  const answer = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
+  const response = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
     const ticket = submitted.at(-1)?.ticket ?? -1;
-    handler.answered([{ ticket, code, reason: "", ...more }]);
+    handler.responded([{ ticket, code, reason: "", ...more }]);
   };
-  return { handler, clock, world, submitted, cancelled, answers, lookups, take, answer, permit };
+  return { handler, clock, world, submitted, cancelled, responses, lookups, take, response, permit };
 }
 
 const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), headers: {} };
 const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, headers: {} };
 
 test("nothing is answered before the store has answered, and OK only while the lease holds", () => {
-  const { answers, take, answer, submitted } = rig();
+  const { responses, take, response, submitted } = rig();
   take(put);
   expect(submitted).toMatchObject([{ kind: "put", topic: "t", epoch: 3, client: "bob", counter: 1 }]);
-  expect(answers).toEqual([]);
-  answer("OK", { ids: [{ first: 5, last: 5 }] });
-  expect(answers).toEqual([{ name: "STATUS", sender: "s1", status: "OK", headers: { ids: [{ first: 5, last: 5 }] } }]);
+  expect(responses).toEqual([]);
+  response("OK", { ids: [{ first: 5, last: 5 }] });
+  expect(responses).toEqual([{
+    name: "STATUS",
+    sender: "s1",
+    status: "OK",
+    headers: { ids: [{ first: 5, last: 5 }] },
+  }]);
 });
 
 const unconfirmed: [ClientMessage, StoreResponse["code"], string, boolean | undefined][] = [
@@ -80,22 +85,22 @@ const unconfirmed: [ClientMessage, StoreResponse["code"], string, boolean | unde
   [put, "FULL", "OVERLOADED", undefined],
 ];
 test.each(unconfirmed)(
-  "a lease that ends between submit and answer: %j, stored as %s, is answered %s",
+  "a lease that ends between submit and response: %j, stored as %s, is answered %s",
   (message, code, said, unknown) => {
-    const { answers, take, answer, world } = rig();
+    const { responses, take, response, world } = rig();
     take(message);
     world.isHeld = false;
-    answer(code, { messages: [] });
-    expect(answers).toMatchObject([{ status: said }]);
-    expect(answers[0]?.headers?.unknown).toBe(unknown as true);
+    response(code, { messages: [] });
+    expect(responses).toMatchObject([{ status: said }]);
+    expect(responses[0]?.headers?.unknown).toBe(unknown as true);
   },
 );
 
-test("the lease is looked at once for all answers that come together", () => {
-  const { handler, answers, take, submitted, world } = rig();
+test("the lease is checked once for all responses that come together", () => {
+  const { handler, responses, take, submitted, world } = rig();
   for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
-  handler.answered(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
-  expect(answers).toHaveLength(50);
+  handler.responded(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
+  expect(responses).toHaveLength(50);
   expect(world.confirmations).toBe(1);
 });
 
@@ -120,36 +125,36 @@ const refusals: [RequestAvailability, string, string][] = [
   [{ kind: "missing" }, "DAMAGED", ""],
 ] as const;
 test.each(refusals)("%j is answered %s and nothing is stored", async (availability, code, endpoint) => {
-  const { take, lookups, answers, submitted, world } = rig();
+  const { take, lookups, responses, submitted, world } = rig();
   world.epoch = null;
   take(put);
   lookups[0]?.(availability);
   await Promise.resolve();
-  expect(answers[0]?.status).toBe(code as Status["status"]);
-  expect(answers[0]?.headers?.endpoint ?? "").toBe(endpoint);
-  expect(answers[0]?.headers?.unknown).toBeUndefined();
-  expect(text(answers[0]?.body)).not.toBe("");
+  expect(responses[0]?.status).toBe(code as Status["status"]);
+  expect(responses[0]?.headers?.endpoint ?? "").toBe(endpoint);
+  expect(responses[0]?.headers?.unknown).toBeUndefined();
+  expect(text(responses[0]?.body)).not.toBe("");
   expect(submitted).toEqual([]);
 });
 
 test("a request whose topic nobody knows is answered by its deadline, and never done afterwards", async () => {
-  const { take, clock, answers, lookups, submitted, world, permit } = rig();
+  const { take, clock, responses, lookups, submitted, world, permit } = rig();
   world.epoch = null;
   take({ ...put, headers: { deadlineMs: 200 } });
   await clock.advance(199);
-  expect(answers).toEqual([]);
+  expect(responses).toEqual([]);
   await clock.advance(1);
-  expect(answers).toMatchObject([{ status: "OVERLOADED" }]);
+  expect(responses).toMatchObject([{ status: "OVERLOADED" }]);
   lookups[0]?.({ kind: "serving", permit: permit() });
   await Promise.resolve();
   expect(submitted).toEqual([]);
-  expect(answers).toHaveLength(1);
+  expect(responses).toHaveLength(1);
 });
 
 test("a proxy that has read a later epoch is sent back to look, and nothing is stored", () => {
-  const { take, answers, submitted } = rig();
+  const { take, responses, submitted } = rig();
   take({ ...put, headers: { epoch: 4 } });
-  expect(answers).toMatchObject([{ status: "NOT_OWNER" }]);
+  expect(responses).toMatchObject([{ status: "NOT_OWNER" }]);
   expect(submitted).toEqual([]);
   take({ ...put, headers: { epoch: 2 } });
   expect(submitted).toHaveLength(1);
@@ -162,7 +167,7 @@ test("a get waits for as long as it says, as its deadline says, and as the serve
       waitMsMax,
     ]] as const
   ) {
-    const { take, clock, cancelled, submitted, handler, answer, answers } = rig();
+    const { take, clock, cancelled, submitted, handler, response, responses } = rig();
     take({ ...get, headers });
     expect(submitted).toMatchObject([{ kind: "get", wait: true }]);
     expect(handler.pendingGets).toBe(1);
@@ -170,8 +175,8 @@ test("a get waits for as long as it says, as its deadline says, and as the serve
     expect(cancelled).toEqual([]);
     await clock.advance(1);
     expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
-    answer("NO_MESSAGE");
-    expect(answers.map(({ status }) => status)).toEqual(["NO_MESSAGE"]);
+    response("NO_MESSAGE");
+    expect(responses.map(({ status }) => status)).toEqual(["NO_MESSAGE"]);
     expect([handler.pendingGets, handler.inFlight]).toEqual([0, 0]);
   }
 });
@@ -180,38 +185,41 @@ test("too much is pushed back: at the store, and before it", () => {
   const full = rig();
   full.world.isFull = true;
   full.take(put);
-  expect(full.answers).toMatchObject([{ status: "OVERLOADED" }]);
+  expect(full.responses).toMatchObject([{ status: "OVERLOADED" }]);
   const waiting = rig();
   waiting.world.epoch = null;
   for (let topic = 0; topic <= admissionsMax; topic++) waiting.take({ ...put, topic: `t${topic}` });
-  expect(waiting.answers).toMatchObject([{ status: "OVERLOADED" }]);
+  expect(waiting.responses).toMatchObject([{ status: "OVERLOADED" }]);
   expect([waiting.handler.pendingAdmissions, waiting.lookups.length]).toEqual([admissionsMax, admissionsMax]);
 });
 
 test("a broken store: whoever is not answered hears that nobody knows", () => {
-  const { handler, take, answers } = rig();
+  const { handler, take, responses } = rig();
   take(put);
   take(get);
   handler.storeFailed();
-  expect(answers.map(({ status, headers }) => [status, headers?.unknown])).toEqual([["ERROR", true], ["ERROR", true]]);
+  expect(responses.map(({ status, headers }) => [status, headers?.unknown])).toEqual([["ERROR", true], [
+    "ERROR",
+    true,
+  ]]);
 });
 
-test("a server that leaves answers those who wait, takes nothing new, and is done when the last answer is out", async () => {
-  const { handler, take, answer, answers, cancelled, submitted, world } = rig();
+test("a server that shuts down completes held gets, admits nothing new, and is done when the last response is sent", async () => {
+  const { handler, take, response, responses, cancelled, submitted, world } = rig();
   take({ ...get, headers: { waitMs: 5000 } });
   world.epoch = null;
   take({ ...put, topic: "u" });
   const left = handler.drain();
   expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
   take(put);
-  expect(answers.map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED"]);
-  answer("NO_MESSAGE");
+  expect(responses.map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED"]);
+  response("NO_MESSAGE");
   await left;
   expect(handler.inFlight).toBe(0);
 });
 
 test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
-  const { handler, take, cancelled, submitted, world, answers, answer } = rig();
+  const { handler, take, cancelled, submitted, world, responses, response } = rig();
   take({ ...get, headers: { waitMs: 20_000 } });
   take(get); // it does not wait
   const waiting = submitted[0]?.ticket ?? -1;
@@ -221,11 +229,11 @@ test("a get that waits for nobody is cancelled: by its envelope, by its connecti
   handler.cancel(envelope.map((frame) => frame.slice()));
   handler.cancelDisconnected((peer) => text(peer) !== "proxy");
   expect(cancelled).toEqual([waiting, waiting]);
-  handler.answered([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
-  expect([handler.pendingGets, answers.length]).toEqual([0, 1]);
-  answer("OK");
+  handler.responded([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  expect([handler.pendingGets, responses.length]).toEqual([0, 1]);
+  response("OK");
   world.epoch = null;
   take({ ...get, headers: { waitMs: 20_000 } });
   handler.cancel(envelope);
-  expect([handler.pendingAdmissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
+  expect([handler.pendingAdmissions, responses.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
 });

@@ -7,16 +7,16 @@ import { handoffsMax } from "../../../../src/pubsub/server/server_limits.ts";
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function rig(handOff: (topic: string, to: string, epoch: number | null) => Promise<HandoffResult>) {
-  const answers: Status[] = [];
+  const responses: Status[] = [];
   const handoffs = new TopicHandoffs({
     server: "s1",
     ownership: { handOff },
-    reply: (_, status) => void answers.push(status),
+    reply: (_, status) => void responses.push(status),
   });
   const take = (topic: string) => {
     handoffs.handle([], { name: "MERGE", sender: "op", topic, address: "s2", headers: { epoch: 3 } });
   };
-  return { handoffs, answers, take };
+  return { handoffs, responses, take };
 }
 
 test("a merge is answered by what has become of the topic, and moves what was meant", async () => {
@@ -26,14 +26,14 @@ test("a merge is answered by what has become of the topic, and moves what was me
     () => Promise.resolve({ kind: "kept", why: "s2 is not there" }),
     () => Promise.reject(new Error("the session ended")),
   ];
-  const { take, answers } = rig((...words) => {
+  const { take, responses } = rig((...words) => {
     asked.push(words);
     return (results[asked.length - 1] as () => Promise<HandoffResult>)();
   });
   for (const topic of ["a", "b", "c"]) take(topic);
   await settled();
   expect(asked).toEqual([["a", "s2", 3], ["b", "s2", 3], ["c", "s2", 3]]);
-  expect(answers.map(({ status, headers }) => [status, headers?.epoch, headers?.unknown])).toEqual([
+  expect(responses.map(({ status, headers }) => [status, headers?.epoch, headers?.unknown])).toEqual([
     ["OK", 4, undefined],
     ["OVERLOADED", undefined, undefined],
     ["ERROR", undefined, true],
@@ -41,9 +41,9 @@ test("a merge is answered by what has become of the topic, and moves what was me
 });
 
 test("so many are on their way at once, and not one more", () => {
-  const { take, answers, handoffs } = rig(() => new Promise(() => {}));
+  const { take, responses, handoffs } = rig(() => new Promise(() => {}));
   for (let topic = 0; topic <= handoffsMax; topic++) take(`t${topic}`);
-  expect(answers.map(({ status }) => status)).toEqual(["OVERLOADED"]);
+  expect(responses.map(({ status }) => status)).toEqual(["OVERLOADED"]);
   expect(handoffs.size).toBe(handoffsMax);
 });
 

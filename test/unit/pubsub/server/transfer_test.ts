@@ -14,7 +14,7 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** A receiver whose store takes everything, or does what the test says. */
 function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.resolve({ kind: "taken" })) {
   const clock = new FakeClock();
-  const answers: [from: string, Status][] = [];
+  const responses: [from: string, Status][] = [];
   const taken: string[] = [];
   const failures: string[] = [];
   const receiver = new TransferReceiver({
@@ -29,7 +29,7 @@ function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.re
       }
       return await end(taken);
     },
-    reply: ([identity], status) => answers.push([new TextDecoder().decode(identity), status]),
+    reply: ([identity], status) => responses.push([new TextDecoder().decode(identity), status]),
   });
   const send = (part: number, text: string, more: MessageHeaders = {}, from = "a", topic = "t") => {
     const headers = { epoch: 1, hash: "h", incarnation: "b", baseOffset: 0, part, ...more };
@@ -37,8 +37,8 @@ function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.re
     receiver.handle([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, headers, body });
   };
   const said = () =>
-    answers.map(([, { status, headers }]) => `${status}${headers?.part ?? ""}${headers?.final ? "!" : ""}`);
-  return { clock, receiver, answers, taken, failures, send, said };
+    responses.map(([, { status, headers }]) => `${status}${headers?.part ?? ""}${headers?.final ? "!" : ""}`);
+  return { clock, receiver, responses, taken, failures, send, said };
 }
 
 test("each piece is answered when the store has it, the last one by what has become of the topic", async () => {
@@ -60,10 +60,10 @@ test("passed, refused and unknown are told apart", async () => {
     [() => Promise.reject(new BatonError("SESSION_EXPIRED", "over")), "ERROR", true],
   ];
   for (const [end, code, unknown] of ends) {
-    const { send, answers } = rig(end);
+    const { send, responses } = rig(end);
     send(0, "", { final: true });
     await settled();
-    const [, status] = answers[0] ?? [];
+    const [, status] = responses[0] ?? [];
     const found = {
       status: status?.status as string,
       final: status?.headers?.final,
@@ -87,7 +87,7 @@ test("a piece out of order, of another connection, or of nothing is refused and 
 });
 
 test("a sender that begins again ends what it had begun, and nothing of that is mixed in", async () => {
-  const { send, taken, failures, answers } = rig();
+  const { send, taken, failures, responses } = rig();
   send(0, "old");
   await settled();
   send(0, "new", {}, "b");
@@ -95,9 +95,9 @@ test("a sender that begins again ends what it had begun, and nothing of that is 
   await settled();
   expect(failures).toEqual([expect.stringContaining("begun to send")]);
   expect(taken).toEqual(["old", "new"]);
-  expect(answers.filter(([from, { headers }]) => from === "b" && headers?.final === true)).toHaveLength(1);
+  expect(responses.filter(([from, { headers }]) => from === "b" && headers?.final === true)).toHaveLength(1);
   send(1, "late", {}, "a");
-  expect(answers.at(-1)?.[1].status).toBe("BAD_REQUEST");
+  expect(responses.at(-1)?.[1].status).toBe("BAD_REQUEST");
 });
 
 test("a sender that says nothing more is given up, and what it sent is not kept waiting", async () => {
@@ -111,8 +111,8 @@ test("a sender that says nothing more is given up, and what it sent is not kept 
 });
 
 test("so many topics arrive at once, and not one more", async () => {
-  const { send, answers } = rig();
+  const { send, responses } = rig();
   for (let topic = 0; topic <= incomingTransfersMax; topic++) send(0, "x", {}, "a", `t${topic}`);
   await settled();
-  expect(answers.filter(([, { status }]) => status === "OVERLOADED")).toHaveLength(1);
+  expect(responses.filter(([, { status }]) => status === "OVERLOADED")).toHaveLength(1);
 });

@@ -28,11 +28,11 @@ function known(store: EngineDriver): string[] {
 
 /** Becomes known as a client does, with the number that it is answered, and puts. */
 function comes(store: EngineDriver, number: number): StoreResponse | undefined {
-  let [answer] = store.execute(once(number));
-  for (let tries = 1; answer?.code === "UNREGISTERED" && tries < 5; tries++) {
-    [answer] = store.execute(once(number, { registration: answer.registration ?? 0 }));
+  let [response] = store.execute(once(number));
+  for (let tries = 1; response?.code === "UNREGISTERED" && tries < 5; tries++) {
+    [response] = store.execute(once(number, { registration: response.registration ?? 0 }));
   }
-  return answer;
+  return response;
 }
 
 test("a client's requests count from the number that the topic had when it came", () => {

@@ -171,7 +171,7 @@ describe("a damaged row of a topic", () => {
     expect(store.transfer.copiesOf("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
     store.reopen();
     expect(store.transfer.copiesOf("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
-    expect(store.database.get("SELECT place FROM topics WHERE id = 1")?.["place"]).toBe(4);
+    expect(store.database.get("SELECT state FROM topics WHERE id = 1")?.["state"]).toBe(4);
   });
 });
 
@@ -222,11 +222,11 @@ describe("what an operator gives up as damaged", () => {
     const had: string[] = [];
     let [last, missed] = [0, 0];
     for (;;) {
-      const [answer] = store.execute(get(last, { client }));
-      missed += answer?.missed ?? 0;
-      if (answer?.code !== "OK") return { code: answer?.code, missed, had };
-      had.push(...texts(answer));
-      last = answer.messages?.at(-1)?.id ?? last;
+      const [response] = store.execute(get(last, { client }));
+      missed += response?.missed ?? 0;
+      if (response?.code !== "OK") return { code: response?.code, missed, had };
+      had.push(...texts(response));
+      last = response.messages?.at(-1)?.id ?? last;
     }
   };
 
@@ -251,7 +251,7 @@ describe("what an operator gives up as damaged", () => {
     const store = filled();
     flipped(store, "messages", "records", 3);
     const given: string[] = [];
-    store.onAnswer = (answer) => given.push(...texts(answer));
+    store.onResponse = (response) => given.push(...texts(response));
     store.execute({ kind: "subscribe", client: "late", op: 1 });
     store.execute(get(5, { client: "late", wait: true }));
     expect(store.maintenance.repair("news", 1)).toEqual(["message 3"]);
@@ -278,11 +278,11 @@ describe("what an operator gives up as damaged", () => {
     const all: string[] = [];
     let missed = 0;
     for (let last = 0;;) {
-      const [answer] = store.execute(get(last, { epoch: 2 }));
-      missed += answer?.missed ?? 0;
-      if (answer?.code !== "OK") break;
-      all.push(...texts(answer));
-      last = answer.messages?.at(-1)?.id ?? last;
+      const [response] = store.execute(get(last, { epoch: 2 }));
+      missed += response?.missed ?? 0;
+      if (response?.code !== "OK") break;
+      all.push(...texts(response));
+      last = response.messages?.at(-1)?.id ?? last;
     }
     expect([all, missed]).toEqual([["body 1", "body 3", "body 6"], 3]);
   });

@@ -77,12 +77,12 @@ describe("a put", () => {
   };
 
   test("of something new takes the next ids", () => {
-    expect(decidePut(put({}), view())).toEqual({ kind: "done", bound: 5, fresh: [0, 1], ids: [101, 102] });
+    expect(decidePut(put({}), view())).toEqual({ kind: "done", bound: 5, newIndexes: [0, 1], ids: [101, 102] });
   });
 
   test("that is known in part stores the rest", () => {
     const decision = decidePut(put({}), view({ window: known(5, fingerprints[0] as number) }));
-    expect(decision).toEqual({ kind: "done", bound: 5, fresh: [1], ids: [42, 101] });
+    expect(decision).toEqual({ kind: "done", bound: 5, newIndexes: [1], ids: [42, 101] });
   });
 
   test("is refused as a whole, with the counter it failed at", () => {

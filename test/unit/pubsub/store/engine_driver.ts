@@ -1,4 +1,4 @@
-/** A store without its thread, for tests: operations with defaults in, answers in the order of the operations out. */
+/** A store without its thread, for tests: operations with defaults in, responses in the order of the operations out. */
 import { afterEach, beforeEach } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,15 +44,15 @@ export class EngineDriver {
   engine!: StoreEngine;
   transfer!: TopicTransfer;
   maintenance!: TopicMaintenance;
-  #answers: StoreResponse[] = [];
+  #responses: StoreResponse[] = [];
   #ticket = 1000;
   #isOpen = false;
   /** Its wall clock. */
   nowMs = 1_000_000;
   /** Why nothing may be written. */
   noRoom: string | null = null;
-  /** Called for answers that no batch waits for. */
-  onAnswer: (answer: StoreResponse) => void = () => {};
+  /** Called for responses that no batch waits for. */
+  onResponse: (response: StoreResponse) => void = () => {};
 
   constructor(
     dir: string,
@@ -97,10 +97,10 @@ export class EngineDriver {
       packer.add(whole);
       return whole.kind === "cancel" ? -1 : whole.ticket;
     });
-    this.#answers = [];
+    this.#responses = [];
     this.engine.execute(unpackOperations(packer.take()), this.noRoom);
     const place = (ticket: number) => tickets.includes(ticket) ? tickets.indexOf(ticket) : tickets.length;
-    return this.#answers.sort((a, b) => place(a.ticket) - place(b.ticket));
+    return this.#responses.sort((a, b) => place(a.ticket) - place(b.ticket));
   }
 
   /** The stream of the topic `news`, which is sealed at this epoch. */
@@ -127,10 +127,10 @@ export class EngineDriver {
 
   #load(): void {
     this.engine = new StoreEngine(this.database, this.#options, {
-      answer: (answer) => {
-        if (this.database.inTransaction) throw new Error("An answer was given before its commit");
-        this.#answers.push(answer);
-        this.onAnswer(answer);
+      response: (response) => {
+        if (this.database.inTransaction) throw new Error("An response was given before its commit");
+        this.#responses.push(response);
+        this.onResponse(response);
       },
       wallClockMs: () => this.nowMs,
       refusedPuts: new RefusedPuts(),

@@ -32,7 +32,7 @@ test.each([
   from.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "zoë" });
   const more = (count: number, counter: number) => {
     for (let at = counter; at < counter + count; at += batch) {
-      from.execute(put(at, "", { bodies: bodies(...Array.from({ length: batch }, (_, place) => `m${at + place}`)) }));
+      from.execute(put(at, "", { bodies: bodies(...Array.from({ length: batch }, (_, state) => `m${at + state}`)) }));
     }
   };
   const look = (store: EngineDriver, epoch: number) => {

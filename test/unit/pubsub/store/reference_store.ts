@@ -20,7 +20,7 @@ interface Client {
   msgIds: Map<string, { id: number; body: string }>;
 }
 
-/** An answer as far as the rules say what it is. */
+/** An response as far as the rules say what it is. */
 export interface Expected {
   readonly code: string;
   readonly ids?: number[];
@@ -29,9 +29,9 @@ export interface Expected {
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** The same of a real answer. */
-export function essence(answer: StoreResponse): Expected {
-  const { code, ids, messages } = answer;
+/** The same of a real response. */
+export function essence(response: StoreResponse): Expected {
+  const { code, ids, messages } = response;
   const listed = ids?.flatMap(({ first, last }) =>
     Array.from({ length: last - first + 1 }, (_, index) => first + index)
   );
@@ -69,11 +69,11 @@ export class ReferenceStore {
       client.key = operation.session.key;
     }
     if (operation.kind === "put") {
-      const answer = this.#put(operation, client);
-      if (answer.code !== "OK" && known === undefined && operation.session === null) {
+      const response = this.#put(operation, client);
+      if (response.code !== "OK" && known === undefined && operation.session === null) {
         this.#clients.delete(operation.client);
       }
-      return answer;
+      return response;
     }
     const order = orderOf(client, operation.session, operation.op);
     if (operation.kind === "get") {
@@ -108,7 +108,7 @@ export class ReferenceStore {
     if (stored !== undefined && identity !== null && stored.key !== identity.key) return { code: "STALE_OP" };
     if (number > client.session) return { code: "STALE_OP" };
     const window = stored ?? { key: identity?.key ?? "", firstUnacked: 0, highest: -1, resolved: new Map() };
-    const counters = put.bodies.map((_, place) => put.counter + place);
+    const counters = put.bodies.map((_, state) => put.counter + state);
     const sameKey = put.msgId === null ? undefined : client.msgIds.get(put.msgId);
     for (const [place, counter] of counters.entries()) {
       if (counter < window.firstUnacked) return { code: "STALE_OP" };

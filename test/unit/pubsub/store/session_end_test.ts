@@ -75,8 +75,8 @@ test("ends of sessions cost none of the sessions that are remembered", () => {
   store.execute({ kind: "subscribe", client: "alice" });
   expect(codes(store.execute(put(1, "one", { session })))).toEqual(["OK"]);
   for (let number = 5; number < 50; number++) {
-    const answers = store.execute(end(1, { session: { number, key: "k" } }));
-    expect(answers[0]).toMatchObject({ code: "OK", ids: [{ first: 1 }] });
+    const responses = store.execute(end(1, { session: { number, key: "k" } }));
+    expect(responses[0]).toMatchObject({ code: "OK", ids: [{ first: 1 }] });
   }
   store.close();
 });

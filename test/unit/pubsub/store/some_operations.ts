@@ -1,4 +1,4 @@
-/** Operations as the store's tests write them, and what they compare of the answers. */
+/** Operations as the store's tests write them, and what they compare of the responses. */
 import type { StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import type { Some } from "./engine_driver.ts";
 
@@ -14,8 +14,8 @@ export function get(last: number, more: Some<"get"> = {}): Some<"get"> {
   return { kind: "get", last, ...more };
 }
 
-export function codes(answers: readonly StoreResponse[]): string[] {
-  return answers.map(({ code }) => code);
+export function codes(responses: readonly StoreResponse[]): string[] {
+  return responses.map(({ code }) => code);
 }
 
 export function texts({ messages = [] }: StoreResponse): string[] {

@@ -68,7 +68,7 @@ describe("against a plain model of the rules", () => {
   );
 
   property(
-    "every answer is the model's, through batches, restarts and crashes",
+    "every response is the model's, through batches, restarts and crashes",
     fc.array(step, { maxLength: 25 }),
     (steps) => {
       const real = driver();
@@ -86,10 +86,10 @@ describe("against a plain model of the rules", () => {
           continue;
         }
         const commits = real.database.commits;
-        const answers = real.execute(...step);
+        const responses = real.execute(...step);
         const expected = step.map((operation) => model.do(real.complete(operation) as ClientOperation));
         // In one batch all reads come after all moves; what they bring was there when they were decided.
-        expect(answers.map(essence)).toEqual(expected as Expected[]);
+        expect(responses.map(essence)).toEqual(expected as Expected[]);
         if (real.database.commits > commits) model.committed();
       }
       real.close();
@@ -270,8 +270,8 @@ describe("a get", () => {
     expect(store.execute(get(-1, { client: "alice", wait: true, ticket: 7 }))).toEqual([]);
     expect(store.execute(get(-1, { client: "carol", wait: true, ticket: 8 }))).toEqual([]);
     const commits = store.database.commits;
-    const answers = store.execute(put(1, "one"));
-    expect(answers.map(({ ticket, code }) => [ticket, code]).slice(1)).toEqual([[7, "OK"], [8, "OK"]]);
+    const responses = store.execute(put(1, "one"));
+    expect(responses.map(({ ticket, code }) => [ticket, code]).slice(1)).toEqual([[7, "OK"], [8, "OK"]]);
     expect(store.database.commits).toBe(commits + 1);
     expect(store.execute(get(1, { client: "alice", wait: true, ticket: 9 }))).toEqual([]);
     expect(store.execute({ kind: "cancel", of: 9 })).toMatchObject([{ ticket: 9, code: "NO_MESSAGE" }]);
@@ -286,8 +286,8 @@ describe("a get", () => {
     expect(codes(store.execute({ kind: "unsubscribe", session, op: 2 }))).toEqual(["OK", "NOT_SUBSCRIBED"]);
     store.execute({ kind: "subscribe", session, op: 3 });
     store.execute(get(-1, { session, wait: true, ticket: 8 }));
-    const answers = store.execute(get(-1, { session: { number: 2, key: "y" } }));
-    expect(answers.map(({ ticket, code }) => [ticket, code])).toContainEqual([8, "FENCED"]);
+    const responses = store.execute(get(-1, { session: { number: 2, key: "y" } }));
+    expect(responses.map(({ ticket, code }) => [ticket, code])).toContainEqual([8, "FENCED"]);
     store.close();
   });
 

@@ -145,8 +145,8 @@ describe("what is stored", () => {
     const store = driver({ retainMessages: 10 });
     store.execute({ kind: "subscribe", client: "alice" });
     for (let counter = 1; counter <= 30; counter++) store.execute(put(counter, `message ${counter}`));
-    const [answer] = store.execute(get(-1, { client: "alice" }));
-    expect(answer).toMatchObject({ code: "OK", missed: 20, messages: [{ id: 21 }] });
+    const [response] = store.execute(get(-1, { client: "alice" }));
+    expect(response).toMatchObject({ code: "OK", missed: 20, messages: [{ id: 21 }] });
     expect(store.execute(get(-1, { client: "alice" }))[0]).toMatchObject({ missed: 20, messages: [{ id: 21 }] });
     expect(store.execute(get(21, { client: "alice" }))[0]).toMatchObject({ missed: 0, messages: [{ id: 22 }] });
     store.close();
@@ -158,11 +158,11 @@ test("where the disk is full nothing of the batch is answered, and what was OK b
   store.execute({ kind: "subscribe", client: "alice" });
   expect(codes(store.execute(put(1, "one")))).toEqual(["OK"]);
   store.database.run("PRAGMA max_page_count = 40");
-  const answered: StoreResponse[] = [];
-  store.onAnswer = (answer) => answered.push(answer);
+  const responded: StoreResponse[] = [];
+  store.onResponse = (response) => responded.push(response);
   const large = "x".repeat(500_000);
   expect(() => store.execute(put(2, "two"), get(-1, { client: "alice" }), put(3, large))).toThrow("full");
-  expect(answered).toEqual([]);
+  expect(responded).toEqual([]);
   store.reopen();
   expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreResponse)).toEqual(["one"]);
   expect(codes(store.execute(put(2, "two"), put(3, large)))).toEqual(["OK", "OK"]);
@@ -178,7 +178,7 @@ test("without room what is stored is read, what would change something is refuse
   store.noRoom = "the disk is full";
   const { commits } = store.database;
   const session = { number: 1, key: "k" };
-  const answers = store.execute(
+  const responses = store.execute(
     get(-1, { client: "alice" }),
     { kind: "info", client: "alice" },
     get(-1, { client: "alice", session }),
@@ -189,11 +189,11 @@ test("without room what is stored is read, what would change something is refuse
     { kind: "unsubscribe", client: "alice" },
     { kind: "seek", client: "alice", to: "end" },
   );
-  expect(codes(answers)).toEqual(["OK", "OK", ...Array<string>(7).fill("FULL")]);
-  expect(answers[5]?.reason).toBe("the disk is full");
+  expect(codes(responses)).toEqual(["OK", "OK", ...Array<string>(7).fill("FULL")]);
+  expect(responses[5]?.reason).toBe("the disk is full");
   // All that is left is to be asked again; nothing more is there than was before.
   const late: StoreResponse[] = [];
-  store.onAnswer = (answer) => late.push(answer);
+  store.onResponse = (response) => late.push(response);
   store.engine.abandon("the disk is full");
   expect(codes(late)).toEqual(["OVERLOADED"]);
   expect(store.database.commits).toBe(commits);
@@ -238,11 +238,11 @@ test("files that were removed while in use are noticed before anything more is a
   const store = driver();
   store.execute({ kind: "subscribe", client: "alice" });
   rmSync(store.database.dataDir, { recursive: true });
-  const answered: StoreResponse[] = [];
-  store.onAnswer = (answer) => answered.push(answer);
+  const responded: StoreResponse[] = [];
+  store.onResponse = (response) => responded.push(response);
   store.database.lookAgain();
   expect(() => store.execute(put(1, "one"))).toThrow("topics.sqlite was removed or replaced while it was in use");
-  expect(answered).toEqual([]);
+  expect(responded).toEqual([]);
   store.close();
 });
 
@@ -258,9 +258,9 @@ test("A put of a session that was refused for want of room is refused for good, 
   expect(codes(store.execute(refused, plain, taken))).toEqual(["FULL", "FULL", "FULL"]);
   store.noRoom = null;
   // A plain client has nothing but this counter to ask with; what was stored before stays stored.
-  const answers = store.execute(refused, plain, taken, put(3, "three", { session }), refused);
-  expect(codes(answers)).toEqual(["FULL", "OK", "OK", "OK", "FULL"]);
-  expect(answers[0]?.reason).toContain("this very put was refused before");
+  const responses = store.execute(refused, plain, taken, put(3, "three", { session }), refused);
+  expect(codes(responses)).toEqual(["FULL", "OK", "OK", "OK", "FULL"]);
+  expect(responses[0]?.reason).toContain("this very put was refused before");
   expect(store.execute(get(-1, { client: "alice", max: 10 })).flatMap(texts)).toEqual(["two", "one", "three"]);
 });
 

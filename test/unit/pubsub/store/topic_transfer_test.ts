@@ -85,8 +85,8 @@ describe("a hand-over", () => {
     const content = from.exported();
     to.transfer.drop("news", 2);
     received(to, content);
-    const id = Number(to.database.get("SELECT id FROM topics WHERE place = 1")?.["id"]);
-    const last = Number(to.database.get("SELECT last FROM topics WHERE place = 1")?.["last"]);
+    const id = Number(to.database.get("SELECT id FROM topics WHERE state = 1")?.["id"]);
+    const last = Number(to.database.get("SELECT last FROM topics WHERE state = 1")?.["last"]);
     const again = exportTopic(to.database, to.engine.topics.clients, {
       id,
       isSealed: () => true,
@@ -160,12 +160,12 @@ describe("a hand-over", () => {
     expect(Math.max(...content.pieces.map(({ byteLength }) => byteLength))).toBeLessThan(2 ** 21);
     received(to, content);
     to.transfer.activate("news", 2, "staged");
-    const [answer] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 1 });
-    expect(answer?.messages?.[0]?.body.byteLength).toBe(5_000_000);
+    const [response] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 1 });
+    expect(response?.messages?.[0]?.body.byteLength).toBe(5_000_000);
     for (const store of [from, to]) store.close();
   });
 
-  test("answers nobody between the seal and a higher epoch, whatever happens to the process", () => {
+  test("answers no client between the seal and a higher epoch, whatever happens to the process", () => {
     const store = filled();
     store.transfer.seal("news", 1, "s2");
     const get = { kind: "get", client: "zoë", last: -1 } as const;
@@ -186,10 +186,10 @@ describe("a hand-over", () => {
     const store = driver();
     store.execute({ kind: "subscribe" });
     store.execute({ kind: "get", wait: true, ticket: 5 });
-    const answers: string[] = [];
-    store.onAnswer = ({ ticket, code }) => answers.push(`${ticket} ${code}`);
+    const responses: string[] = [];
+    store.onResponse = ({ ticket, code }) => responses.push(`${ticket} ${code}`);
     store.transfer.seal("news", 1, "s2");
-    expect(answers).toEqual(["5 OVERLOADED"]);
+    expect(responses).toEqual(["5 OVERLOADED"]);
     store.close();
   });
 
@@ -260,8 +260,8 @@ describe("a hand-over", () => {
       to.transfer.activate("news", 2, "staged");
       from.transfer.activate("news", 2, "copy");
       const read = (store: EngineDriver) =>
-        store.execute({ kind: "get", epoch: 2, client: "late", last: -1, max: 100, peek: true }).map((answer) => ({
-          ...answer,
+        store.execute({ kind: "get", epoch: 2, client: "late", last: -1, max: 100, peek: true }).map((response) => ({
+          ...response,
           ticket: 0,
           redelivered: 0,
         }));
@@ -312,8 +312,8 @@ test("a topic that is put aside is not answered from, and not deleted", () => {
 
 describe("a topic that was put back to an earlier time", () => {
   const baseOffset = 2 ** 44;
-  const ids = (answers: readonly { messages?: readonly { id: number }[] }[]) =>
-    answers.flatMap(({ messages }) => messages?.map(({ id }) => id) ?? []);
+  const ids = (responses: readonly { messages?: readonly { id: number }[] }[]) =>
+    responses.flatMap(({ messages }) => messages?.map(({ id }) => id) ?? []);
 
   test("gives numbers behind those that may have been given, and nobody misses what there never was", () => {
     const store = filled();
