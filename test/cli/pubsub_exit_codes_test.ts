@@ -163,7 +163,7 @@ test("of a server", async () => {
   const without = await session.run('"$baton" pubsub server --id s1 --data-dir empty --key service');
   expect([without.code, without.stderr]).toEqual([
     78,
-    expect.stringContaining("and nothing is in it. Is it the right"),
+    expect.stringContaining("it is empty, but"),
   ]);
 
   // A disk that takes no more than so much of a file.

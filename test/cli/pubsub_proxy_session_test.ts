@@ -88,7 +88,7 @@ test.skipIf(!hasNetworks)(
       const running = session.start(
         `exec unshare -n sh -c 'ip link set lo up; exec "$baton" pubsub proxy "$@"' sh ${words}`,
       );
-      await eventually(() => /takes requests at|another one of the id/.test(running.stderr()), { withinMs: 15_000 });
+      await eventually(() => /takes requests at|its id is in use/.test(running.stderr()), { withinMs: 15_000 });
       return running;
     };
     const listen = "--listen tcp://0.0.0.0:5001";
@@ -108,7 +108,7 @@ test.skipIf(!hasNetworks)(
     const other = await inContainer(`${listen} --id twin --advertise tcp://px:5001`);
     expect(await other.ended).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining("another one of this id is there, at tcp://px:5001"),
+      stderr: expect.stringContaining("another process uses this id, at tcp://px:5001"),
     });
     expect(await owner()).toBe(before);
     for (const { child, ended } of [first, second, twin]) {

@@ -34,7 +34,7 @@ test("says when it serves, refuses data in use and a name that is taken, and end
   expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another server uses")]);
   const taken = await session.run('"$baton" pubsub server --id s1 --data-dir other');
   expect([taken.code, taken.stderr]).toEqual([78, expect.stringContaining("another one of this id is there")]);
-  expect(taken.stderr).toMatch(/another one of the id "s1" is there, at tcp:\S+; this one waits up to \d+ s/);
+  expect(taken.stderr).toMatch(/Cannot announce "s1" yet: its id is in use, at tcp:\S+; waiting up to \d+ s/);
   expect(await stopped(one)).toBe(0);
   const renamed = await session.run('"$baton" pubsub server --id s2 --data-dir s1');
   expect([renamed.code, renamed.stderr]).toEqual([78, expect.stringContaining('it belongs to the server "s1"')]);

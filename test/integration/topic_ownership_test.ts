@@ -216,7 +216,7 @@ for (const kind of backends) {
       const one = await crew.start("s1");
       crew.loseDisk("s1");
       await crew.start("s1");
-      expect(crew.problems.map(String).join()).toContain("another one of this id is there, at s1");
+      expect(crew.problems.map(String).join()).toContain("another process uses this id, at s1");
       expect(one.ownership.isRegistered).toBe(true);
     });
 

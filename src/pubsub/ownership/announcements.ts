@@ -1,4 +1,4 @@
-/** Servers and proxies that are there: an ephemeral node each, with where it listens. */
+/** Announcements of running servers and proxies: one ephemeral node each, with the endpoint. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -8,26 +8,26 @@ import { makeParents } from "./topic_nodes.ts";
 
 export interface Announcement {
   readonly id: string;
-  /** As others dial it. */
+  /** The endpoint for clients and other servers. */
   readonly endpoint: string;
   /**
-   * What only one process at a time can have: a server's store, and where it is locked, for a copy of a store is another
-   * store; a proxy's address.
+   * Identifies what only one process can use at a time. For a server: its store and where it is locked (a copied store
+   * is another one). For a proxy: its address.
    */
   readonly storeId: string;
-  /** A server that is being emptied: it is given no new topic, and none of others. False when left out. */
+  /** The server is being emptied: it receives no new topics and no topics of other servers. Default: false. */
   readonly isDraining?: boolean;
 }
 
-/** How long a node of the same id may stand in the way: its session is given its time and a little more. */
+/** How long to wait for the old node of the same id to disappear, in session timeouts. */
 const sessionsWaited = 1.5;
 const checkEveryMs = 500;
 
 /**
- * Makes the node, waits while one of the same id is in the way, and resolves with its path when it belongs to this session.
- * What an earlier life of the same store has left is taken away: a store has one owner, which is this process. Rejects
- * with CONFIG when another store goes on using the id, and with the signal's reason. `onProblem` is told once what is
- * waited for, and for how long.
+ * Creates the node. If the id is in use, waits, and resolves when the node belongs to this session. A node that an
+ * earlier process of the same store left is deleted: a store has one owner, which is this process.
+ * Rejects with CONFIG if another store keeps using the id, and with the signal's reason. `onProblem` is called once
+ * with the reason for the wait and its limit.
  */
 export async function announce(
   zk: ZooKeeper,
@@ -42,38 +42,38 @@ export async function announce(
   const data = formatAnnouncement(announcement);
   const waitMs = Math.min(checkEveryMs, zk.session.timeoutMs / 20);
   const waitMsMax = zk.session.timeoutMs * sessionsWaited;
-  let isTold = false;
+  let isReported = false;
   for (let waitedMs = 0;; waitedMs += waitMs) {
     if (await tryCreate(zk, path, data)) return;
-    const other = await nullIfNoNode(zk.getData(path));
-    if (other === null) continue;
-    if (other.stat.ephemeralOwner === zk.session.id) return;
-    const who = parseAnnouncement(other.data);
-    if (who?.storeId === announcement.storeId) {
-      await removeIfUnchanged(zk, path, other.stat.version);
+    const existing = await nullIfNoNode(zk.getData(path));
+    if (existing === null) continue;
+    if (existing.stat.ephemeralOwner === zk.session.id) return;
+    const other = parseAnnouncement(existing.data);
+    if (other?.storeId === announcement.storeId) {
+      await removeIfUnchanged(zk, path, existing.stat.version);
       continue;
     }
-    // An operator who gives up what the server had may take long, and goes.
-    if (!isTold) onProblem?.(waitingFor(announcement.id, who, waitMsMax));
-    isTold = true;
-    if (who !== null && waitedMs > waitMsMax) {
+    // An operator's command (forget, restore) may take long, but its node disappears afterwards.
+    if (!isReported) onProblem?.(waitingFor(announcement.id, other, waitMsMax));
+    isReported = true;
+    if (other !== null && waitedMs > waitMsMax) {
       throw new BatonError(
         "CONFIG",
-        `Cannot announce "${announcement.id}" as "${path}": another one of this id is there, at ${who.endpoint}, ` +
-          "and has not gone for as long as a session lives",
+        `Cannot announce "${announcement.id}": another process uses this id, at ${other.endpoint}, and its node "${path}" ` +
+          "did not disappear; stop that process, or use another --id",
       );
     }
     await sleep(clock, waitMs, signal);
   }
 }
 
-/** `who`: null for an operator who gives up what a server had. */
-function waitingFor(id: string, who: Announcement | null, waitMsMax: number): BatonError {
-  const what = who === null
-    ? `an operator gives up what "${id}" had; this one waits until that is done`
-    : `another one of the id "${id}" is there, at ${who.endpoint}; this one waits up to ${
+/** `other` is null if an operator's command holds the name. */
+function waitingFor(id: string, other: Announcement | null, waitMsMax: number): BatonError {
+  const what = other === null
+    ? "an operator's forget or restore is running for it; waiting until it ends"
+    : `its id is in use, at ${other.endpoint}; waiting up to ${
       Math.ceil(waitMsMax / 1000)
-    } s for it to go: that is how long one that was killed is still seen`;
+    } s, in case that process was killed`;
   return new BatonError("LOCK_BUSY", `Cannot announce "${id}" yet: ${what}`);
 }
 
@@ -82,7 +82,7 @@ export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }
   return new TextEncoder().encode(JSON.stringify({ layout: 1, id, endpoint, storeId, ...draining }));
 }
 
-/** Null for what nobody of this layout has written: an operator's, while a server is being forgotten. */
+/** Returns null for data in another format, for example while an operator's command holds the name. */
 export function parseAnnouncement(data: Uint8Array): Announcement | null {
   try {
     const { layout, id, endpoint, storeId, draining } = JSON.parse(new TextDecoder().decode(data)) as Record<
@@ -98,7 +98,7 @@ export function parseAnnouncement(data: Uint8Array): Announcement | null {
   }
 }
 
-/** False when a node is in the way, or may be: the answer was lost. */
+/** Returns false if a node exists or may exist (the response was lost). */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   for (;;) {
     try {

@@ -1,10 +1,13 @@
-/** Has a server take no new topics, or take them again: it says so where it is announced, for as long as its process lives. */
+/**
+ * Marks a server as draining (it receives no new topics), or removes the mark. The mark is in the server's announcement
+ * and ends with its process.
+ */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isRefusal, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { formatAnnouncement, parseAnnouncement } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-/** False: the server is not there. */
+/** Returns false if the server is not running. */
 export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, isDraining: boolean): Promise<boolean> {
   const node = path.server(id);
   for (;;) {
@@ -16,7 +19,7 @@ export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, i
       await zk.setData(node, formatAnnouncement({ ...announcement, isDraining }), found.stat.version);
       return true;
     } catch (thrown) {
-      // It was announced anew meanwhile, or has left.
+      // The announcement has changed or the server has stopped.
       if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
     }
   }

@@ -1,7 +1,8 @@
 /**
- * Gives up what a server has that is lost for good: its topics begin again, empty. By an operator only, who says that the
- * loss is accepted. The server's name is held meanwhile, so that it cannot come back in between; when it comes back
- * later it finds that its data is not what is named any more, and keeps it aside.
+ * Gives up the topics of a server whose data is lost for good: they start again, empty. Only an operator who accepts
+ * the loss calls this.
+ * The server's name is held during this time, so that the server cannot start. If it starts later, its data does not
+ * match the topics' nodes and is set aside.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -13,13 +14,13 @@ import { forgotten, returned, type TopicNode } from "./topic_node.ts";
 import { type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
 
 export interface ForgetResult {
-  /** Topics whose messages, cursors and windows are given up. */
+  /** Topics whose messages, cursors and windows are lost. */
   readonly lost: readonly string[];
-  /** Topics that were on their way to the server: the one they came from has everything, and has them back. */
+  /** Topics that were moving to this server: their source still has all data and owns them again. */
   readonly returned: readonly string[];
 }
 
-/** Rejects with LOCK_BUSY while the server is there, or may still answer: its session has to end first. */
+/** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
 export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetResult> {
   return await holdingServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);
@@ -34,7 +35,7 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
   });
 }
 
-/** Until it is no longer this server's, or begins again. */
+/** Repeats until the topic no longer belongs to this server or has a new incarnation. */
 export async function giveUpTopic(
   nodes: TopicNodes,
   listed: ListedTopic,
@@ -43,16 +44,16 @@ export async function giveUpTopic(
   const { topic } = listed;
   let read: ReadTopicNode | null = listed;
   for (;;) {
-    // What is new has nothing to lose: a proxy gives it to another server by itself.
+    // A new topic has no data: a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = returned(read.node);
     const next: TopicNode | null = back ?? forgotten(read.node, newGuid());
     if (next === null) {
-      throw new BatonError("BAD_DATA", `"${topic}" was given up too often: no sequence numbers are left for it`);
+      throw new BatonError("BAD_DATA", `Cannot give up "${topic}": no message ids are left for another incarnation`);
     }
     const outcome = await nodes.write(topic, next, read.version);
     if (outcome !== "written") {
-      // Its receiver took it, or the answer was lost.
+      // The receiver has taken the topic, or the response was lost.
       await nodes.sync(topic);
       read = await nodes.read(topic);
       if (read === null || read.node.incarnation !== next.incarnation || read.node.epoch !== next.epoch) continue;

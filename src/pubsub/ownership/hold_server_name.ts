@@ -1,4 +1,7 @@
-/** An operator's work on what a server has: its name is held meanwhile, so that it cannot come back in between. */
+/**
+ * Holds a server's name while an operator's command changes its topics, so that the server cannot start in the
+ * meantime.
+ */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { isRefusal, nullIfNoNode } from "../../coordination/request_errors.ts";
@@ -6,7 +9,7 @@ import { parseAnnouncement } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
 
-/** Rejects with LOCK_BUSY while the server is there, or may still answer: its session has to end first. */
+/** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
 export async function holdingServerName<T>(
   zk: ZooKeeper,
   path: PubsubPath,
@@ -14,7 +17,7 @@ export async function holdingServerName<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const name = path.server(id);
-  const data = new TextEncoder().encode(JSON.stringify({ layout: 1, [`${what.replace(/e?$/, "")}ing`]: id }));
+  const data = new TextEncoder().encode(JSON.stringify({ layout: 1, operation: what, server: id }));
   for (;;) {
     try {
       await zk.create(name, data, { mode: "ephemeral" });
@@ -31,8 +34,8 @@ export async function holdingServerName<T>(
         "LOCK_BUSY",
         `Cannot ${what} the server "${id}": ` +
           (at === null
-            ? "somebody else is at it"
-            : `it is there, at ${at.endpoint}, or was a moment ago; stop it and wait until its session has ended`),
+            ? "another operator's command is running for it"
+            : `it is running at ${at.endpoint}, or its session has not ended yet; stop it and wait for the session timeout`),
         { cause: thrown },
       );
     }
@@ -40,6 +43,6 @@ export async function holdingServerName<T>(
   try {
     return await work();
   } finally {
-    await zk.delete(name, -1).catch(() => {}); // it ends with the session at the latest
+    await zk.delete(name, -1).catch(() => {}); // the node ends with the session at the latest
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One topic at one server, for one session: reads its node, does what `decideTopic` says, one step after the other, until
- * there is nothing left to do. Whatever is known of the node was read after the server had announced itself.
+ * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
+ * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
 import type { Clock } from "../../support/clock.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
@@ -19,26 +19,26 @@ import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_c
 import { type DeleteResult, whyNotDeleted } from "./topic_deletion.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
-/** What all topics of a session share. */
+/** Values shared by all topics of a session. */
 export interface OwnershipContext {
-  /** The server's own id. */
+  /** This server's id. */
   readonly id: string;
   readonly nodes: TopicNodes;
   readonly store: OwnedStore;
   readonly channel: TransferChannel;
   readonly lease: OwnershipLease;
   readonly clock: Clock;
-  /** Aborts with the session. */
+  /** Aborts when the session ends. */
   readonly signal: AbortSignal;
-  /** How long a hand-over is tried before its owner takes the topic back, in milliseconds. */
+  /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
   readonly handoffMs: number;
-  /** Null when the server is not there. */
+  /** Returns null if the server is not running. */
   addressOf(id: string): Promise<ServerAddress | null>;
-  /** Of what an operator should know. */
+  /** Reports a problem for the operator. */
   onProblem(problem: unknown): void;
 }
 
-/** What requests are let in by. */
+/** Identifies the content for which requests are admitted. */
 export interface Permit {
   readonly epoch: number;
   readonly incarnation: string;
@@ -46,20 +46,20 @@ export interface Permit {
 
 export type HandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
-  /** It is still here, and served. */
+  /** The topic is still on this server. */
   | { readonly kind: "kept"; readonly why: string };
 
 const retryWait = { firstMs: 50, maxMs: 2000 };
 const recheckWait = { firstMs: 500, maxMs: 30_000 };
 
 export class OwnedTopic {
-  /** While requests may be let in. */
+  /** Not null while requests may be admitted. */
   permit: Permit | null = null;
-  /** As read or written last. */
+  /** The node as last read or written; undefined: not read yet; null: no node exists. */
   readNode: ReadTopicNode | null | undefined = undefined;
-  /** What was done last: why it is not served. */
+  /** The last action; explains why the topic is not served. */
   lastAction: TopicAction["do"] | null = null;
-  /** Its content is on its way, from here or to here, which may take long. */
+  /** The content is being sent or received, which may take long. */
   isInTransfer = false;
   readonly topic: string;
   readonly #context: OwnershipContext;
@@ -72,9 +72,9 @@ export class OwnedTopic {
   #isCounted = false;
   #queueLength = 0;
   #mustReadNode = false;
-  /** What is known was read behind a sync. */
+  /** `readNode` was read after a sync. */
   #isReadAfterSync = false;
-  /** The receiver has said that it has the topic: the node is to be read behind a sync. */
+  /** The receiver has confirmed that it has the topic: the node must be read after a sync. */
   #hasReceiverConfirmed = false;
 
   constructor(topic: string, context: OwnershipContext) {
@@ -82,7 +82,7 @@ export class OwnedTopic {
     this.#context = context;
   }
 
-  /** Does what there is to do. Calls that wait for their turn are one. */
+  /** Executes all pending actions. Calls made while one is queued share it. */
   settle(): Promise<void> {
     if (this.#queuedSettle !== null) return this.#queuedSettle;
     const queued = this.#enqueue(() => {
@@ -95,15 +95,15 @@ export class OwnedTopic {
     return queued;
   }
 
-  /** Reads the node again first, unless it is served: then nobody else can have changed it. */
+  /** Reads the node again, then does the same as `settle`. A served topic is not read: no other server can have changed it. */
   refresh(): Promise<void> {
     this.#mustReadNode = true;
     return this.settle();
   }
 
   /**
-   * Gives the topic to `to`: sends its messages while it is served, seals it, sends the rest. `epoch` names what is to be
-   * moved: an old request moves nothing. What fails before the seal leaves everything as it was.
+   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. If `epoch` is given
+   * and is not the current one, nothing is moved. A failure before the seal leaves everything unchanged.
    */
   handOff(to: string, epoch: number | null): Promise<HandoffResult> {
     return this.#enqueue(async () => {
@@ -116,25 +116,30 @@ export class OwnedTopic {
         return { kind: "kept", why };
       }
       if (epoch !== null && epoch !== permit.epoch) {
-        return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
+        return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
-      if (to === this.#context.id) return { kind: "kept", why: "it is there already" };
+      if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
       const reply = await this.#handOffOpen(to, permit);
       if (this.permit !== null) {
-        return { kind: "kept", why: this.#keptReason === "" ? "it was not taken" : this.#keptReason };
+        return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
       }
       this.#hasReceiverConfirmed = reply?.kind === "taken" || reply?.kind === "passed";
       await this.#settle();
       const node = this.readNode?.node;
       if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
-      return { kind: "kept", why: this.#keptReason === "" ? `its node names "${node?.owner}"` : this.#keptReason };
+      return {
+        kind: "kept",
+        why: this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason,
+      };
     });
   }
 
   /**
-   * An operator gives the topic up: nothing more is let in, what was let in is done, and then the node is another content's, which
-   * nobody has; whoever puts into it next begins with nothing, and no number is used again. `whyNot` looks at the topic when nothing
-   * more is let in; with null what belongs here and is damaged or missing is given up as well.
+   * Deletes the topic for an operator: admits no further request, completes the admitted ones, and writes a new
+   * incarnation into the node, which no server has data of. The next put starts with an empty topic, and no message id
+   * is used again.
+   * `whyNot` is called when no request is admitted any longer; a result other than null keeps the topic. If `whyNot` is
+   * null, damaged and missing data is given up, too.
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
     return this.#enqueue(async () => {
@@ -146,9 +151,9 @@ export class OwnedTopic {
       if (whyKept !== null) return whyKept;
       if (readNode === null || readNode === undefined) return { kind: "gone" };
       const next = forgotten(readNode.node, newGuid());
-      if (next === null) return { kind: "kept", why: "no message numbers are left for it" };
+      if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
       this.permit = null;
-      await this.#context.store.copiesOf(this.topic); // behind all that was let in
+      await this.#context.store.copiesOf(this.topic); // completes after all admitted requests
       const why = await whyNot?.(readNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
@@ -162,11 +167,11 @@ export class OwnedTopic {
         await this.#context.nodes.uncount(this.topic, this.#context.id);
       }
       await this.#settle();
-      return isGone ? { kind: "deleted" } : { kind: "kept", why: "it was changed meanwhile" };
+      return isGone ? { kind: "deleted" } : { kind: "kept", why: "its node has changed meanwhile" };
     });
   }
 
-  /** What another server sends. */
+  /** Receives the content that another server sends. */
   receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
@@ -179,7 +184,12 @@ export class OwnedTopic {
           if (refused !== null) return refused;
         }
         if (decision !== "unknown") break;
-        if (tries > 0) return { kind: "refused", why: `"${this.topic}" is not ${content.owner}'s at ${content.epoch}` };
+        if (tries > 0) {
+          return {
+            kind: "refused",
+            why: `"${this.topic}" does not belong to ${content.owner} at epoch ${content.epoch}`,
+          };
+        }
         await this.#context.nodes.sync(this.topic);
       }
       await this.#settle();
@@ -187,19 +197,22 @@ export class OwnedTopic {
     });
   }
 
-  /** Somebody's call has not come to its end. */
+  /** A call has not completed yet. */
   get isBusy(): boolean {
     return this.#queueLength > 0;
   }
 
-  /** Resolves when what is under way has come to its end, which the end of the session brings about. */
+  /** Resolves when the running call has ended. The end of the session ends it. */
   async close(): Promise<void> {
     this.permit = null;
     this.#cancelRecheck();
     await this.#lastQueued;
   }
 
-  /** The reply; null when none came, or when the receiver could not be asked. Sealed or not is seen by the permit. */
+  /**
+   * Returns the receiver's reply, or null if none came or the receiver could not be reached. `permit` tells whether the
+   * copy was sealed.
+   */
   async #handOffOpen(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
     const { store } = this.#context;
     this.#keptReason = "";
@@ -289,7 +302,8 @@ export class OwnedTopic {
       case "hand off":
         return await this.#handOffSealed(action, stored);
       case "read again":
-        // Read as it is, and still older than what is here: the tree is, and others have to mend it.
+        // The node was read after a sync and is still older than the stored data. Another process has to correct the
+        // tree.
         if (this.#isReadAfterSync) {
           this.#scheduleRecheck();
           return "settled";
@@ -316,7 +330,7 @@ export class OwnedTopic {
     this.permit = { epoch: copy.epoch, incarnation: copy.incarnation };
     if (this.#isCounted) return;
     this.#isCounted = true;
-    void nodes.keepCounted(this.topic, id).catch(() => {}); // only assignments go by it
+    void nodes.keepCounted(this.topic, id).catch(() => {}); // only used for assignments
   }
 
   async #write(next: TopicNode): Promise<WriteOutcome> {
@@ -326,7 +340,7 @@ export class OwnedTopic {
 
   async #wrote(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
     if (outcome === "written") this.readNode = { node, version };
-    // Unknown, or others were faster: what the node says decides, once this connection sees it.
+    // The outcome is unknown, or another process was faster. The node, read after a sync, decides.
     else await this.#readAgain();
     return "goes on";
   }
@@ -337,20 +351,20 @@ export class OwnedTopic {
     this.#isReadAfterSync = true;
   }
 
-  /** One attempt to have the receiver take it; or the topic taken back. */
+  /** One attempt to hand a sealed copy to its receiver. If the time is over, takes the topic back. */
   async #handOffSealed(
     action: TopicAction & { do: "hand off" },
     { copy }: TopicCopies,
   ): Promise<"settled" | "goes on"> {
     const { clock, handoffMs } = this.#context;
-    if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed over and is not there`);
-    this.isInTransfer = true; // until it has settled, whatever is tried
+    if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed off, but is not stored`);
+    this.isInTransfer = true; // until `settle` is done, whatever is tried
     if (this.#handoffDeadlineMs === 0) this.#handoffDeadlineMs = clock.now() + handoffMs;
     const reply = clock.now() < this.#handoffDeadlineMs ? await this.#transfer(action.to, copy) : null;
     if (reply?.kind === "taken" || reply?.kind === "passed") {
       this.#rechecks = 0;
       await this.#readAgain();
-      // Passed it, and the node still says the same: then its answer was an old one.
+      // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
       if (reply.kind === "passed") await this.#pause(0);
       return "goes on";
     }
@@ -373,7 +387,7 @@ export class OwnedTopic {
     return await this.#wrote(await this.#write(next), next, readNode.version + 1);
   }
 
-  /** Null when no answer came. An open copy is sealed on the way. */
+  /** Returns null if no reply came. An open copy is sealed on the way. */
   async #transfer(to: string, copy: TopicCopy): Promise<TransferReply | null> {
     const sent = await sendTopic(this.#context, this.topic, copy, {
       to,
@@ -390,7 +404,7 @@ export class OwnedTopic {
     await sleep(clock, backoffMs(failures, retryWait), signal);
   }
 
-  /** Something is left here that others have to move on first. */
+  /** Checks again later: data is left here that waits for another server. */
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
@@ -401,7 +415,10 @@ export class OwnedTopic {
   }
 }
 
-/** Does nothing for another action than `create`, `activate`, `drop`, `discard` and `set aside`. */
+/**
+ * Executes the actions that only concern the store: `create`, `activate`, `drop`, `discard` and `set aside`. Other
+ * actions do nothing.
+ */
 async function changeStore(
   context: OwnershipContext,
   topic: string,
@@ -426,9 +443,8 @@ async function changeStore(
     context.onProblem(
       new BatonError(
         "CONFIG",
-        `What this server has stored of "${topic}" (epoch ${stored.copy?.epoch}) is not what its node names: while ` +
-          "the server was away it was given up, or begun again after the coordination service had lost its data; it is " +
-          "kept aside",
+        `The stored data of topic "${topic}" (epoch ${stored.copy?.epoch}) was set aside, because its node names other ` +
+          "data: the topic was given up, or started again after the coordination service had lost its data",
       ),
     );
   }
@@ -437,20 +453,23 @@ async function changeStore(
 function missingTopic(topic: string, node: TopicNode | undefined, id: string): BatonError {
   return new BatonError(
     "CONFIG",
-    `"${topic}" belongs to this server, "${id}", at epoch ${node?.epoch}, and is not in its store: it stays unavailable ` +
-      "until the store is back, or until it is given up",
+    `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
+      "store. Put the data back, or give the topic up: baton pubsub topic delete --accept-loss",
   );
 }
 
 interface SendTopicOptions {
   readonly to: string;
-  /** Called once for an open copy, when hardly anything of it is left to be sent. */
+  /** Called once for an open copy when almost all of it is sent. */
   readonly seal: () => Promise<void>;
-  /** When a sealed copy is given up; asked when it is sealed. Before that it may take long, as long as it goes on. */
+  /** Deadline of the handoff after the seal. Before the seal there is none, as long as data flows. */
   readonly deadlineMs: () => number;
 }
 
-/** Rejects with what finding the receiver rejects with, and with the reason why the session ended. */
+/**
+ * One attempt to send a topic to another server. Rejects with the error of finding the receiver, and with the reason of
+ * the session's end.
+ */
 async function sendTopic(
   { id, store, channel, clock, signal, addressOf }: OwnershipContext,
   topic: string,
@@ -458,9 +477,9 @@ async function sendTopic(
   { to, seal, deadlineMs }: SendTopicOptions,
 ): Promise<TransferReply | { readonly kind: "unanswered"; readonly why: string }> {
   const receiver = await addressOf(to);
-  if (receiver === null) return { kind: "refused", why: `the server "${to}" is not there` };
+  if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
   const late = new AbortController();
-  const reason = () => new BatonError("UNREACHABLE", `The server "${to}" has not taken "${topic}" in time`);
+  const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${topic}" in time`);
   const limit = () => clock.after(Math.max(0, deadlineMs() - clock.now()), () => late.abort(reason()));
   let cancel = sealedFor === null ? () => {} : limit();
   try {
@@ -481,7 +500,7 @@ async function sendTopic(
   }
 }
 
-/** What is being received, given up with the session: the next one begins when nothing of this one goes on. */
+/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
 async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
   const iterator = pieces[Symbol.asyncIterator]();
   try {
@@ -491,6 +510,6 @@ async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>):
       yield value;
     }
   } finally {
-    iterator.return?.()?.catch(() => {}); // it may be waiting for what never comes
+    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
   }
 }

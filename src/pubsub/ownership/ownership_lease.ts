@@ -1,12 +1,12 @@
-/** Until when a server may answer OK for what it owns. */
+/** How long a server may respond OK for its topics. */
 import type { ZooKeeperSession } from "../../zookeeper/zookeeper.ts";
 import { timingOf } from "../../zookeeper/session_timing.ts";
 import type { Clock } from "../../support/clock.ts";
 
 /**
- * Two thirds of T after the send time of the last request that the leader is known to have heard of (ADR 13): a third of
- * T, more than a lock's margin, is left for an answer to leave before an operator can have the server forgotten.
- * Monotonic milliseconds; `leaseEndMs` is the session's.
+ * Returns when ownership ends: two thirds of T after the send time of the last request that the leader has certainly
+ * received (ADR 13). The last third of T, more than a lock's margin, is time for responses to leave before an operator
+ * can have the server forgotten. Monotonic milliseconds; `leaseEndMs` is the session's.
  */
 export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + timingOf(timeoutMs).marginMs;
@@ -23,18 +23,18 @@ export class OwnershipLease {
     this.#clock = clock;
   }
 
-  /** For good: whatever the session does, nothing is answered under this lease any more. */
+  /** Ends the lease for good, whatever the session does. */
   end(): void {
     this.#isOver = true;
   }
 
-  /** Whether work may begin. */
+  /** Whether requests may be admitted. */
   isHeld(): boolean {
     if (this.#isOver || this.#session.ended.aborted) return false;
     return this.#clock.now() < ownershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
-  /** Whether OK may be answered now: looks for a suspend first. Costs a read of /proc/uptime: once for each batch. */
+  /** Whether OK may be sent now. Detects a suspend first, which reads /proc/uptime: call it once per batch. */
   isConfirmed(): boolean {
     this.#clock.noticeSuspend();
     return this.isHeld();

@@ -1,6 +1,6 @@
 /**
- * What a server owns during one session: begins when it has announced itself, ends with the session for good. Another
- * session begins with nothing read, because topics may have been given up in between.
+ * The topics that a server owns during one session. Starts when the server has announced itself and ends with the
+ * session for good. The next session reads all nodes again, because topics may have been given up in between.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
@@ -20,45 +20,45 @@ import type { ServerAddress, TransferChannel } from "./transfer_channel.ts";
 
 export interface OwnershipOptions {
   readonly id: string;
-  /** As proxies and other servers dial it. */
+  /** The endpoint for proxies and other servers. */
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
-  /** The machine and the directory in which the store is locked: a copy of the store has another. */
+  /** The machine and directory in which the store is locked; a copy of the store has another location. */
   readonly storeLocation: string;
   readonly channel: TransferChannel;
   readonly clock: Clock;
-  /** Whether it is to be announced as one that takes no new topics; asked at each session. */
+  /** Whether to announce the server as draining; called at the start of each session. */
   readonly isDraining?: () => boolean;
-  /** How long a hand-over is tried before its owner takes the topic back, in milliseconds; 30,000 when left out. */
+  /** Limit of a handoff in milliseconds; then the owner takes the topic back. Default: 30,000. */
   readonly handoffMs?: number;
-  /** Told what an operator should know: data that is missing, or set aside; a node that cannot be read. */
+  /** Reports problems for the operator: missing data, data that was set aside, a node that cannot be read. */
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** How a topic stands at this server. */
+/** The state of a topic on this server. */
 export type Availability =
-  /** Requests may be let in, and answered OK while `isConfirmed` says so. */
+  /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
   | { readonly kind: "serving"; readonly permit: Permit }
-  /** NOT_OWNER; owner "" is nobody. */
+  /** NOT_OWNER. An empty owner: no server has the topic. */
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
-  /** NOT_OWNER: no proxy has given it to anybody. */
+  /** NOT_OWNER: no proxy has assigned the topic to a server. */
   | { readonly kind: "unassigned" }
-  /** OVERLOADED: on its way, ask again. */
+  /** OVERLOADED: the topic is moving; ask again. */
   | { readonly kind: "moving" }
-  /** ERROR: it belongs here, and its data does not. */
+  /** DAMAGED: the topic belongs to this server, but its data is missing. */
   | { readonly kind: "missing" }
   /** OVERLOADED: this server has no lease at present. */
   | { readonly kind: "away" };
 
-/** Topics that are looked at beside one another, when there are many. */
+/** Topics that are checked in parallel. */
 const parallelTopics = 32;
-/** Topics of others that are remembered, so that requests that went astray cost no read each. */
+/** Topics of other servers that are cached, so that misdirected requests do not cost a read each. */
 const notOwnedMax = 10_000;
 const notOwnedMs = 500;
-/** How long its end may take for that, in milliseconds. */
+/** Limit for recording the generation at the end of a session, in milliseconds. */
 const lastAdvanceMs = 500;
-/** Problems that are told during one session. */
+/** Problems that are reported during one session. */
 const reportedMax = 1000;
 
 export class OwnershipSession {
@@ -77,8 +77,9 @@ export class OwnershipSession {
   #cancelAdvance: () => void = () => {};
 
   /**
-   * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
-   * somebody else's, the store an older copy of itself, or empty where it must not be; with the signal's reason, and with what the session ended by.
+   * Creates the nodes of stored topics that have none, announces the server, and starts.
+   * Rejects with CONFIG if the id belongs to another server, or if the store is an older copy or unexpectedly empty;
+   * with the signal's reason; and with the error that ended the session.
    */
   static async begin(
     zk: ZooKeeper,
@@ -95,7 +96,7 @@ export class OwnershipSession {
     const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
     await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal, onProblem });
-    // Not before: what cannot be announced must not make another one too old.
+    // Confirmed only now: a store that cannot be announced must not make another one look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEach(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
@@ -123,7 +124,7 @@ export class OwnershipSession {
     void this.#watchOwnNode(zk);
   }
 
-  /** Aborts when nothing is served under this ownership any more. */
+  /** Aborts when nothing is served in this session any longer. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
@@ -138,26 +139,29 @@ export class OwnershipSession {
   }
 
   /**
-   * Ends it, and resolves when nothing that it began goes on: what one session has decided must not be done to the store
-   * while another one decides.
+   * Ends the session and resolves when none of its work is running. Two sessions must not change the store at the same
+   * time.
    */
   async finish(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
     if (this.#session.ended.aborted) return;
-    // What was stored last is noted as well, if the coordination service answers soon.
+    // Records the last generation, too, if the coordination service responds soon.
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(lastAdvanceMs, resolve);
     await Promise.race([this.#generation.advance().catch(() => {}), late]);
     cancel();
   }
 
-  /** At once, for the topics that are served: the way of almost every request. */
+  /** Returns the permit of a served topic without waiting: the path of almost every request. */
   currentPermit(topic: string): Permit | null {
     return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
   }
 
-  /** Reads the topic's node where nothing is known. `epoch`: what the asking proxy has read, if it says so. */
+  /**
+   * Reads the topic's node if nothing is known. `epoch` is the epoch that the requesting proxy has read, if it sent
+   * one.
+   */
   async availability(topic: string, epoch: number | null = null): Promise<Availability> {
     if (!this.lease.isHeld()) return { kind: "away" };
     const permit = this.currentPermit(topic);
@@ -168,7 +172,7 @@ export class OwnershipSession {
     const owned = this.#topicOf(topic);
     if (owned.isInTransfer) return this.#availabilityOf(owned);
     await owned.refresh();
-    // The proxy has seen more than this server's connection.
+    // The proxy has read a newer node than this server's connection.
     if (epoch !== null && (owned.readNode?.node.epoch ?? 0) < epoch) {
       await this.#context.nodes.sync(topic);
       await owned.refresh();
@@ -178,18 +182,18 @@ export class OwnershipSession {
     return availability;
   }
 
-  /** The topic, for what changes hands: what was remembered of it counts no longer. */
+  /** Returns the topic for a handoff, a transfer or a deletion; its cached state is dropped. */
   topic(name: string): OwnedTopic {
     this.#notOwned.delete(name);
     return this.#topicOf(name);
   }
 
-  /** Topics that are served now. */
+  /** The topics that are served now. */
   *served(): Generator<readonly [topic: string, permit: Permit]> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield [topic, permit];
   }
 
-  /** Again and again, as long as it lasts; a store that turns out to be an older one is not served any more. */
+  /** Records the generation repeatedly during the session. Stops serving if the store turns out to be an older copy. */
   #scheduleAdvance(): void {
     const again = () => {
       this.#advancing = this.#generation.advance().catch((thrown) => {
@@ -224,7 +228,7 @@ export class OwnershipSession {
     return this.#options.clock.now() - readAtMs < notOwnedMs;
   }
 
-  /** What is not here takes no more room than its answer, for a moment. */
+  /** Keeps only the result for a topic that is not stored here, for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: Availability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     if (copy !== null || staged !== null || owned.permit !== null || owned.isBusy) return;
@@ -234,7 +238,7 @@ export class OwnershipSession {
     if (this.#notOwned.size > notOwnedMax && oldest !== undefined) this.#notOwned.delete(oldest);
   }
 
-  /** Each problem once: a client that asks again and again must not fill a log. */
+  /** Reports each problem once: a client that repeats its request must not fill a log. */
   #report(problem: unknown): void {
     const text = messageOf(problem);
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
@@ -250,21 +254,24 @@ export class OwnershipSession {
     }
   }
 
-  /** Whoever deletes the server's node makes room for its being forgotten: begin again. */
+  /**
+   * Ends the session if the server's node is deleted: the next step may be to forget the server. The next
+   * session starts again.
+   */
   async #watchOwnNode(zk: ZooKeeper): Promise<void> {
     const path = this.#options.path.server(this.#options.id);
     try {
       const stat = await zk.exists(path, { watch: () => void this.#watchOwnNode(zk) });
       if (stat?.ephemeralOwner === zk.session.id || this.#ended.signal.aborted) return;
-      this.end(new BatonError("NOT_HELD", `Somebody deleted "${path}", which says that this server is there`));
+      this.end(new BatonError("NOT_HELD", `The node "${path}" of this server was deleted`));
     } catch {
-      // Watches end with the session, which is watched apart from this; a lost answer is made up for by the reconnect.
+      // The end of the session is watched separately. After a lost response, the watch is set again.
       if (!this.#ended.signal.aborted) this.#options.clock.after(1000, () => void this.#watchOwnNode(zk));
     }
   }
 }
 
-/** A topic that is stored and stands in no tree. Only what is missing is made: the session has not been announced yet. */
+/** Creates the node of a stored topic that has none. Changes no existing node: the server is not announced yet. */
 async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOptions, topic: string): Promise<void> {
   try {
     if (await nodes.read(topic) !== null) return;
@@ -272,7 +279,7 @@ async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOp
     if (action.do === "register") await nodes.create(topic, action.next);
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
-    onProblem(thrown); // of one topic: the others are served
+    onProblem(thrown); // affects one topic; the others are served
   }
 }
 

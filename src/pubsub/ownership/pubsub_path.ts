@@ -1,20 +1,21 @@
 /**
- * Where publish/subscribe stands in the tree, and any string as one name in it:
+ * The paths of publish/subscribe in the tree:
  *
- *   <root>/pubsub/servers/<id>            ephemeral: a server that is there
- *   <root>/pubsub/proxies/<id>            ephemeral: a proxy that is there
+ *   <root>/pubsub/servers/<id>            ephemeral: a running server
+ *   <root>/pubsub/proxies/<id>            ephemeral: a running proxy
  *   <root>/pubsub/topics/<00-ff>/<name>   who owns a topic; the shard is the first byte of its SHA-256
- *   <root>/pubsub/owners/<id>/<name>      a topic counted for its owner: what assignments go by, and nothing else
- *   <root>/pubsub/stores/<store id>       how old a server's store was when it said so last
+ *   <root>/pubsub/owners/<id>/<name>      a topic counted for its owner; only used for assignments
+ *   <root>/pubsub/stores/<store id>       the last recorded generation of a server's store
  *
- * Shards, because a list of children comes in one frame of a megabyte: 400,000 topics of short names, 60,000 of the longest.
+ * A list of children is one frame of at most 1 MB. With 256 shards, 400,000 topics with short names fit, or 60,000 with the
+ * longest ones.
  */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../errors.ts";
 import { tokenBytesMax } from "../../wire/pubsub/message_limits.ts";
 import { defaultRoot } from "../../coordination/lock/lock_path.ts";
 
-/** Names that are longer when written into a path are written as their hash. */
+/** Longer node names are replaced by their hash. */
 const nodeNameLengthMax = 200;
 
 const utf8 = new TextEncoder();
@@ -22,7 +23,7 @@ const utf8 = new TextEncoder();
 export class PubsubPath {
   readonly base: string;
 
-  /** `root` is a path of ZooKeeper's, without a slash at its end. */
+  /** `root` is a ZooKeeper path without a slash at its end. */
   constructor(root: string = defaultRoot) {
     this.base = root === "/" ? "/pubsub" : `${root}/pubsub`;
   }
@@ -55,7 +56,7 @@ export class PubsubPath {
     return `${this.topics}/${shardOf(topic)}/${nodeName(topic)}`;
   }
 
-  /** The node whose children are counted for a server. */
+  /** The parent node whose children are the topics counted for a server. */
   ownedBy(id: string): string {
     return `${this.base}/owners/${nodeName(id)}`;
   }
@@ -64,7 +65,7 @@ export class PubsubPath {
     return `${this.ownedBy(id)}/${nodeName(topic)}`;
   }
 
-  /** Every shard that may have topics, in order. */
+  /** The paths of all shards, in order. */
   shards(): string[] {
     return Array.from({ length: 256 }, (_, byte) => `${this.topics}/${byte.toString(16).padStart(2, "0")}`);
   }
@@ -75,15 +76,17 @@ function shardOf(topic: string): string {
 }
 
 /**
- * Letters, digits, `-` and `_` as they are, all else as %XX, so that no two names meet; a long one as `~` and its hash, which
- * no other name begins with. The name itself stands in the node's data. Throws BAD_DATA for what is no name at all.
+ * Writes a name as one path component. Letters, digits, `.`, `-` and `_` are kept, other bytes become %XX, so that
+ * names stay distinct. A long name becomes `~` and its hash; no other name starts with `~`. The node's data contains
+ * the name itself. Throws BAD_DATA for an invalid name.
  */
 export function nodeName(name: string): string {
-  const refuse = (why: string) => new BatonError("BAD_DATA", `${JSON.stringify(name.slice(0, 64))} is no name: ${why}`);
+  const refuse = (why: string) =>
+    new BatonError("BAD_DATA", `${JSON.stringify(name.slice(0, 64))} is not a valid name: ${why}`);
   if (name === "") throw refuse("it is empty");
   if (!name.isWellFormed()) throw refuse("it is not valid Unicode");
   const bytes = utf8.encode(name);
-  if (bytes.length > tokenBytesMax) throw refuse(`it has ${bytes.length} bytes, and ${tokenBytesMax} is the most`);
+  if (bytes.length > tokenBytesMax) throw refuse(`it has ${bytes.length} bytes; the limit is ${tokenBytesMax}`);
   let written = "";
   for (const byte of bytes) {
     const character = String.fromCharCode(byte);

@@ -1,4 +1,4 @@
-/** Every topic with its node, shard by shard: what `server ls` shows and `forget` goes through. */
+/** Reads all topics with their nodes, shard by shard, for `server ls`, `forget` and `restore`. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -11,10 +11,13 @@ export interface ListedTopic {
   readonly version: number;
 }
 
-/** Reads that leave in one write. */
+/** Reads that are sent in one write. */
 const batchSize = 100;
 
-/** As they are one after the other; what is made meanwhile may be missed. Throws CONFIG for a node that is not understood. */
+/**
+ * Yields topics as they are read, not as one snapshot: topics created meanwhile may be missing. Throws CONFIG for a
+ * node in an unknown format.
+ */
 export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
   const shards = path.shards();
   for (let at = 0; at < shards.length; at += batchSize) {

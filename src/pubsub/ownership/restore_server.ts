@@ -1,7 +1,8 @@
 /**
- * Goes on from an older copy of a server's store, because there is no newer one: what came after it is lost. By an operator only,
- * who says that the loss is accepted. Epochs and numbers are raised, so that nothing of the lost time is taken for
- * something of the time to come. Interrupted, it is done again; until it is done the server does not start.
+ * Continues with an older copy of a server's store because no newer one exists. Everything stored after that copy is
+ * lost. Only an operator who accepts the loss calls this.
+ * Epochs and message ids are raised, so that old requests and ids are never confused with new ones. After an
+ * interruption, repeat it; the server does not start before it is done.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
@@ -16,28 +17,34 @@ import { TopicNodes } from "./topic_nodes.ts";
 
 export interface RestorableStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "topics" | "copiesOf"> {
-  /** Messages are numbered from behind `baseOffset` on, durably; who had all that is there has had everything up to it. */
+  /**
+   * Durably raises the base offset: new message ids start after it. A subscriber that had all stored messages is placed
+   * at the end.
+   */
   continueBehind(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface RestoreResult {
-  /** Topics that are as they were when the copy was made. */
+  /** Topics with the state that the copy has. */
   readonly restored: readonly string[];
-  /** Topics that are not in the copy: they begin again, empty. */
+  /** Topics that are not in the copy: they start again, empty. */
   readonly lost: readonly string[];
-  /** Topics that were on their way to the server, and are back where they came from. */
+  /** Topics that were moving to this server and belong to their source again. */
   readonly returned: readonly string[];
-  /** Topics of which nobody can say who has them: they stay unavailable. */
+  /** Topics whose current owner cannot be determined: they stay unavailable. */
   readonly left: readonly string[];
 }
 
-/** Rejects with LOCK_BUSY while the server is there, or may still answer; with CONFIG where nothing is stored of what it has. */
+/**
+ * Rejects with LOCK_BUSY while the server runs or its session may still be alive; with CONFIG if the store is empty
+ * although the server owns topics.
+ */
 export async function restoreServer(
   zk: ZooKeeper,
   path: PubsubPath,
   { id, store }: { readonly id: string; readonly store: RestorableStore },
 ): Promise<RestoreResult> {
-  await checkEmptiness(zk, path, { id, stored: await store.topics(), task: "go on from" });
+  await checkEmptiness(zk, path, { id, stored: await store.topics(), task: "restore" });
   return await holdingServerName(zk, path, { id, what: "restore" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const done: Record<keyof RestoreResult, string[]> = { restored: [], lost: [], returned: [], left: [] };
@@ -45,7 +52,7 @@ export async function restoreServer(
       const what = await restoreTopic(nodes, listed, { id, store });
       if (what !== "kept") done[what].push(listed.topic);
     }
-    // The last thing of all: the server starts when everything before it is done.
+    // Accepted last: the server starts only when all topics are done.
     await new StoreGeneration(zk, path, { id, store }).accept();
     return done;
   });

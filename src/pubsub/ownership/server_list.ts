@@ -1,6 +1,6 @@
 /**
- * The servers, or the proxies, that are there: a watch on the list of their nodes and on each of them, and a read of all at
- * every change. They come and go rarely, and are few.
+ * The announced servers, or the announced proxies. Watches the list of nodes and each node, and reads all of them at
+ * every change. They are few and change rarely.
  */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { backoffMs } from "../../support/backoff.ts";
@@ -23,7 +23,7 @@ export class AnnouncedServers implements Disposable {
   #isOld = false;
   #isClosed = false;
 
-  /** Resolves when the list was read once. `path` is the node whose children they are. It ends with the session. */
+  /** Resolves after the first read. `path` is the parent node. The list ends with the session. */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {
     const list = new AnnouncedServers(zk, path, clock);
     for (let failures = 0;; failures++) {
@@ -43,17 +43,17 @@ export class AnnouncedServers implements Disposable {
     this.#clock = clock;
   }
 
-  /** By id. As it was a moment ago. */
+  /** The announcements by id, as last read. */
   get servers(): ReadonlyMap<string, Announcement> {
     return this.#servers;
   }
 
-  /** Tells the tree in which they stand from one that was made after it was lost. */
+  /** Identifies the tree: a tree created after a loss of data has another id. */
   get treeId(): string {
     return this.#treeId;
   }
 
-  /** Told after every change. Returns what takes the listener off. */
+  /** Calls the listener after every change. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -76,7 +76,7 @@ export class AnnouncedServers implements Disposable {
     try {
       await this.#reading;
     } catch {
-      // A lost answer, or the session's end: then there is nothing to wait for.
+      // A response was lost, or the session has ended.
       this.#clock.after(backoffMs(failures, retryWait), () => void this.#refresh(failures + 1));
       return;
     } finally {
@@ -103,7 +103,7 @@ export class AnnouncedServers implements Disposable {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** The node is made when it is missing: else there would be nothing to watch. */
+  /** Creates the parent node if it is missing; a missing node has no list to watch. */
   async #names(): Promise<{ readonly children: string[]; readonly stat: Stat }> {
     for (;;) {
       try {

@@ -1,7 +1,8 @@
 /**
- * Whether a server's store is the one that it served last, and not an older copy of it: a backup, a snapshot of a disk, a
- * machine that was put back. The store has an age, which is noted in the coordination service at each session's beginning and,
- * while something is stored, every second. The store's own is raised first: it is never behind but when it was put back.
+ * Detects whether a server starts with an older copy of its store: a backup, a disk snapshot, a restored machine.
+ * The store has a generation number, which is also recorded in the coordination service at the start of each session
+ * and, while messages are stored, every second. The store's number is raised first, so it is behind the recorded one
+ * only if the store was replaced by an older copy.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -10,7 +11,10 @@ import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
 
-/** How often it is noted while something is stored, in milliseconds: what is put back by less is not noticed. */
+/**
+ * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
+ * this is not detected.
+ */
 export const advanceEveryMs = 1000;
 
 type GenerationStore = Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration">;
@@ -20,7 +24,7 @@ export class StoreGeneration {
   readonly #path: string;
   readonly #id: string;
   readonly #store: GenerationStore;
-  /** Of the note that this session has written; null: to be read. */
+  /** Version of the node as last read or written by this session; null: to be read. */
   #version: number | null = null;
 
   constructor(
@@ -34,44 +38,49 @@ export class StoreGeneration {
     this.#store = store;
   }
 
-  /** What is noted, as of now; 0 where nothing is. Throws CONFIG for a note that is not understood. */
+  /** Returns the recorded generation after a sync, 0 if none. Throws CONFIG for a node in an unknown format. */
   async recorded(): Promise<number> {
     await this.#zk.sync(this.#path);
-    return (await this.#read())?.age ?? 0;
+    return (await this.#read())?.generation ?? 0;
   }
 
-  /** Rejects with CONFIG when the store is older than what is noted of it; gives its age. */
+  /** Returns the store's generation. Rejects with CONFIG if it is older than the recorded one. */
   async check(): Promise<number> {
-    const noted = await this.recorded();
-    const age = await this.#store.generation();
-    if (age < noted) throw tooOld(this.#id, { age, noted });
-    return age;
+    const recorded = await this.recorded();
+    const generation = await this.#store.generation();
+    if (generation < recorded) throw tooOld(this.#id, { generation, recorded });
+    return generation;
   }
 
-  /** Raises both, or rejects as `check`. Only for who has announced itself. */
+  /** Raises both numbers; rejects as `check` does. Only an announced server may call this. */
   async confirm(): Promise<void> {
     for (;;) {
-      const age = await this.check();
-      if (await this.#record(await this.#store.raiseGeneration(Math.max(age, 1)) ?? age)) return;
+      const generation = await this.check();
+      if (await this.#record(await this.#store.raiseGeneration(Math.max(generation, 1)) ?? generation)) return;
     }
   }
 
-  /** Raises both when something was stored since. Rejects as `prove`, and with what the coordination service fails with. */
+  /**
+   * Raises both numbers if something was stored since the last call. Rejects as `confirm` does, and with errors of the
+   * coordination service.
+   */
   async advance(): Promise<void> {
-    const age = await this.#store.raiseGeneration();
-    if (age === null || await this.#record(age)) return;
+    const generation = await this.#store.raiseGeneration();
+    if (generation === null || await this.#record(generation)) return;
     await this.confirm();
   }
 
-  /** An operator says that the store, as it is, is to be gone on with. */
+  /** Accepts the store as it is, for an operator: its generation becomes the newest. */
   async accept(): Promise<void> {
-    const noted = await this.recorded();
-    while (!(await this.#record(await this.#store.raiseGeneration(Math.max(noted, 1)) ?? noted))) await this.recorded();
+    const recorded = await this.recorded();
+    while (!(await this.#record(await this.#store.raiseGeneration(Math.max(recorded, 1)) ?? recorded))) {
+      await this.recorded();
+    }
   }
 
-  /** False when the note is not what this session has read or written, or the answer was lost. */
-  async #record(age: number): Promise<boolean> {
-    const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, age }));
+  /** Returns false if the node has changed since this session read or wrote it, or if the response was lost. */
+  async #record(generation: number): Promise<boolean> {
+    const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, generation }));
     const version = this.#version;
     this.#version = null;
     try {
@@ -87,25 +96,31 @@ export class StoreGeneration {
     }
   }
 
-  async #read(): Promise<{ readonly age: number } | null> {
+  async #read(): Promise<{ readonly generation: number } | null> {
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
     if (found === null) return null;
     try {
-      const { layout, age } = JSON.parse(new TextDecoder().decode(found.data)) as Record<string, unknown>;
-      if (layout === 1 && typeof age === "number" && Number.isSafeInteger(age)) return { age };
+      const { layout, generation } = JSON.parse(new TextDecoder().decode(found.data)) as Record<string, unknown>;
+      if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return { generation };
     } catch {
-      // said below
+      // reported below
     }
-    throw new BatonError("CONFIG", `"${this.#path}" does not say how old a store is, as far as this version knows`);
+    throw new BatonError(
+      "CONFIG",
+      `Cannot read "${this.#path}": it has no store generation in a format that this version knows`,
+    );
   }
 }
 
-function tooOld(id: string, { age, noted }: { readonly age: number; readonly noted: number }): BatonError {
+function tooOld(
+  id: string,
+  { generation, recorded }: { readonly generation: number; readonly recorded: number },
+): BatonError {
   return new BatonError(
     "CONFIG",
-    `Cannot serve the data of "${id}": it is an older copy (${age}) of what was served last (${noted}). What was stored ` +
-      "since is not in it: messages would be lost, or come twice, and their numbers be used again. Put the newest data back; " +
+    `Cannot serve the data of "${id}": it is an older copy (generation ${generation}, the last one served is ${recorded}); ` +
+      "messages would be lost or delivered twice. Put the newest data back; " +
       `if there is none: baton pubsub server restore --id ${id} --data-dir FOLDER --accept-loss`,
   );
 }

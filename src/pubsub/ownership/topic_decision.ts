@@ -1,44 +1,44 @@
 /**
- * What a server has to do about one topic, from what it has stored and what the topic's node said when it was read. The
- * whole protocol but for its two choices: when an owner begins a hand-over, and when it gives one up. Pure; the model in
- * test/model decides by this very function, with reads as old as they may be.
+ * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
+ * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Pure; the model in
+ * test/model calls this function with nodes of any age.
  */
 import type { StagedCopy, TopicCopy } from "../store/owned_store.ts";
 import { confirmed, taken, type TopicNode } from "./topic_node.ts";
 
 export interface TopicFacts {
-  /** The server's own id. */
+  /** This server's id. */
   readonly me: string;
-  /** Null: there is no node. */
+  /** Null if the node does not exist. */
   readonly node: TopicNode | null;
   readonly copy: TopicCopy | null;
   readonly staged: StagedCopy | null;
 }
 
 export type TopicAction =
-  /** Answer requests, while the lease allows it. */
+  /** Answer requests while the lease allows it. */
   | { readonly do: "serve" }
-  /** Send what is sealed, or take it back where `mayTakeBack`. */
+  /** Send the sealed copy to its receiver, or take it back if `mayTakeBack`. */
   | { readonly do: "hand off"; readonly to: string; readonly mayTakeBack: boolean }
-  /** The node is missing: make it. */
+  /** Create the missing node. */
   | { readonly do: "register"; readonly next: TopicNode }
-  /** Compare-and-set from what was read. */
+  /** Compare-and-set from the node that was read. */
   | { readonly do: "write"; readonly next: TopicNode; readonly why: "confirm" | "take" | "claim" }
   /** Store an empty topic. */
   | { readonly do: "create" }
-  /** Open what is stored at the node's epoch: the own sealed copy, or what was staged in its place. */
+  /** Open the stored content at the node's epoch: the server's own sealed copy, or the staged one. */
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
-  /** Remove the copy up to this epoch: its successor is durable elsewhere. */
+  /** Remove the copy up to this epoch: its successor is durable on another server. */
   | { readonly do: "drop"; readonly epoch: number }
-  /** Remove what was staged: others went on without it. */
+  /** Remove the staged copy: the topic moved on without it. */
   | { readonly do: "discard" }
-  /** Keep the copy out of the way: it is not the content that the node names. */
+  /** Keep the copy out of use: it is not the content that the node names. */
   | { readonly do: "set aside" }
-  /** The node is older than what is stored: it was not read as it is. */
+  /** Read the node after a sync: it is older than the stored data. */
   | { readonly do: "read again" }
-  /** Owned, and the data is not here: unavailable until an operator decides. */
+  /** The server owns the topic but has no data: unavailable until an operator decides. */
   | { readonly do: "missing" }
-  /** Nothing to do with it at present. */
+  /** Nothing to do at present. */
   | { readonly do: "none" };
 
 const none: TopicAction = { do: "none" };
@@ -61,7 +61,7 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
       if (copy.sealedFor === null) return node.state === "stored" ? { do: "serve" } : { do: "missing" };
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
-      // What was created for an earlier assignment never answered anything: begin again.
+      // A copy that was created for an earlier assignment never answered a request: replace it.
       return isCurrent ? { do: "write", next: confirmed(node), why: "confirm" } : { do: "create" };
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmed(node), why: "confirm" };
@@ -77,18 +77,18 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
 }
 
 function ofOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
-  // Not before the new owner has confirmed: until then this is a second copy of everything.
+  // Dropped only after the new owner has confirmed. Until then this is a second copy of all data.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return none;
   if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
   if (staged.epoch > node.epoch) return { do: "read again" };
-  // What was staged had been sealed at this epoch, and so had been confirmed before.
+  // A staged copy was sealed at this epoch, so its owner had confirmed it before.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
   return { do: "write", next: taken(node, me), why: "take" };
 }
 
-/** The node of a copy whose node was lost. */
+/** Returns the node for a copy whose node was lost. */
 function registered(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
   return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
 }

@@ -1,20 +1,20 @@
-/** Whether a server can delete a topic for an operator, and what has become of it. Pure. */
+/** Decides whether a server can delete a topic for an operator. Pure. */
 import type { TopicNode } from "./topic_node.ts";
 
 export type DeleteResult =
   | { readonly kind: "deleted" }
-  /** It is deleted already, or never was. */
+  /** The topic does not exist. */
   | { readonly kind: "gone" }
-  /** Something would be lost by it. */
+  /** Data would be lost. */
   | { readonly kind: "refused"; readonly why: string }
-  /** Not now. */
+  /** Not possible at present. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Null: it can be deleted. `isMissing`: it belongs to this server, and its data is missing or damaged there. */
+/** Returns null if the topic can be deleted. `isMissing`: it belongs to this server, but its data is missing or damaged. */
 export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
-  /** As read by the server; undefined: there is none. */
+  /** The node as read by the server; undefined if none exists. */
   readonly node: TopicNode | undefined;
-  /** What the operator has read. */
+  /** The epoch that the operator has read. */
   readonly epoch: number | null;
   readonly isServed: boolean;
   readonly isMissing: boolean;
@@ -22,9 +22,9 @@ export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }:
 }): DeleteResult | null {
   if (node === undefined || node.owner === "") return { kind: "gone" };
   if (isMissing && !acceptsLoss) {
-    return { kind: "refused", why: "its data is missing or damaged there: --accept-loss gives it up" };
+    return { kind: "refused", why: "its data is missing or damaged; to delete it anyway: --accept-loss" };
   }
   if (!isServed && !isMissing) return { kind: "kept", why: "this server does not serve it at present" };
   if (epoch === null || epoch === node.epoch) return null;
-  return { kind: "kept", why: `it has changed since: it is at epoch ${node.epoch}` };
+  return { kind: "kept", why: `it has changed since, and is at epoch ${node.epoch}` };
 }

@@ -1,66 +1,66 @@
 /**
- * What a topic's node says, and the only ways in which it may change. Every change but the first is a compare-and-set on
- * the version that was read; each is checked in test/model. Pure: names no path and asks no server.
+ * The data of a topic's node and its only allowed changes. Every change except the first is a compare-and-set on the
+ * version that was read. The model in test/model checks each. Pure.
  */
 
-/** Whose sealed copy holds a topic's content, at which epoch. */
+/** The server and epoch whose sealed copy holds the content. */
 export interface ContentSource {
   readonly owner: string;
   readonly epoch: number;
 }
 
 /**
- * - new: assigned, and no OK was ever answered for this content: the owner begins with nothing
- * - moving: the content is the sealed copy of `source`, which the owner has as well; nobody answers OK yet
- * - stored: the owner has it, at this epoch, and may answer
- * - sealed: as found by its owner when the node itself had been lost: somebody else may have gone on already
+ * - new: assigned; no request for this content was ever answered OK, and the owner starts with an empty topic
+ * - moving: the content is the sealed copy of `source`, and the owner has it as well; no server answers OK yet
+ * - stored: the owner has the content at this epoch and may answer
+ * - sealed: the owner found its sealed copy after the node was lost; another server may already own the content
  */
 export type TopicNodeState = "new" | "moving" | "stored" | "sealed";
 
 export interface TopicNode {
-  /** The server's id; "" as long as nobody has it. */
+  /** The server's id; empty while no server has the topic. */
   readonly owner: string;
-  /** Grows with every change of owner, from 1. */
+  /** Starts at 1 and grows with every change of owner. */
   readonly epoch: number;
   readonly state: TopicNodeState;
-  /** Names the content: random, and another one when a topic begins again. */
+  /** Identifies the content: random, and new when a topic starts again. */
   readonly incarnation: string;
-  /** Every sequence number of this content is greater: none is used again after its predecessor was given up. */
+  /** All message ids of this content are greater. Ids of an earlier, abandoned content are never used again. */
   readonly baseOffset: number;
-  /** Of a topic that is moving; null otherwise. */
+  /** Only for a moving topic; otherwise null. */
   readonly source: ContentSource | null;
 }
 
-/** More messages than one content will ever have; 511 contents of one topic fit into the exact integers. */
+/** More messages than one content ever has. A topic can have 511 incarnations within exact integers. */
 export const idsPerIncarnation = 2 ** 44;
 
-/** A topic that nobody had. */
+/** Assigns a topic for the first time. */
 export function assigned(owner: string, incarnation: string): TopicNode {
   return { owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null };
 }
 
-/** To another server, as long as it is new. */
+/** Assigns a new topic to another server. */
 export function reassigned(node: TopicNode, owner: string): TopicNode {
   return { ...node, owner, epoch: node.epoch + 1 };
 }
 
-/** What the owner writes before its first OK in an epoch. */
+/** Written by the owner before its first OK in an epoch. */
 export function confirmed(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
-/** What a receiver writes once it has durably staged the sealed content. */
+/** Written by a receiver when it has durably staged the sealed content. */
 export function taken(node: TopicNode, owner: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch };
   return { ...node, owner, epoch: node.epoch + 1, state: "moving", source };
 }
 
-/** What the old owner writes instead, to have it back: then no receiver can take it any more. */
+/** Written by the old owner to take the topic back; then no receiver can take it. */
 export function takenBack(node: TopicNode): TopicNode {
   return taken(node, node.owner);
 }
 
-/** By an operator who accepts that the owner's content is lost. Null when no sequence numbers are left. */
+/** Written for an operator who accepts that the owner's content is lost. Null if no message ids are left. */
 export function forgotten(node: TopicNode, incarnation: string): TopicNode | null {
   const baseOffset = node.baseOffset + idsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
@@ -68,8 +68,8 @@ export function forgotten(node: TopicNode, incarnation: string): TopicNode | nul
 }
 
 /**
- * What an operator writes for an owner whose store was put back: the copy of that epoch is opened again at the next one. What
- * was stored since is lost, and the numbers that it had are not used again. Null when no sequence numbers are left.
+ * Written for an operator whose store was restored: the copy of that epoch is opened at the next epoch. Everything
+ * stored later is lost, and its message ids are not used again. Null if no message ids are left.
  */
 export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
   const baseOffset = node.baseOffset + idsPerIncarnation;
@@ -85,7 +85,7 @@ export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
   };
 }
 
-/** Of a topic that was moving to a server that is lost, by an operator: its source still has everything. */
+/** Written for an operator when a topic was moving to a lost server: its source still has all data. */
 export function returned(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   return { ...node, owner: node.source.owner, epoch: node.epoch + 1 };

@@ -1,23 +1,23 @@
-/** A topic's node as bytes: JSON that an operator can read. Read strictly: what is not understood is not acted upon. */
+/** A topic's node as JSON. Reading is strict: a node in an unknown format is refused. */
 import { BatonError } from "../../errors.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
-/** Another shape of nodes gets another number: an old baton must not take part in a new one's ownership. */
+/** A new format gets a new number, so that an old baton never acts on a newer node. */
 const layout = 1;
 const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
 
 const utf8 = new TextEncoder();
 
-/** The topic's name stands in it too: a long one is a hash in the path. */
+/** The data contains the topic's name, because the path of a long name has only its hash. */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
   const { baseOffset, ...others } = node;
   return utf8.encode(JSON.stringify({ layout, topic, ...others, base_offset: baseOffset }));
 }
 
-/** Throws CONFIG for data that no baton of this layout has written, or that is about another topic than `topic`. */
+/** Throws CONFIG for data in another format, or for another topic than `topic`. */
 export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
   const refuse = (what: string, cause?: unknown) =>
-    new BatonError("CONFIG", `"${path}" is not a topic's node that this baton understands: ${what}`, { cause });
+    new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder().decode(data));
@@ -26,19 +26,21 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   }
   if (typeof value !== "object" || value === null) throw refuse("its data is not an object");
   const row = value as Readonly<Record<string, unknown>>;
-  if (row["layout"] !== layout) throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this is ${layout}`);
+  if (row["layout"] !== layout) {
+    throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this version knows ${layout}`);
+  }
   const { topic: name, owner, state, incarnation } = row;
   if (
     typeof name !== "string" || typeof owner !== "string" || typeof incarnation !== "string" ||
     !states.includes(`${state}`)
   ) {
-    throw refuse("a topic, an owner, a state and an incarnation were wanted");
+    throw refuse("topic, owner, state or incarnation is missing or invalid");
   }
-  if (topic !== undefined && name !== topic) throw refuse(`it is about "${name}", and "${topic}" was wanted`);
+  if (topic !== undefined && name !== topic) throw refuse(`it describes "${name}", not "${topic}"`);
   const { epoch, base_offset: baseOffset } = row;
-  if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("an epoch and a base_offset were wanted");
+  if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("epoch or base_offset is missing or invalid");
   const source = sourceOf(row["source"]);
-  if (source === undefined) throw refuse("its source is no source");
+  if (source === undefined) throw refuse("its source is invalid");
   return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
 }
 

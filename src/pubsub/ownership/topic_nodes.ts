@@ -1,4 +1,4 @@
-/** Reads and writes topics' nodes. A write says what became of it, and never writes over what was not read. */
+/** Reads and writes topics' nodes. A write reports its outcome and never overwrites a version that was not read. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -7,11 +7,11 @@ import { formatTopicNode, parseTopicNode } from "./topic_node_data.ts";
 
 export interface ReadTopicNode {
   readonly node: TopicNode;
-  /** Guards whatever follows from it. */
+  /** Version for the next compare-and-set. */
   readonly version: number;
 }
 
-/** Unknown: the answer was lost, and it may have been done. */
+/** Unknown: the response was lost, and the write may have been done. */
 export type WriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
@@ -25,7 +25,7 @@ export class TopicNodes {
     this.#path = path;
   }
 
-  /** Null when nobody was ever given the topic. */
+  /** Returns null if no server was ever assigned the topic. */
   async read(topic: string): Promise<ReadTopicNode | null> {
     const path = this.#path.topic(topic);
     const found = await nullIfNoNode(this.#zk.getData(path));
@@ -34,12 +34,12 @@ export class TopicNodes {
     return { node, version: found.stat.version };
   }
 
-  /** What is read next is not older than what anybody has written before. */
+  /** The next read returns a state that is not older than any write before this call. */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }
 
-  /** Refused when the node is there. */
+  /** Refused if the node exists. */
   async create(topic: string, node: TopicNode): Promise<WriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
@@ -54,12 +54,12 @@ export class TopicNodes {
     });
   }
 
-  /** Refused when the node is not what was read. */
+  /** Refused if the node has changed since it was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<WriteOutcome> {
     return await outcomeOf(() => this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version));
   }
 
-  /** Counts the topic for its owner. Only assignments go by it, so that a failure is none. */
+  /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
   async count(topic: string, owner: string): Promise<void> {
     const path = this.#path.owned(owner, topic);
     await outcomeOf(async () => {
@@ -73,7 +73,7 @@ export class TopicNodes {
     });
   }
 
-  /** For an owner, whose topic nearly always is counted: then it costs no write. */
+  /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
   async keepCounted(topic: string, owner: string): Promise<void> {
     if (await this.#zk.exists(this.#path.owned(owner, topic)) === null) await this.count(topic, owner);
   }
@@ -94,7 +94,7 @@ async function outcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
   }
 }
 
-/** Makes the ordinary nodes above `path`, those that are missing: from the lowest up to the first that is there. */
+/** Creates the missing parent nodes of `path`, from the lowest up to the first that exists. */
 export async function makeParents(zk: ZooKeeper, path: string): Promise<void> {
   const parent = path.slice(0, path.lastIndexOf("/"));
   if (parent === "") return;

@@ -1,4 +1,6 @@
-/** A server's ownership of topics over all its sessions: begins again when one has ended, and says "away" in between. */
+/**
+ * A server's ownership of topics over all its sessions. Starts again after each session; in between, topics are "away".
+ */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
@@ -11,11 +13,11 @@ import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 
-/** Kept from the moment a request is let in to its answer. */
+/** Kept from the admission of a request to its response. */
 export interface RequestPermit extends Permit {
-  /** What it hangs on: the same for all requests of one session. */
+  /** The lease of the session; shared by all its requests. */
   readonly lease: { isConfirmed(): boolean };
-  /** Whether OK may be answered: the lease under which the request was let in holds still. Ask once for each batch. */
+  /** Whether OK may be sent: the lease under which the request was admitted is still held. Call it once per batch. */
   isConfirmed(): boolean;
 }
 
@@ -29,7 +31,7 @@ export class TopicOwnership {
   readonly #options: OwnershipOptions;
   #session: OwnershipSession | null = null;
   readonly #listeners = new Set<() => void>();
-  /** The last that was given: topics are asked for again and again. */
+  /** The last permit that was returned: topics are asked for again and again. */
   #lastPermit: { readonly session: OwnershipSession; readonly permit: Permit; readonly request: RequestPermit } | null =
     null;
 
@@ -38,8 +40,8 @@ export class TopicOwnership {
   }
 
   /**
-   * Keeps the server there until the signal aborts: opens a session, serves, opens another. Rejects with the signal's
-   * reason, and with CONFIG when the id belongs to somebody else.
+   * Keeps the server announced until the signal aborts: opens a session, serves, opens the next one. Rejects with the
+   * signal's reason, and with CONFIG if the id belongs to another server.
    */
   async run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
     for (let failures = 0;; failures++) {
@@ -61,13 +63,13 @@ export class TopicOwnership {
     return this.#session?.lease.isHeld() === true;
   }
 
-  /** Told when the server is announced, and when it is no longer. Returns what takes the listener off. */
+  /** Calls the listener when the server is announced and when it no longer is. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** At once: the way of almost every request. Null: ask for its availability. */
+  /** Returns the permit without waiting: the path of almost every request. Null: call `availability`. */
   currentPermit(topic: string): RequestPermit | null {
     const session = this.#session;
     const permit = session?.currentPermit(topic) ?? null;
@@ -92,13 +94,13 @@ export class TopicOwnership {
     }
   }
 
-  /** MERGE: gives a topic to another server. `epoch` makes sure that an old request moves nothing. */
+  /** MERGE: hands a topic to another server. An old request with another `epoch` moves nothing. */
   async handOff(topic: string, to: string, epoch: number | null = null): Promise<HandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#session.topic(topic).handOff(to, epoch);
   }
 
-  /** Gives a topic up that an operator does not want any more; see `OwnedTopic.delete`. */
+  /** Deletes a topic for an operator; see `OwnedTopic.delete`. */
   async delete(
     topic: string,
     epoch: number | null,
@@ -108,13 +110,13 @@ export class TopicOwnership {
     return await this.#session.topic(topic).delete(epoch, whyNot);
   }
 
-  /** TRANSFER: what another server sends. */
+  /** TRANSFER: receives what another server sends. */
   async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
     return await this.#session.topic(topic).receive(content, incoming);
   }
 
-  /** Topics that are served now. */
+  /** The topics that are served now. */
   served(): Iterable<readonly [topic: string, permit: Permit]> {
     return this.#session?.served() ?? [];
   }
@@ -132,7 +134,7 @@ export class TopicOwnership {
       this.#session = null;
       for (const off of offs) off();
       this.#notify();
-      await session.finish(new BatonError("NOT_HELD", "The server leaves"));
+      await session.finish(new BatonError("NOT_HELD", "The server is shutting down"));
     }
   }
 

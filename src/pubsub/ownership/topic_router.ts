@@ -1,6 +1,7 @@
 /**
- * Where a proxy sends a topic's requests. What it remembers is a hint and may be old: servers know better, and say so
- * (NOT_OWNER). So there is no watch on any topic, and what is remembered is bounded and lost without harm.
+ * Finds the server for a topic's requests on behalf of a proxy. Cached routes are hints and may be old: a server that
+ * does not own the topic responds NOT_OWNER. So topics need no watches, and the bounded cache may lose entries without
+ * harm.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { newGuid } from "../../support/guid.ts";
@@ -9,24 +10,24 @@ import type { AnnouncedServers } from "./server_list.ts";
 import { assigned, reassigned } from "./topic_node.ts";
 import { type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
 
-/** Topics that are remembered, some 200 bytes each. */
+/** Cached routes, about 200 bytes each. */
 export const routesMax = 100_000;
-/** Assignments of one topic that are tried one after the other, others being faster each time. */
+/** Attempts to assign one topic while other proxies are faster. */
 const triesMax = 20;
 
 export type Route =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
-  /** Its owner is not there: it has the only copy, and is waited for. */
+  /** The owner is not running. It has the only copy: wait for it. */
   | { readonly kind: "unavailable"; readonly owner: string }
-  /** A new topic, and nobody to give it to: none is there, or they take no new ones. */
+  /** A new topic, but no server is running or all are draining. */
   | { readonly kind: "no servers" }
-  /** It stands nowhere, and may be one that these servers have: the tree was lost, and they are not back. */
+  /** The topic has no node but may be stored on one of these servers: the tree was lost, and they are not back yet. */
   | { readonly kind: "unknown owner"; readonly awaited: readonly string[] }
-  /** Nothing was ever stored for it. Only for who does not create it. */
+  /** The topic was never stored. Only if `creates` is false. */
   | { readonly kind: "no topic" };
 
 export interface RouteOptions {
-  /** A topic that nobody has is given to a server; true when left out. */
+  /** Assign a topic without an owner to a server. Default: true. */
   readonly creates?: boolean;
 }
 
@@ -43,12 +44,12 @@ export class TopicRouter {
   readonly #awaited: () => readonly string[];
   readonly #routes = new Map<string, KnownOwner>();
   readonly #lookups = new Map<string, Promise<Route>>();
-  /** The same, of those that create nothing. */
+  /** Lookups with `creates` false. */
   readonly #searches = new Map<string, Promise<Route>>();
-  /** Assignments that are under way, and in no count yet. */
+  /** Assignments in progress that are not counted yet. */
   readonly #assigning = new Map<string, number>();
 
-  /** `awaited`: servers that may have topics of which the tree does not know. */
+  /** `awaited`: servers that may have topics unknown to the tree. */
   constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
     this.#awaited = awaited;
     this.#zk = zk;
@@ -57,13 +58,13 @@ export class TopicRouter {
     this.#nodes = new TopicNodes(zk, path);
   }
 
-  /** At once, if it is known and its server is there: the way of almost every request. */
+  /** Returns the cached route if its server is running: the path of almost every request. */
   cachedRoute(topic: string): Route | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#toServer(known);
   }
 
-  /** Reads the topic's node where it has to, and gives a new topic to a server. Rejects with the session's errors. */
+  /** Reads the topic's node if needed, and assigns a new topic to a server. Rejects with the session's errors. */
   async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     const now = this.cachedRoute(topic);
     if (now !== null) return now;
@@ -76,7 +77,7 @@ export class TopicRouter {
     return await lookup;
   }
 
-  /** A server has answered NOT_OWNER to a request that was sent by `asked`; `owner` is its hint. */
+  /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is the server's hint. */
   correct(topic: string, asked: KnownOwner, owner: KnownOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
@@ -86,12 +87,14 @@ export class TopicRouter {
     }
   }
 
-  /** Topics that are remembered. */
+  /** Cached routes. */
   get size(): number {
     return this.#routes.size;
   }
 
-  /** That a topic is not there is said only by what is not older than the question: it may just have been made elsewhere. */
+  /**
+   * Reads again after a sync before it reports that a topic does not exist: another process may just have created it.
+   */
   async #search(topic: string): Promise<Route> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
     if (known !== null) return known;
@@ -101,13 +104,13 @@ export class TopicRouter {
     return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
   }
 
-  /** Why a topic that stands nowhere is not to be taken for a new one. */
+  /** Returns why a topic without a node must not be treated as new; null if it may be. */
   #unknownRoute(): Route | null {
     const awaited = this.#awaited();
     return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
   }
 
-  /** Null: it is free to be given to a server. */
+  /** Returns null if the topic can be assigned to a server. */
   #routeOf(topic: string, read: ReadTopicNode | null): Route | null {
     if (read === null) return null;
     const { owner, state } = read.node;
@@ -121,12 +124,13 @@ export class TopicRouter {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
-      // They make the nodes before they are back: what they have made meanwhile keeps this from being made.
+      // Servers create the nodes of their topics before they are announced, so a node may exist by now; then the
+      // creation fails.
       const lacking = read === null ? this.#unknownRoute() : null;
       if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
-      // Others were faster, or the answer was lost: what there is now must be seen.
+      // Another proxy was faster, or the response was lost: read the current state.
       if (assignment === "look again") await this.#nodes.sync(topic);
       if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
@@ -151,7 +155,7 @@ export class TopicRouter {
     }
   }
 
-  /** What each server that takes new topics owns: a read for each, all in one write. */
+  /** The number of topics of each server that is not draining. All reads are sent in one write. */
   async #counts(): Promise<Map<string, number>> {
     const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedBy(id))));
@@ -172,7 +176,10 @@ export class TopicRouter {
   }
 }
 
-/** The one with the fewest topics; of several the one whose id is the smallest, compared as the paper's strings are. Null: none. */
+/**
+ * Returns the server with the fewest topics, or null if there is none. Of several the one with the smallest id,
+ * compared like the paper's strings.
+ */
 export function chooseServer(topics: ReadonlyMap<string, number>): string | null {
   let best: string | null = null;
   let fewest = Infinity;

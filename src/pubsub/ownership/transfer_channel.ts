@@ -1,10 +1,10 @@
-/** How a topic's content gets from its owner to a receiver. The wire is somebody else's; a test may put anything here. */
+/** How a topic's content gets from its owner to a receiver. The server implements it; tests use their own. */
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
 
 /**
- * - taken: the receiver owns the topic now, or has owned it since
- * - passed: the topic is past that; read its node
- * - refused: it will not take it: `why` says so to an operator
+ * - taken: the receiver owns the topic, or has owned it since
+ * - passed: the topic has moved on; read its node
+ * - refused: the receiver does not take the topic; `why` is for the operator
  */
 export type TransferReply =
   | { readonly kind: "taken" }
@@ -13,14 +13,14 @@ export type TransferReply =
 
 export interface ServerAddress {
   readonly id: string;
-  /** As the peer has registered it. */
+  /** The endpoint as announced. */
   readonly endpoint: string;
 }
 
 export interface TransferChannel {
   /**
-   * Asks for the first piece when the receiver has begun to take the topic in. Rejects when no answer came, or with the signal's
-   * reason; then nobody knows what the receiver has done.
+   * Asks for the first piece when the receiver is ready. Rejects if no reply came, or with the signal's reason; then
+   * the receiver's state is unknown.
    */
   transfer(
     to: ServerAddress,

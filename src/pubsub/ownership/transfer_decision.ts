@@ -1,17 +1,19 @@
-/** Whether a server stages what another one sends it. Pure; the model in test/model asks this very function. */
+/**
+ * Decides whether a server stages content that another server sends. Pure; the model in test/model calls this function.
+ */
 import type { DroppedTopic, StagedCopy, TopicCopy } from "../store/owned_store.ts";
 import type { TopicNode } from "./topic_node.ts";
 
 /**
- * - stage: take it in, durably
- * - staged: it is here already
- * - passed: the topic is past that, whatever this old message says
- * - unknown: the node does not say so, or not yet: read it and look again
+ * - stage: receive and store the content
+ * - staged: the content is staged already
+ * - passed: the topic has moved on; the offer is old
+ * - unknown: the node does not confirm the offer; read it again
  */
 export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
 
 export function decideTransfer({ incarnation, owner, epoch }: StagedCopy, { node, copy, staged, dropped }: {
-  /** As read in this session. */
+  /** The node as read in this session. */
   readonly node: TopicNode | null;
   readonly copy: TopicCopy | null;
   readonly staged: StagedCopy | null;
@@ -22,7 +24,7 @@ export function decideTransfer({ incarnation, owner, epoch }: StagedCopy, { node
   if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";
   if (node === null || node.incarnation !== incarnation || node.epoch < epoch) return "unknown";
-  // An owner seals only what it has confirmed, so that a node of this epoch in another state is an old one.
+  // An owner seals only what it has confirmed, so a node of this epoch in another state was read too early.
   if (node.epoch > epoch || node.owner !== owner) return "passed";
   return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
 }

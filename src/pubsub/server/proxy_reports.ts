@@ -1,4 +1,4 @@
-/** PERIODIC: tells every proxy that is there, each some seconds, that this server is alive and what it serves. */
+/** PERIODIC: reports to every proxy, every few seconds, that this server is alive and which topics it serves. */
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -33,7 +33,7 @@ export class ProxyReports implements AsyncDisposable {
     this.#cancelTimer = this.#scheduleReport();
   }
 
-  /** The proxies that are there, by id. A new one is told at once. */
+  /** Sets the running proxies by id. A new one receives a report immediately. */
   set(proxies: ReadonlyMap<string, Announcement>): void {
     if (this.#isClosed) return;
     for (const [id, { endpoint, dealer }] of this.#proxies) {
@@ -43,12 +43,12 @@ export class ProxyReports implements AsyncDisposable {
     }
     for (const [id, { endpoint }] of proxies) {
       if (this.#proxies.has(id)) continue;
-      // Reports that a proxy does not read are not worth keeping.
+      // A queued report that a proxy does not read is useless: the next one replaces it.
       const dealer = new DealerSocket({ ...this.#options.socket, sendHighWater: 1 });
       try {
         dealer.connect(endpoint);
       } catch {
-        continue; // what a proxy has announced cannot be dialled: it is told of nothing
+        continue; // the announced endpoint is invalid: no reports to this proxy
       }
       const connection = { endpoint, dealer };
       this.#proxies.set(id, connection);
@@ -75,7 +75,7 @@ export class ProxyReports implements AsyncDisposable {
     const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));
     const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
-      dealer.receiveReady(); // responses, which say nothing
+      dealer.receiveReady(); // discard the proxy's responses
       dealer.trySend([nothing, ...frames]);
     }
   }

@@ -1,6 +1,7 @@
 /**
- * Takes clients' requests in and gives every one of them one response: lets it in by the topic's permit, hands it to the store,
- * and says OK only when the lease holds after the store has answered. Knows no socket; owns the timers of what waits.
+ * Handles clients' requests; each gets exactly one response. Admits a request by its topic's permit, submits it to the
+ * store, and responds OK only if the lease is still held after the store has committed. Knows no socket; owns the
+ * timers of held gets.
  */
 import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
@@ -29,23 +30,23 @@ export interface RequestHandlerOptions {
   readonly store: RequestStore;
   readonly clock: Clock;
   readonly reply: (envelope: Envelope, status: Status) => void;
-  /** Where a server listens; null when it is not there. */
+  /** A server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
 }
 
-/** A request that is at the store. */
+/** A request that was submitted to the store. */
 interface InFlightRequest {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
   readonly permit: RequestPermit;
   readonly arrivedAtMs: number;
-  /** Of a get that waits, and what it is known by. */
+  /** Set for a held get, together with its key. */
   readonly cancelTimer: (() => void) | null;
   readonly key: string;
 }
 
-/** A request whose topic is being looked at. */
+/** A request that waits until the availability of its topic is known. */
 interface PendingAdmission {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
@@ -60,9 +61,9 @@ export class RequestHandler {
   readonly #options: RequestHandlerOptions;
   readonly #cachedClock: CachedClock;
   readonly #inFlight = new Map<number, InFlightRequest>();
-  /** Gets that wait: tickets by their envelopes. */
+  /** Tickets of held gets by the key of their envelope. */
   readonly #pendingGets = new Map<string, number>();
-  /** By topic, in the order of arrival: whoever comes later for the same topic stays behind. */
+  /** Pending requests by topic, in the order of arrival. A later request for the same topic queues behind them. */
   readonly #admissions = new Map<string, Set<PendingAdmission>>();
   #admitted = 0;
   #nextTicket = 0;
@@ -74,23 +75,23 @@ export class RequestHandler {
     this.#cachedClock = new CachedClock(options.clock);
   }
 
-  /** Requests at the store, gets that wait included. */
+  /** Requests submitted to the store, including held gets. */
   get inFlight(): number {
     return this.#inFlight.size;
   }
 
-  /** Gets that are kept back until there is a message. */
+  /** Gets that are held until there is a message. */
   get pendingGets(): number {
     return this.#pendingGets.size;
   }
 
-  /** Requests whose topic is being looked at. */
+  /** Requests that wait until the availability of their topic is known. */
   get pendingAdmissions(): number {
     return this.#admitted;
   }
 
   handle(envelope: Envelope, message: ClientMessage): void {
-    if (this.#isDraining) return this.#refuse(envelope, message, "this server is leaving; ask again");
+    if (this.#isDraining) return this.#refuse(envelope, message, "this server is shutting down; ask again");
     const queue = this.#admissions.get(message.topic);
     if (queue !== undefined) return void this.#admit(queue, envelope, message);
     const permit = this.#options.ownership.currentPermit(message.topic);
@@ -101,19 +102,19 @@ export class RequestHandler {
     void this.#checkAvailability(message.topic, admissions, message.headers?.epoch ?? null);
   }
 
-  /** Nobody waits for the response to what came in this envelope: a get that waits is answered at once. */
+  /** Cancels the get with this envelope, because its client no longer waits: it is answered immediately. */
   cancel(envelope: Envelope): void {
     const key = keyOf(envelope);
     const ticket = this.#pendingGets.get(key);
     if (ticket !== undefined) return this.#options.store.cancel(ticket);
     for (const queue of this.#admissions.values()) {
       for (const admission of queue) {
-        if (keyOf(admission.envelope) === key) this.#giveUp(queue, admission, "nobody waits for it any more");
+        if (keyOf(admission.envelope) === key) this.#giveUp(queue, admission, "the client no longer waits");
       }
     }
   }
 
-  /** The same for everything that came by connections that are gone. */
+  /** Cancels the gets of closed connections. */
   cancelDisconnected(isThere: (peer: Uint8Array) => boolean): void {
     for (const ticket of this.#pendingGets.values()) {
       const peer = this.#inFlight.get(ticket)?.envelope[0];
@@ -121,7 +122,7 @@ export class RequestHandler {
     }
   }
 
-  /** What the store has answered, durably. */
+  /** Handles durable responses of the store. */
   responded(responses: readonly StoreResponse[]): void {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
@@ -144,9 +145,9 @@ export class RequestHandler {
     this.#notifySettled();
   }
 
-  /** The store is broken: nobody knows what became of what it had. */
+  /** The store failed: the outcome of its requests is unknown. */
   storeFailed(): void {
-    const reason = "the server's store failed; nobody knows whether this was done";
+    const reason = "the server's store failed; the outcome is unknown";
     for (const [ticket, request] of this.#inFlight) {
       this.#forget(ticket, request);
       const { envelope, message } = request;
@@ -158,11 +159,11 @@ export class RequestHandler {
     this.#notifySettled();
   }
 
-  /** Takes nothing more, responses those who wait, and resolves when everything is answered. */
+  /** Refuses new requests, completes held gets, and resolves when all requests have their response. */
   drain(): Promise<void> {
     this.#isDraining = true;
     for (const queue of this.#admissions.values()) {
-      for (const admission of queue) this.#giveUp(queue, admission, "this server is leaving; ask again");
+      for (const admission of queue) this.#giveUp(queue, admission, "this server is shutting down; ask again");
     }
     for (const [ticket, { cancelTimer }] of this.#inFlight) {
       if (cancelTimer !== null) this.#options.store.cancel(ticket);
@@ -171,10 +172,10 @@ export class RequestHandler {
     return new Promise((resolve) => this.#settled = resolve);
   }
 
-  /** False: it was refused. */
+  /** Returns false if the request was refused. */
   #admit(queue: Set<PendingAdmission>, envelope: Envelope, message: ClientMessage): boolean {
     if (this.#admitted >= admissionsMax) {
-      this.#refuse(envelope, message, `${admissionsMax} requests wait for topics that are being looked at`);
+      this.#refuse(envelope, message, `${admissionsMax} requests already wait for admission; ask again`);
       return false;
     }
     const { clock } = this.#options;
@@ -183,7 +184,11 @@ export class RequestHandler {
     queue.add(admission);
     const withinMs = Math.min(message.headers?.deadlineMs ?? admissionMs, admissionMs);
     admission.cancelTimer = clock.after(withinMs, () => {
-      this.#giveUp(queue, admission, `what becomes of topic ${JSON.stringify(message.topic)} was not known in time`);
+      this.#giveUp(
+        queue,
+        admission,
+        `the owner of topic ${JSON.stringify(message.topic)} was not known in time; ask again`,
+      );
     });
     return true;
   }
@@ -230,7 +235,7 @@ export class RequestHandler {
     if (asked > permit.epoch) {
       const reason = `topic ${
         JSON.stringify(message.topic)
-      } is at epoch ${permit.epoch} here, and ${asked} is asked for`;
+      } is at epoch ${permit.epoch} here; the request is for epoch ${asked}`;
       return reply(envelope, statusOf(server, message, "NOT_OWNER", { reason }));
     }
     const longestMs = waitMsOf(message);
@@ -242,7 +247,7 @@ export class RequestHandler {
     } catch (thrown) {
       return reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown) }));
     }
-    if (!taken) return this.#refuse(envelope, message, "too much is under way at this server; ask again");
+    if (!taken) return this.#refuse(envelope, message, "too many requests are in flight at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.after(waitMs, () => store.cancel(ticket)) : null;
     const key = cancelTimer === null ? "" : keyOf(envelope);
     if (cancelTimer !== null) this.#pendingGets.set(key, ticket);
@@ -273,21 +278,21 @@ export class RequestHandler {
   }
 }
 
-/** The same for the same frames, and for no others. */
+/** A key that is equal only for equal frames. */
 function keyOf(envelope: Envelope): string {
   return envelope.map((frame) => Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("hex")).join(
     " ",
   );
 }
 
-/** How long a get may be kept back; 0 for everything else. */
+/** How long a get may be held; 0 for other requests. */
 function waitMsOf(message: ClientMessage): number {
   if (message.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
   return Math.min(waitMs, deadlineMs, waitMsMax);
 }
 
-/** A client's message as an operation of the store. `wait`: a get is held until there is a message. */
+/** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
 function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
   readonly epoch: number;
@@ -296,7 +301,7 @@ function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
   const { topic, sender, headers } = message;
   const session = headers?.session ?? null;
   if (message.name === "PUT") {
-    // Written out: a spread costs more than all the rest of it.
+    // Written out: spreading `common` would cost more than the rest of this function.
     return {
       kind: "put",
       ticket,

@@ -1,4 +1,7 @@
-/** What a server responses, as messages. MessageHeaders are headers only to who has shown that it knows them. Pure. */
+/**
+ * A server's responses as messages. A response has headers only if the request had some: then the client knows them.
+ * Pure.
+ */
 import { noMessageId } from "../../wire/pubsub/field_types.ts";
 import { batchMessagesMax } from "../../wire/pubsub/message_limits.ts";
 import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
@@ -11,10 +14,10 @@ import type { ClientMessage } from "./server_request.ts";
 export type Status = MessageOf<"STATUS">;
 
 const encoder = new TextEncoder();
-/** A sentence of an response, in characters. */
+/** Limit of a reason, in characters. */
 const reasonLengthMax = 1000;
 
-/** An response without content: a code and a sentence. */
+/** A response without content: a code and a reason. */
 export function statusOf(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },
@@ -27,10 +30,10 @@ export function statusOf(
   return status;
 }
 
-/** The store's response. `epoch` is told to who asked by another one. */
+/** The store's response. `epoch` is included if the client sent another one. */
 export function responseOf(server: string, message: ClientMessage, response: StoreResponse, epoch: number): Status {
   const { code, ids } = response;
-  // What most responses are is headers without a detour.
+  // Shortcut for the most frequent response.
   if (
     code === "OK" && ids !== undefined && message.headers !== undefined && (message.headers.epoch ?? epoch) === epoch
   ) {
@@ -50,7 +53,7 @@ export function responseOf(server: string, message: ClientMessage, response: Sto
     if (response.info !== undefined) Object.assign(headers, infoHeaders(response.info));
   }
   if (code !== "OK" || message.name !== "GET") {
-    // That there is no message is headers often, and says everything.
+    // NO_MESSAGE is frequent and needs no reason.
     const reason = code === "NO_MESSAGE" ? "" : response.reason;
     return statusOf(server, message, code, { reason, headers: headers as MessageHeaders });
   }
@@ -73,7 +76,7 @@ function infoHeaders({ position, first, end, pending, subscribers, bytes }: Topi
   return { position: position ?? noMessageId, first, end, pending, subscribers, bytes, state: "serving" };
 }
 
-/** Why a request was not let in: definitely not done. */
+/** Explains why a request was not admitted: certainly nothing was done. */
 export function unavailableResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
@@ -85,30 +88,30 @@ export function unavailableResponse(
     case "elsewhere": {
       const { owner, epoch } = availability;
       if (owner === "") {
-        return statusOf(server, message, "NOT_OWNER", { reason: `nobody has topic ${topic} at present` });
+        return statusOf(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
       }
       const endpoint = endpointOf(owner);
       const headers: MessageHeaders = { owner, epoch, ...(endpoint === null ? {} : { endpoint }) };
       return statusOf(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
     }
     case "unassigned":
-      return statusOf(server, message, "NOT_OWNER", { reason: `topic ${topic} was given to no server` });
+      return statusOf(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
     case "moving":
-      return statusOf(server, message, "OVERLOADED", { reason: `topic ${topic} is on its way; ask again` });
+      return statusOf(server, message, "OVERLOADED", { reason: `topic ${topic} is moving; ask again` });
     case "missing":
       return statusOf(server, message, "DAMAGED", {
-        reason: `topic ${topic} belongs to this server, and its data is missing or damaged there`,
+        reason: `topic ${topic} belongs to this server, but its data is missing or damaged`,
       });
     case "away":
       return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
   }
 }
 
-/** Instead of an response that was ready when the lease was over: somebody else may have gone on. */
+/** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
 export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): Status {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
-    const reason = "it was stored, and the server's lease ended before that could be confirmed";
+    const reason = "it was stored, but the server's lease ended before that could be confirmed";
     return statusOf(server, message, "ERROR", { reason, headers: { unknown: true } });
   }
   return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });

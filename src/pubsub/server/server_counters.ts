@@ -1,18 +1,18 @@
-/** What a server counts since its start. */
+/** Counters of a server since its start. */
 import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
 import { messageFields, type MessageName } from "../../wire/pubsub/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 
 export interface ServerCounters {
-  /** Requests that were understood. */
+  /** Valid requests by name. */
   readonly requests: Record<MessageName, number>;
-  /** Responses, by what they say. */
+  /** Responses by status. */
   readonly responses: Record<StatusCode, number>;
-  /** Requests that made no sense. */
+  /** Invalid requests. */
   refused: number;
-  /** Responses that could not be sent: the peer does not read, or is gone. */
+  /** Responses that were not sent: the peer does not read, or has disconnected. */
   responsesDropped: number;
-  /** Of what the store has answered. */
+  /** Times from the arrival of a request to the store's response. */
   readonly latency: RequestLatency;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A server's data directory, and which server it belongs to: written once, so that a store is never served under another name,
- * and a copy never beside what it was copied from. The file names itself by its inode, which a copy does not share.
+ * The identity of a server's data directory. Written once, so that a store is never served under another id, and a copy
+ * never runs beside its original. The file contains its own inode number, which a copy does not share.
  */
 import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const fileName = "server_id";
 
 interface DataDirClaim {
   readonly id: string;
-  /** Of the file itself; null in a backup. */
+  /** Inode number of the file itself; null in a backup. */
   readonly inode: string | null;
 }
 
@@ -27,29 +27,30 @@ export function makeDataDir(dataDir: string): void {
 }
 
 /**
- * Of a store that is open. `wasMoved`: whoever starts the server says that nothing else is left of this store. Throws CONFIG when
- * it is another server's or a copy, IO when that cannot be read or written.
+ * Checks or sets the identity of an open store. `wasMoved`: the user guarantees that no other copy of this store is
+ * used. Throws CONFIG if the directory belongs to another server or is a copy, IO if the file cannot be read or
+ * written.
  */
 export function claimDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
   const claim = readClaim(dataDir);
   if (claim !== null && claim.id !== id) {
     throw new BatonError(
       "CONFIG",
-      `Cannot serve ${dataDir} as "${id}": it belongs to the server "${claim.id}", and its topics are known by that name`,
+      `Cannot serve ${dataDir} as "${id}": it belongs to the server "${claim.id}"`,
     );
   }
   if (claim !== null && claim.inode === inodeOf(dataDir)) return;
   if (claim !== null && !wasMoved) {
     throw new BatonError(
       "CONFIG",
-      `Cannot serve ${dataDir}: it is a copy, or a backup, of the data of "${id}". Two of them would response for the same ` +
-        "topics; --moved says that the other one is never started again",
+      `Cannot serve ${dataDir}: it is a copy or a backup of the data of "${id}". If the original is never used again, ` +
+        "add --moved",
     );
   }
   writeClaim(dataDir, id, { isBackup: false });
 }
 
-/** Of a backup in `target`: it is served only when somebody says that it is in the place of what it was made of. */
+/** Marks `target` as a backup. It is served only with `--moved`. */
 export function markBackup(dataDir: string, target: string): void {
   const claim = readClaim(dataDir);
   if (claim !== null) writeClaim(target, claim.id, { isBackup: true });
@@ -70,13 +71,13 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
   }
 }
 
-/** Null where nobody has claimed it. */
+/** Returns null if the directory has no identity yet. */
 function readClaim(dataDir: string): DataDirClaim | null {
   const path = join(dataDir, fileName);
   try {
     const { id, inode } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
     if (typeof id === "string") return { id, inode: typeof inode === "string" ? inode : null };
-    throw new Error("it does not name a server");
+    throw new Error("it names no server");
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw new BatonError("IO", `Cannot read ${path}: ${messageOf(thrown)}`, { cause: thrown });

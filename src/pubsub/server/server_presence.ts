@@ -1,4 +1,4 @@
-/** Which other servers and proxies there are, over all sessions; and what an operator says of this server in the same place. */
+/** Watches the other servers and the proxies, over all sessions, and whether an operator drains this server. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Announcement } from "../ownership/announcements.ts";
@@ -7,7 +7,7 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 
 export interface ServerPresenceOptions {
-  /** This server's. */
+  /** This server's id. */
   readonly id: string;
   readonly endpoint: string;
   readonly path: PubsubPath;
@@ -17,7 +17,7 @@ export interface ServerPresenceOptions {
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
 }
 
-/** Before it is tried again, in milliseconds. */
+/** Wait before the next try, in milliseconds. */
 const retryMs = 1000;
 
 export class ServerPresence implements Disposable {
@@ -30,31 +30,31 @@ export class ServerPresence implements Disposable {
     this.#options = options;
   }
 
-  /** Whether this server is given no new topics. */
+  /** Whether this server receives no new topics. */
   get isDraining(): boolean {
     return this.#isDraining;
   }
 
-  /** Null: it is not there. */
+  /** Returns null if the server is not running. */
   endpointOf(server: string): string | null {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
-  /** Servers that take new topics. */
+  /** The servers that accept new topics. */
   serversTakingTopics(): string[] {
     return [...this.#servers?.servers.values() ?? []].filter(({ isDraining }) => isDraining !== true).map(({ id }) =>
       id
     );
   }
 
-  /** This server is given no new topics from now on. */
+  /** Marks this server as draining. */
   async drain(): Promise<void> {
     const { id, path, onProblem } = this.#options;
     this.#isDraining = true;
     if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
   }
 
-  /** Servers, for hints; proxies, for reports. What is known of them outlives a session. */
+  /** Watches servers (for hints) and proxies (for reports). The lists are kept between sessions. */
   async watch(zk: ZooKeeper): Promise<void> {
     const { path, clock, onProblem, onProxies } = this.#options;
     try {
@@ -85,7 +85,7 @@ export class ServerPresence implements Disposable {
     this.#servers?.[Symbol.dispose]();
   }
 
-  /** It stays so over sessions: whoever has begun to empty it need not look whether one has ended. */
+  /** The mark is kept between sessions, so that an operator who drains the server need not set it again. */
   #noticeDraining({ servers }: AnnouncedServers): void {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);

@@ -1,16 +1,19 @@
-/** A request as a server has it: who to answer, and what was asked. */
+/** The parts of a request at a server: the envelope for the response, and the message. */
 import type { InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 
-/** What goes before the header of the response: the peer's identity and all up to the empty frame. */
+/** Frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type Envelope = readonly Uint8Array[];
 
-/** What is about one topic and one client, and goes to the store. */
+/** Requests about one topic and one client, for the store. */
 export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
 
 const nothing = new Uint8Array(0);
 
-/** Splits what a ROUTER gives. Without an empty frame there is no envelope but the identity; the response gets one all the same. */
+/**
+ * Splits the frames of a ROUTER. Without an empty frame the envelope is the identity alone; the response gets an empty
+ * frame anyway.
+ */
 export function splitEnvelope(frames: readonly Uint8Array[]): { envelope: Envelope; content: readonly Uint8Array[] } {
   for (let at = 1; at < frames.length; at++) {
     if (frames[at]?.byteLength === 0) return { envelope: frames.slice(0, at + 1), content: frames.slice(at + 1) };

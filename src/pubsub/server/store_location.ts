@@ -1,14 +1,17 @@
-/** Where a data directory is locked: no two processes have the same place open at a time, and a copy of it is at another. */
+/**
+ * The location where a data directory is locked. Two processes never have the same location open, and a copy has
+ * another one.
+ */
 import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Of a directory that is there. */
+/** The location of an existing directory. */
 export function storeLocation(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }
 
-/** Of systemd, where there is one: machines may have the same name. */
+/** The machine id of systemd, if present: two machines may have the same host name. */
 export function machineId(): string {
   try {
     return readFileSync("/etc/machine-id", "utf8").trim();

@@ -1,4 +1,4 @@
-/** MERGE: topics that go to other servers because somebody asks for it, or because this server leaves. */
+/** MERGE: hands topics to other servers, on request or because this server shuts down. */
 import { messageOf } from "../../errors.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
@@ -20,16 +20,19 @@ export class TopicHandoffs {
     this.#options = options;
   }
 
-  /** Topics on their way out. */
+  /** Handoffs in progress. */
   get size(): number {
     return this.#size;
   }
 
-  /** Responses when it is done: OK with the new epoch; OVERLOADED when the topic is still here, and why. */
+  /**
+   * Responds when the handoff has ended: OK with the new epoch, or OVERLOADED with the reason if the topic is still
+   * here.
+   */
   handle(envelope: Envelope, message: MessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
     if (this.#size >= handoffsMax) {
-      const reason = `${handoffsMax} topics are on their way from this server, which is its limit`;
+      const reason = `${handoffsMax} handoffs are in progress at this server, which is the limit`;
       return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
     }
     void this.#handOff(message.topic, message.address, message.headers?.epoch ?? null).then((result) => {
@@ -42,14 +45,14 @@ export class TopicHandoffs {
   }
 
   /**
-   * Every topic to one of the others, in turn, some at a time, and again those that came meanwhile, until none is left or none
-   * of them can be moved.
+   * Hands all topics to the other servers in turn, several at a time. Repeats for topics that arrive meanwhile, until
+   * none is left or none can be moved.
    */
   async handOffAll(topics: () => readonly string[], others: () => readonly string[]): Promise<void> {
     for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#round(topics(), others);
   }
 
-  /** How many were moved. */
+  /** Returns how many topics were moved. */
   async #round(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();
     let turn = 0, moved = 0;

@@ -1,4 +1,4 @@
-/** MANAGE: what an operator asks about one topic of this server. Lets in by the topic's permit, and says OK only under the lease. */
+/** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { counted } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
@@ -42,7 +42,7 @@ export class TopicManager {
   handle(envelope: Envelope, message: Manage): void {
     const { server, reply } = this.#options;
     if (this.#size >= manageRequestsMax) {
-      const reason = `${manageRequestsMax} topics are being looked at for operators, which is the limit`;
+      const reason = `${manageRequestsMax} MANAGE requests are in progress, which is the limit`;
       return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
     }
     this.#size++;
@@ -62,15 +62,15 @@ export class TopicManager {
     const { permit } = availability;
     const done = await this.#work(message, permit);
     if (done === null) {
-      const reason = `${JSON.stringify(headers.action ?? "")} is nothing that can be done at a topic`;
+      const reason = `${JSON.stringify(headers.action ?? "")} is not an action on a topic`;
       return statusOf(this.#options.server, message, "BAD_REQUEST", { reason });
     }
     if (permit.isConfirmed()) return this.#ok(message, done);
-    const reason = "it was done, and the server's lease ended before that could be confirmed";
+    const reason = "it was done, but the server's lease ended before that could be confirmed";
     return statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 
-  /** What it has come to; null: there is no such action. */
+  /** Returns the result, or null for an unknown action. */
   async #work({ topic, headers = {} }: Manage, { epoch }: RequestPermit): Promise<unknown> {
     const { store } = this.#options;
     const acceptsLoss = headers.acceptLoss === true;
@@ -82,7 +82,7 @@ export class TopicManager {
         return {};
       case "repair":
         if (!acceptsLoss) {
-          throw new BatonError("USAGE", "What is damaged is lost by it: --accept-loss says that it may be");
+          throw new BatonError("USAGE", "repair deletes damaged data: add --accept-loss");
         }
         return await store.repair(topic, epoch);
       default:
@@ -97,9 +97,9 @@ export class TopicManager {
       const { subscribers, slowest } = await store.show(topic, epoch);
       if (subscribers === 0) return null;
       const [{ client, pending } = { client: "", pending: 0 }] = slowest;
-      const waits = pending === 0 ? "" : `; ${JSON.stringify(client)} has not had ${counted(pending, "message")}`;
+      const waits = pending === 0 ? "" : `; ${JSON.stringify(client)} has ${counted(pending, "undelivered message")}`;
       const who = counted(subscribers, "client is", "clients are");
-      return `${who} subscribed${waits}: --accept-loss deletes it all the same`;
+      return `${who} subscribed${waits}: to delete it anyway: --accept-loss`;
     };
     const result = await ownership.delete(topic, headers.epoch ?? null, acceptsLoss ? null : whyNot);
     if (result.kind === "deleted") return this.#ok(message, {});

@@ -1,6 +1,6 @@
 /**
- * The server role: one ROUTER, one store, the ownership of topics over all sessions, and what connects them. Owns all of it;
- * `leave` ends it in order, `close` at once.
+ * The publish/subscribe server: one ROUTER socket, one store, the ownership of topics over all sessions, and the parts
+ * that connect them. It owns all of them. `leave` ends it in order, `close` immediately.
  */
 import { RouterSocket } from "../../zeromq/router_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
@@ -35,34 +35,34 @@ import { TransferSender } from "./transfer_sender.ts";
 export interface TopicServerOptions {
   readonly id: string;
   readonly dataDir: string;
-  /** The data directory is a copy, and what it was copied from is never served again. */
+  /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;
-  /** Where to listen: `tcp://127.0.0.1:0`, `ipc:///path`. */
+  /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
   readonly listen: string;
-  /** As others dial it; what was bound when left out. */
+  /** The endpoint for clients and other servers. Default: the bound one. */
   readonly advertise?: string | undefined;
   readonly path: PubsubPath;
   /** Opens a session; called again whenever one has ended. */
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly clock: Clock;
   readonly store?: Partial<StoreOptions>;
-  /** How long a hand-over is tried before the topic is taken back, in milliseconds. */
+  /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
   readonly handoffMs?: number | undefined;
-  /** Of the ROUTER, and of the connections to others. */
+  /** Security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
-  /** Of the ROUTER. */
+  /** Limits of the ROUTER. */
   readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
-  /** What an operator should know. */
+  /** Reports a problem for the operator. */
   readonly onProblem: (problem: unknown) => void;
-  /** An operator has had it take no new topics, or take them again. */
+  /** An operator drains this server, or stops draining it. */
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
-/** How long the end of everything may take, in milliseconds. */
+/** Limit for closing the socket, in milliseconds. */
 const lingerMs = 1000;
 
 export class TopicServer implements AsyncDisposable {
-  /** Rejects when the server cannot go on: the store failed (IO), or its id is another one's (CONFIG). */
+  /** Rejects when the server cannot continue: the store failed (IO), or its id belongs to another server (CONFIG). */
   readonly ended: Promise<never>;
   readonly counters: ServerCounters = newServerCounters();
   readonly #options: TopicServerOptions;
@@ -83,8 +83,9 @@ export class TopicServer implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /**
-   * Takes the data directory, listens, and announces itself; resolves when it serves. Rejects with LOCK_BUSY when the data is in
-   * use, CONFIG when data or id belong to another server, CANNOT_CREATE, IO, UNREACHABLE, or the signal's reason.
+   * Opens the data directory, listens, and announces the server; resolves when it serves. Rejects with LOCK_BUSY if the
+   * data is in use, CONFIG if data or id belong to another server, CANNOT_CREATE, IO, UNREACHABLE, or the signal's
+   * reason.
    */
   static async start(options: TopicServerOptions, signal?: AbortSignal): Promise<TopicServer> {
     const server = new TopicServer(options);
@@ -108,7 +109,7 @@ export class TopicServer implements AsyncDisposable {
       limits: socketLimits,
       sendHighWater: responsesWaitingMax,
       sendHighWaterBytes: responseBytesWaitingMax,
-      // The socket knows that it is gone only when it has ended what it is doing.
+      // Deferred: the socket still knows the peer during the event.
       onEvent: (event) => {
         overload.observe(event);
         if (event.kind === "disconnected") queueMicrotask(() => this.#cancelDisconnected());
@@ -116,7 +117,7 @@ export class TopicServer implements AsyncDisposable {
     });
   }
 
-  /** Where it listens, as others dial it. */
+  /** The endpoint for clients and other servers. */
   get endpoint(): string {
     return this.#endpoint;
   }
@@ -125,17 +126,17 @@ export class TopicServer implements AsyncDisposable {
     return this.#store.storeId;
   }
 
-  /** Whether it is announced and has its lease. */
+  /** Whether the server is announced and has its lease. */
   get isRegistered(): boolean {
     return this.#ownership.isRegistered;
   }
 
-  /** Whether it is given no new topics. */
+  /** Whether this server receives no new topics. */
   get isDraining(): boolean {
     return this.#presence?.isDraining === true;
   }
 
-  /** What is wrong with the disk; null: nothing. */
+  /** Why the disk is nearly full, as a sentence; null if it is not. */
   get diskWarning(): string | null {
     return this.#diskWarning;
   }
@@ -168,14 +169,14 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /**
-   * Takes nothing new, finishes what is under way, and ends; with `handOver` gives its topics to other servers before. Takes at
-   * most `withinMs` and a little. Resolves with the topics that it still has.
+   * Refuses new requests, completes those in flight, and closes. With `handOver`, hands its topics to other servers
+   * first. Takes at most `withinMs` and a little. Resolves with the topics that it still owns.
    */
   async leave(
     { withinMs, handOver = false }: { readonly withinMs: number; readonly handOver?: boolean },
   ): Promise<string[]> {
     const { clock } = this.#options;
-    const reason = () => new BatonError("TIME_LIMIT", "The server leaves");
+    const reason = () => new BatonError("TIME_LIMIT", "The server is shutting down");
     const deadline = deadlineAfter(clock, withinMs, { reason });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
     if (handOver) await Promise.race([over, this.#handOffTopics()]);
@@ -186,7 +187,7 @@ export class TopicServer implements AsyncDisposable {
     return kept;
   }
 
-  /** Every topic to the others, while nobody gives it new ones. */
+  /** Hands all topics to other servers. Draining first, so that it receives no new ones. */
   async #handOffTopics(): Promise<void> {
     const { id } = this.#options;
     await this.#presence.drain();
@@ -267,7 +268,9 @@ export class TopicServer implements AsyncDisposable {
     this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
   }
 
-  /** Resolves when the server is announced. The first session must come about, every later one is tried for ever. */
+  /**
+   * Resolves when the server is announced. A failure of the first session rejects; later sessions are retried for ever.
+   */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
     const connecting = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal]);
     let first: ZooKeeper | null = await this.#options.connect(connecting);
@@ -307,9 +310,9 @@ export class TopicServer implements AsyncDisposable {
     try {
       this.#dispatch(envelope, content);
     } catch (thrown) {
-      // A bug, or an response that no message can carry: of one request, and no reason to leave the others alone.
+      // A bug, or a response that no message can carry. It concerns one request; the others continue.
       this.#options.onProblem(thrown);
-      const reason = `the server failed: ${messageOf(thrown)}`;
+      const reason = `internal error: ${messageOf(thrown)}`;
       this.#reply(
         envelope,
         statusOf(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
@@ -345,13 +348,13 @@ export class TopicServer implements AsyncDisposable {
       case "TRANSFER":
         return this.#receiver.handle(envelope, message as MessageOf<"TRANSFER">);
       default: {
-        const reason = `a server does not take ${message.name}`;
+        const reason = `a server does not handle ${message.name}`;
         return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
       }
     }
   }
 
-  /** Gets that wait for nobody. */
+  /** Cancels the gets of closed connections. */
   #cancelDisconnected(): void {
     this.#requests?.cancelDisconnected((peer) => this.#router.peer(peer) !== null);
   }
@@ -362,7 +365,7 @@ export class TopicServer implements AsyncDisposable {
       if (!this.#router.trySend([...envelope, ...encodeMessage(status)])) this.counters.responsesDropped++;
     } catch (thrown) {
       this.counters.responsesDropped++;
-      // After the socket's end there is nobody to tell.
+      // The socket is closed on purpose: nothing to report.
       if (this.#closing === null) this.#options.onProblem(thrown);
     }
   }
@@ -373,7 +376,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    this.#stop.abort(new BatonError("NOT_HELD", "The server leaves"));
+    this.#stop.abort(new BatonError("NOT_HELD", "The server is shutting down"));
     this.#receiver?.close();
     await this.#running;
     await this.#reports?.[Symbol.asyncDispose]();
@@ -383,12 +386,13 @@ export class TopicServer implements AsyncDisposable {
   }
 }
 
-/** What an operator is told of a store, as failures with a row in the table of errors. */
+/** Problems of the store, reported to the operator as errors with a code. */
 function problemsOfStore(
   onProblem: (problem: BatonError) => void,
 ): Pick<TopicStoreHooks, "warning" | "damage"> {
   return {
     warning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
-    damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),
+    damage: (sentence) =>
+      onProblem(new BatonError("IO", `Damaged data on the disk, requests for it are refused: ${sentence}`)),
   };
 }

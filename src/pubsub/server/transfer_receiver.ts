@@ -1,6 +1,6 @@
 /**
- * Takes topics in that other servers send: each piece is answered when the store has it, so that a sender is never far ahead.
- * One transfer for each connection and topic; a newer one of the same topic ends an older one.
+ * Receives topics from other servers. A piece is confirmed when the store has it, so that a sender is never far ahead.
+ * There is one transfer per topic; a newer one aborts an older one.
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -27,14 +27,14 @@ interface Piece {
 
 export class TransferReceiver {
   readonly #options: TransferReceiverOptions;
-  /** By topic. */
+  /** Transfers by topic. */
   readonly #transfers = new Map<string, IncomingTransfer>();
 
   constructor(options: TransferReceiverOptions) {
     this.#options = options;
   }
 
-  /** Topics on their way here. */
+  /** Topics that are being received. */
   get size(): number {
     return this.#transfers.size;
   }
@@ -46,15 +46,15 @@ export class TransferReceiver {
     if (headers?.part === 0) return this.#begin(known, from, { envelope, message });
     if (known?.from === from && known.add({ envelope, message })) return;
     const reason = headers?.part === undefined
-      ? "a transfer has the header part"
-      : "no transfer with this piece is open";
+      ? "a TRANSFER needs the header part"
+      : "this piece belongs to no open transfer";
     this.#options.reply(envelope, statusOf(this.#options.server, message, "BAD_REQUEST", { reason }));
   }
 
-  /** Nobody sends any more: what is under way is given up. */
+  /** Aborts all transfers. */
   close(): void {
     for (const arrival of this.#transfers.values()) {
-      arrival.fail(new BatonError("UNREACHABLE", "this server is leaving"));
+      arrival.fail(new BatonError("UNREACHABLE", "this server is shutting down"));
     }
   }
 
@@ -65,11 +65,11 @@ export class TransferReceiver {
       reply(piece.envelope, statusOf(server, piece.message, code, { reason }));
     const { epoch, incarnation, baseOffset } = headers ?? {};
     if (epoch === undefined || incarnation === undefined || baseOffset === undefined) {
-      return refuse("BAD_REQUEST", "a transfer begins with the headers epoch, incarnation and base-offset");
+      return refuse("BAD_REQUEST", "the first TRANSFER needs the headers epoch, incarnation and base-offset");
     }
-    known?.fail(new BatonError("UNREACHABLE", `${sender} has begun to send "${topic}" again`));
+    known?.fail(new BatonError("UNREACHABLE", `${sender} has started to send "${topic}" again`));
     if (known === undefined && this.#transfers.size >= incomingTransfersMax) {
-      return refuse("OVERLOADED", `${incomingTransfersMax} topics are on their way to this server`);
+      return refuse("OVERLOADED", `this server already receives ${incomingTransfersMax} topics, which is the limit`);
     }
     const arrival = new IncomingTransfer(from, this.#options);
     this.#transfers.set(topic, arrival);
@@ -85,7 +85,7 @@ class IncomingTransfer {
   readonly from: string;
   readonly #options: TransferReceiverOptions;
   readonly #pieces: Piece[] = [];
-  /** Answered when the next one is asked for. */
+  /** The piece that the store works on; confirmed when the next one is asked for. */
   #current: Piece | null = null;
   #next = 0;
   #wake: () => void = () => {};
@@ -98,7 +98,7 @@ class IncomingTransfer {
     this.#options = options;
   }
 
-  /** False for one that is out of order, or too many. */
+  /** Returns false for a piece that is out of order or exceeds the limit. */
   add(piece: Piece): boolean {
     if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > piecesInFlight) {
       return false;
@@ -127,7 +127,7 @@ class IncomingTransfer {
       });
       if (reply.kind === "taken") end("OK", "");
       else if (reply.kind === "passed") {
-        end("STALE_OP", `"${topic}" is past epoch ${content.epoch} of ${content.owner}`);
+        end("STALE_OP", `"${topic}" has moved on since epoch ${content.epoch} of ${content.owner}`);
       } else end("ERROR", reply.why);
     } catch (thrown) {
       end("ERROR", messageOf(thrown), { unknown: true });
@@ -149,9 +149,9 @@ class IncomingTransfer {
     }
   }
 
-  /** Rejects when nothing comes for too long. */
+  /** Rejects if no piece comes in time. */
   async #take(): Promise<Piece> {
-    const reason = () => new BatonError("UNREACHABLE", `No piece has come for ${transferIdleMs} ms`);
+    const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMs} ms`);
     const idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
     try {
       for (;;) {
@@ -177,7 +177,7 @@ class IncomingTransfer {
   }
 }
 
-/** The connection it came by. */
+/** The connection of a sender. */
 function senderKey([identity]: Envelope): string {
   return identity === undefined
     ? ""

@@ -1,6 +1,6 @@
 /**
- * Sends a topic to the server it goes to: piece after piece, a few of them under way, over a connection of its own. A
- * connection that is lost ends the transfer; ownership tries again, from the start.
+ * Sends a topic to another server in pieces, several of them in flight, over a connection of its own. A lost connection
+ * ends the transfer; the owner then starts again from the beginning.
  */
 import { BatonError } from "../../errors.ts";
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
@@ -39,13 +39,13 @@ export class TransferSender implements TransferChannel {
       ...this.#socket,
       onEvent: (event) => {
         if (event.kind === "connected" || event.kind === "connectionRefused") return;
-        const why = event.reason?.message ?? "it ended the connection";
-        const error = new BatonError("UNREACHABLE", `${to.id} at ${to.endpoint} is not there for "${topic}": ${why}`);
-        // Not from within the socket: it has not ended what it is doing.
+        const why = event.reason?.message ?? "it closed the connection";
+        const error = new BatonError("UNREACHABLE", `${to.id} at ${to.endpoint} cannot receive "${topic}": ${why}`);
+        // Deferred: the socket has not finished its own work during the event.
         queueMicrotask(() => lost.abort(error));
       },
     });
-    // What is not answered by then is of no use to anybody.
+    // Unanswered pieces do not matter at the end.
     await using _end = { [Symbol.asyncDispose]: () => dealer.close({ lingerMs: 0 }) };
     dealer.connect(to.endpoint);
     const { epoch, incarnation, baseOffset } = content;
@@ -62,7 +62,7 @@ export class TransferSender implements TransferChannel {
         (idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }),
       );
     };
-    /** Null: all but so many are there, and more is wanted. */
+    /** Returns null when at most `left` pieces are unconfirmed and the receiver wants more. */
     const responses = async (left: number): Promise<TransferReply | null> => {
       let reply: TransferReply | null = null;
       while (reply === null && unanswered > left) {
@@ -72,7 +72,7 @@ export class TransferSender implements TransferChannel {
       }
       return reply;
     };
-    // Empty, so that whoever will not have it says so before anything is done about it here.
+    // The first piece is empty, so that the receiver can refuse before the topic is read.
     await send(undefined);
     let reply = await responses(0);
     if (reply !== null) return reply;
@@ -84,10 +84,10 @@ export class TransferSender implements TransferChannel {
     await send(undefined, { final: true, hash: outgoing.hash() });
     reply = await responses(0);
     if (reply !== null) return reply;
-    throw new BatonError("PROTOCOL", `${to.id} has taken every piece of "${topic}", and says no more`);
+    throw new BatonError("PROTOCOL", `${to.id} confirmed every piece of "${topic}" but not the whole`);
   }
 
-  /** Rejects with UNREACHABLE when nothing happens for too long, and with the signal's reason. */
+  /** Rejects with UNREACHABLE if nothing happens in time, and with the signal's reason. */
   async #inTime<T>(
     to: ServerAddress,
     topic: string,
@@ -97,7 +97,7 @@ export class TransferSender implements TransferChannel {
     const reason = () =>
       new BatonError(
         "UNREACHABLE",
-        `${to.id} at ${to.endpoint} has said nothing for ${transferIdleMs} ms about "${topic}"`,
+        `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`,
       );
     const idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
     try {
@@ -108,16 +108,16 @@ export class TransferSender implements TransferChannel {
   }
 }
 
-/** Null: go on. Throws when the receiver cannot say what has become of it. */
+/** Returns null to continue. Throws if the receiver cannot tell the outcome. */
 function replyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TransferReply | null {
   const message = decodeMessage(splitEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {
-    throw new BatonError("PROTOCOL", `${to.id} has answered a transfer by ${message.name}`);
+    throw new BatonError("PROTOCOL", `${to.id} responded to a TRANSFER with ${message.name}`);
   }
   const { status, headers } = message as MessageOf<"STATUS">;
   const why = decoder.decode(message.body ?? nothing);
   if (status === "OK") return headers?.final === true ? { kind: "taken" } : null;
   if (status === "STALE_OP") return { kind: "passed" };
   if (headers?.final === true && headers.unknown !== true) return { kind: "refused", why };
-  throw new BatonError("UNREACHABLE", `${to.id} could not take "${topic}": ${why === "" ? status : why}`);
+  throw new BatonError("UNREACHABLE", `${to.id} could not receive "${topic}": ${why === "" ? status : why}`);
 }

@@ -40,7 +40,7 @@ export const defects: readonly Defect[] = [
     what: "a counter that was used before is answered OK, and another message under it is dropped",
     changes: [{
       file: `${store}/decide_put.ts`,
-      from: "else if (known.fingerprint !== fingerprints[place]) return",
+      from: "else if (known.fingerprint !== fingerprints[index]) return",
       to: "else if (known.id < 0) return",
     }],
     scene: scenes.publisherBeginsAgain,
@@ -71,7 +71,7 @@ export const defects: readonly Defect[] = [
       to: `const newest = window.entries().at(-1);
     const passed = newest !== undefined && counter < newest.counter;
     const known = window.get(counter) ?? view.sameKey ??
-      (passed ? { id: newest.id, fingerprint: fingerprints[place] as number } : null);`,
+      (passed ? { id: newest.id, fingerprint: fingerprints[index] as number } : null);`,
     }],
     scene: scenes.countersInAnotherOrder,
     breaks: ["lost", "id reused"],

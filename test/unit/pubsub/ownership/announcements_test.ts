@@ -33,11 +33,11 @@ test("another store, or a copy of it elsewhere, waits until the first one's sess
   const refused = come(client(), "a there", "tcp://two").then(() => "", (thrown: Error) => thrown.message);
   await clock.advance(100);
   expect(told).toEqual([
-    expect.stringMatching(/another one of the id "s1" is there, at tcp:\/\/one; .* waits up to 15 s/),
+    expect.stringMatching(/its id is in use, at tcp:\/\/one; waiting up to 15 s/),
   ]);
   await clock.advance(16_000);
   expect(told).toHaveLength(1);
-  expect(await refused).toContain("another one of this id is there, at tcp://one");
+  expect(await refused).toContain("another process uses this id, at tcp://one");
   const patient = come(client(), "a there", "tcp://two");
   await clock.advance(5000);
   expect(endpoint()).toBe("tcp://one");
@@ -51,11 +51,15 @@ test("an operator who gives up what a server had is waited for", async () => {
   const { client, come, endpoint, clock, told } = town();
   const operator = client();
   await come(operator, "a", "tcp://one");
-  await operator.setData(path, new TextEncoder().encode(JSON.stringify({ layout: 1, forgetting: "s1" })), -1);
+  await operator.setData(
+    path,
+    new TextEncoder().encode(JSON.stringify({ layout: 1, operation: "forget", server: "s1" })),
+    -1,
+  );
   const coming = come(client(), "a", "tcp://two");
   await clock.advance(60_000);
   expect(endpoint()).toBeUndefined();
-  expect(told).toEqual([expect.stringContaining("an operator gives up")]);
+  expect(told).toEqual([expect.stringContaining("an operator's forget or restore is running")]);
   operator.expire();
   await clock.advance(1000);
   await coming;

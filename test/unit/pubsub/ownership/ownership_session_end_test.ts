@@ -56,7 +56,7 @@ test("what fails before the seal leaves the topic where it is, at its epoch, and
   }
   expect(await one?.ownership.handOff("t", "s9")).toMatchObject({
     kind: "kept",
-    why: expect.stringContaining("not there"),
+    why: expect.stringContaining("not running"),
   });
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
   crew.unwilling.clear();

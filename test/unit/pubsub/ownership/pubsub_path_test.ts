@@ -44,7 +44,7 @@ test("a topic's node reads as it was written, and what is not understood is refu
   const node = taken(assigned("s1", "b"), "s2");
   const data = formatTopicNode("news", node);
   expect(parseTopicNode(data, "/x", "news")).toEqual({ ...node, topic: "news" });
-  expect(() => parseTopicNode(data, "/x", "olds")).toThrow('it is about "news"');
+  expect(() => parseTopicNode(data, "/x", "olds")).toThrow('it describes "news"');
   const text = new TextDecoder().decode(data);
   const edited = (from: string, to: string) => new TextEncoder().encode(text.replace(from, to));
   for (

@@ -18,7 +18,7 @@ test("a receiver that goes away ends the transfer at once, not after the time fo
   const outcome = transfer.then(() => "done", (error: Error) => error.message);
   await router.receive();
   await router.close({ lingerMs: 0 });
-  expect(await outcome).toContain(`s2 at ${endpoint} is not there for "t"`);
+  expect(await outcome).toContain(`s2 at ${endpoint} cannot receive "t"`);
 });
 
 test("nor is one waited for that does not listen", async () => {
@@ -28,5 +28,5 @@ test("nor is one waited for that does not listen", async () => {
   const { signal } = new AbortController();
   const sender = new TransferSender("s1", new FakeClock());
   const transfer = sender.transfer({ id: "s2", endpoint }, "t", content, { outgoing, signal });
-  await expect(transfer).rejects.toThrow(`s2 at ${endpoint} is not there for "t"`);
+  await expect(transfer).rejects.toThrow(`s2 at ${endpoint} cannot receive "t"`);
 });

@@ -93,7 +93,7 @@ test("a sender that begins again ends what it had begun, and nothing of that is 
   send(0, "new", {}, "b");
   send(1, "", { final: true }, "b");
   await settled();
-  expect(failures).toEqual([expect.stringContaining("begun to send")]);
+  expect(failures).toEqual([expect.stringContaining("started to send")]);
   expect(taken).toEqual(["old", "new"]);
   expect(responses.filter(([from, { headers }]) => from === "b" && headers?.final === true)).toHaveLength(1);
   send(1, "late", {}, "a");
@@ -106,7 +106,7 @@ test("a sender that says nothing more is given up, and what it sent is not kept 
   await settled();
   await clock.advance(transferIdleMs);
   await settled();
-  expect(failures).toEqual([expect.stringContaining("No piece has come")]);
+  expect(failures).toEqual([expect.stringContaining("No piece arrived")]);
   expect(receiver.size).toBe(0);
 });
 
