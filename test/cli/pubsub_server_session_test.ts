@@ -33,7 +33,7 @@ test("says when it serves, refuses data in use and a name that is taken, and end
   const busy = await session.run('"$baton" pubsub server --id s1 --data-dir s1');
   expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another server uses")]);
   const taken = await session.run('"$baton" pubsub server --id s1 --data-dir other');
-  expect([taken.code, taken.stderr]).toEqual([78, expect.stringContaining("another one of this id is there")]);
+  expect([taken.code, taken.stderr]).toEqual([78, expect.stringContaining("another process uses this id")]);
   expect(taken.stderr).toMatch(/Cannot announce "s1" yet: its id is in use, at tcp:\S+; waiting up to \d+ s/);
   expect(await stopped(one)).toBe(0);
   const renamed = await session.run('"$baton" pubsub server --id s2 --data-dir s1');
@@ -174,7 +174,7 @@ test("a backup that is put back is refused, and gone on from when somebody accep
   // A start in a folder that was mistyped leaves a store without topics: going on from that would give up all.
   expect(await code('"$baton" pubsub server --id r1 --data-dir empty')).toBe(78);
   const empty = await session.run('"$baton" pubsub server restore --id r1 --data-dir empty --accept-loss');
-  expect([empty.code, empty.stderr]).toEqual([78, expect.stringContaining("Cannot go on from this data directory")]);
+  expect([empty.code, empty.stderr]).toEqual([78, expect.stringContaining("Cannot restore this data directory")]);
   const restored = await eventually(async () => {
     const ended = await session.run(`${restore} --accept-loss`);
     return ended.code !== 75 && ended;

@@ -37,7 +37,7 @@ test("topics are listed, shown and deleted; one that is used is not, and one tha
   const kept = await operator("topic delete news");
   expect(kept).toMatchObject({
     code: 64,
-    stderr: expect.stringContaining('1 client is subscribed; "alice" has not had 2 messages'),
+    stderr: expect.stringContaining('1 client is subscribed; "alice" has 2 undelivered messages'),
   });
   expect(await client("alice get news -n 2")).toMatchObject({ code: 0, stdout: "1\n2\n" });
   expect(await operator("topic delete news --accept-loss")).toMatchObject({ code: 0 });

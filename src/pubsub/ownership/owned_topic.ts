@@ -2,38 +2,28 @@
  * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
  * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
-import type { Clock } from "../../support/clock.ts";
-import { abortable, throwIfAborted } from "../../support/abort.ts";
+import { throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
-import type { ContentName, IncomingContent, OwnedStore, TopicCopies } from "../store/owned_store.ts";
+import type { ContentName, IncomingContent, TopicCopies } from "../store/owned_store.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic, type TopicAction } from "./topic_decision.ts";
 import { type TopicCopy } from "../store/owned_store.ts";
 import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
-import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
+import { receivedUntil, sendTopic, type TransferContext, type TransferReply } from "./transfer_channel.ts";
 import { type DeleteResult, whyNotDeleted } from "./topic_deletion.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
 /** Values shared by all topics of a session. */
-export interface OwnershipContext {
-  /** This server's id. */
-  readonly id: string;
+export interface OwnershipContext extends TransferContext {
   readonly nodes: TopicNodes;
-  readonly store: OwnedStore;
-  readonly channel: TransferChannel;
   readonly lease: OwnershipLease;
-  readonly clock: Clock;
-  /** Aborts when the session ends. */
-  readonly signal: AbortSignal;
   /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
   readonly handoffMs: number;
-  /** Returns null if the server is not running. */
-  addressOf(id: string): Promise<ServerAddress | null>;
   /** Reports a problem for the operator. */
   onProblem(problem: unknown): void;
 }
@@ -456,60 +446,4 @@ function missingTopic(topic: string, node: TopicNode | undefined, id: string): B
     `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
       "store. Put the data back, or give the topic up: baton pubsub topic delete --accept-loss",
   );
-}
-
-interface SendTopicOptions {
-  readonly to: string;
-  /** Called once for an open copy when almost all of it is sent. */
-  readonly seal: () => Promise<void>;
-  /** Deadline of the handoff after the seal. Before the seal there is none, as long as data flows. */
-  readonly deadlineMs: () => number;
-}
-
-/**
- * One attempt to send a topic to another server. Rejects with the error of finding the receiver, and with the reason of
- * the session's end.
- */
-async function sendTopic(
-  { id, store, channel, clock, signal, addressOf }: OwnershipContext,
-  topic: string,
-  { incarnation, baseOffset, epoch, sealedFor }: TopicCopy,
-  { to, seal, deadlineMs }: SendTopicOptions,
-): Promise<TransferReply | { readonly kind: "unanswered"; readonly why: string }> {
-  const receiver = await addressOf(to);
-  if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
-  const late = new AbortController();
-  const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${topic}" in time`);
-  const limit = () => clock.after(Math.max(0, deadlineMs() - clock.now()), () => late.abort(reason()));
-  let cancel = sealedFor === null ? () => {} : limit();
-  try {
-    const outgoing = store.export(topic, epoch, async () => {
-      await seal();
-      cancel = limit();
-    });
-    const content = { incarnation, baseOffset, owner: id, epoch };
-    return await channel.transfer(receiver, topic, content, {
-      outgoing,
-      signal: AbortSignal.any([signal, late.signal]),
-    });
-  } catch (thrown) {
-    throwIfAborted(signal);
-    return { kind: "unanswered", why: messageOf(thrown) };
-  } finally {
-    cancel();
-  }
-}
-
-/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
-async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { done, value } = await abortable(iterator.next(), signal);
-      if (done === true) return;
-      yield value;
-    }
-  } finally {
-    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
-  }
 }

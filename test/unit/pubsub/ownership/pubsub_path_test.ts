@@ -53,6 +53,6 @@ test("a topic's node reads as it was written, and what is not understood is refu
       '"epoch":-1}',
     ], ['"owner":"s2"', '"owner":7']] as const
   ) {
-    expect(() => parseTopicNode(edited(from, to), "/x")).toThrow('"/x" is not a topic\'s node');
+    expect(() => parseTopicNode(edited(from, to), "/x")).toThrow('"/x" cannot be read as a topic node');
   }
 });
