@@ -211,7 +211,7 @@ export class PoolJobs {
     const { quiet, verbose, command } = this.#options;
     const { io } = this.#context;
     const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
-    if (ending === null) return { ...end, result: "unbegun" };
+    if (ending === null) return { ...end, result: "not_started" };
     const { exitCode, message } = ending;
     if (outcome.kind === "exited" && outcome.code === 0) {
       if (verbose) io.err(`baton: item ${what} exited with 0\n`);

@@ -148,7 +148,7 @@ describe("config check", () => {
       "relative.toml",
       '[pool]\nitem_path = "{component}/{1}"\n',
       78,
-      /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}" cannot be .* is not a path of ZooKeeper's/,
+      /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}": Invalid .* is not a ZooKeeper path/,
     ],
     [
       "templates.toml",

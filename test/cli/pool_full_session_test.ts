@@ -39,7 +39,7 @@ test("75: items are free, and as many as --total allows run already", async () =
   const other = await session.run('"$baton" pool full --items b --total 2 -- echo ran {}');
   expect([other.code, other.stdout]).toEqual([78, ""]);
   expect(other.stderr).toMatch(
-    /^baton: Cannot run "full" beside \S+@\S+ \(pid \d+, sh\): it is run with --total 2 here and with --total 1 there; all calls .*\n$/,
+    /^baton: Cannot run pool "full" at the same time as \S+@\S+ \(pid \d+, sh\): it runs with --total 2 here and with --total 1 there; use the same .*\n$/,
   );
   const none = await session.run('"$baton" pool full --items b --status-fd 1 -- echo ran {}');
   expect([none.code, none.stderr]).toEqual([
@@ -78,12 +78,13 @@ test("78: a machine without the configuration that the others have runs nothing 
     for (const words of ["--items a", "--items b --loop -w 30s", "--query 'touch never; echo a'"]) {
       const refused = await session.run(call(second, `${words} -- touch never`));
       expect([refused.code, refused.stdout]).toEqual([78, ""]);
-      const pid = /^baton: Cannot run "paper" beside \S+@\S+:(\d+) \(sh\): /.exec(refused.stderr)?.[1];
+      const pid = /^baton: Cannot run pool "paper" at the same time as \S+@\S+ \(pid (\d+), sh\): /.exec(refused.stderr)
+        ?.[1];
       expect(Number(pid)).toBe(working.child.pid ?? NaN);
       const [here, there] = [second, first].map((one) => one === "with" ? "/" : "{root}/locks/");
       expect(refused.stderr).toContain(`pool.item_path is "${here}{component}`);
       expect(refused.stderr).toContain(`" here and "${there}{component}`);
-      expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin says where the path here comes from");
+      expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin prints the origin of the path here");
     }
     const looked = (config: string, words = "") =>
       session.run(`"$baton" pool status paper --config ${config}.toml ${words}`);

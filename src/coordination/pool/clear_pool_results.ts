@@ -1,4 +1,4 @@
-/** Takes away what is remembered of a pool: how items have ended, and, of one that nobody uses, its place in the tree. */
+/** Clears the results of a pool, and deletes its nodes if no run uses it. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
@@ -8,8 +8,8 @@ import { isRefusal } from "../request_errors.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 /**
- * Of the `named` items, or with null of all. What ended well may run again from now on; what runs is not touched, and
- * what ends meanwhile may be remembered. Returns how many ends were forgotten.
+ * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and
+ * their results may be stored meanwhile. Returns the number of cleared results.
  */
 export async function clearPoolResults(
   zk: ZooKeeper,
@@ -24,8 +24,7 @@ export async function clearPoolResults(
   if (named !== null) await again(() => memory.clearItems(named));
   else {
     await again(() => memory.clearAll());
-    // Empty by now, or used by somebody, who keeps it. Of --total it is what the server would reap a little later, and who
-    // comes meanwhile makes it again as then.
+    // Nodes in use are not empty and stay. The server would also remove the nodes of --total later; a new run creates them again.
     const { queue, holders, lock } = path.total;
     const nodes = [
       ...records.nodes(),

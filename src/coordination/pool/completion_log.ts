@@ -1,7 +1,7 @@
 /**
- * How items of a pool ended, for as long as that is to be remembered: a node for each item, `<shard>/<item>`, which its
- * next end writes over. Those that ended well have a tree of their own, so that the names in it say enough. What has
- * expired is deleted by the runs that come after, a shard at a time.
+ * The results of items, kept for --done-ttl. Each item has a node `<shard>/<item>`, which its next result overwrites. Completed and
+ * failed items have separate trees, so that the names of one tree are enough to list completed items. Later runs delete expired
+ * results, one shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
@@ -16,12 +16,13 @@ import type { PoolPath } from "./pool_path.ts";
 
 export interface ItemResult {
   readonly result: "done" | "failed";
-  /** How, for people: `exited with 3`. */
+  /** The end of the command, for people: `exited with 3`. */
   readonly what: string;
-  /** Who it was, for people. */
+  /** The process that ran the item, for people. */
   readonly by: string;
-  /** By the wall clock, in Unix milliseconds. */
+  /** The time of the result by the wall clock, in Unix milliseconds. */
   readonly atMs: number;
+  /** The time at which the result expires. */
   readonly untilMs: number;
 }
 
@@ -39,8 +40,8 @@ export class CompletionLog {
   }
 
   /**
-   * How it ended well; null for what did not, is not remembered, or was up to `nowMs`. Where that is not likely it is asked
-   * first whether there is anything: a refusal costs more than an answer.
+   * The result of a completed item; null if it failed, has no result, or the result expired before `nowMs`. Unless a result is likely,
+   * it first checks that the node exists, because an error costs more than a response.
    */
   async find(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
@@ -50,32 +51,34 @@ export class CompletionLog {
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
-  /** The items that ended well, of which some may have expired. */
+  /** The completed items, including expired ones. */
   async completedItems(): Promise<Set<string>> {
     const { done } = this.#trees;
     const lists = await Promise.all((await done.usedShards() ?? []).map((shard) => done.items(shard)));
     return new Set(lists.flat());
   }
 
-  /** To be done with something else, in one transaction; it is refused where a node is missing, or there already. */
+  /** A request that stores a result within a transaction. It fails if a parent is missing or the node exists. */
   createRequest(item: string, ended: ItemResult): MultiRequest {
     const path = this.#trees[ended.result].nodeOf(item);
     return { type: "create", path, data: formatResult(ended), acl: this.#acl, flags: createFlag.persistent };
   }
 
   async write(item: string, ended: ItemResult): Promise<void> {
-    const deed = this.createRequest(item, ended);
+    const create = this.createRequest(item, ended);
     const data = formatResult(ended);
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
         if (missing === "parents") await createParents(this.#zk, lockPathAt(tree.shard(0)), this.#acl);
-        await this.#zk.multi(missing === "nothing" ? [deed] : [containerRequest(tree.shardOf(item), this.#acl), deed]);
+        await this.#zk.multi(
+          missing === "nothing" ? [create] : [containerRequest(tree.shardOf(item), this.#acl), create],
+        );
         return;
       } catch (thrown) {
         if (isRefusal(thrown, "NODEEXISTS")) {
-          if (await nullIfNoNode(this.#zk.setData(deed.path, data, -1)) !== null) return;
-          missing = "nothing"; // the shard was made meanwhile, or the node deleted
+          if (await nullIfNoNode(this.#zk.setData(create.path, data, -1)) !== null) return;
+          missing = "nothing"; // the shard was created meanwhile, or the node was deleted
         } else if (isRefusal(thrown, "NONODE") && missing !== "parents") {
           missing = missing === "nothing" ? "shard" : "parents";
         } else throw thrown;
@@ -83,7 +86,7 @@ export class CompletionLog {
     }
   }
 
-  /** Everything that is remembered, by item: the last end of each. */
+  /** The last result of each item. */
   async all(nowMs: number): Promise<Map<string, ItemResult>> {
     const found = new Map<string, ItemResult>();
     const trees = Object.values(this.#trees);
@@ -98,14 +101,14 @@ export class CompletionLog {
     return found;
   }
 
-  /** Deletes what one of the shards keeps past its time. Any number chooses the shard. */
+  /** Deletes the expired results of a shard. Any number selects a shard. */
   async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
       await this.#delete(tree, tree.shard(turn), (ended) => ended === null || ended.untilMs <= nowMs);
     }
   }
 
-  /** Forgets everything. Returns how many ends that were. */
+  /** Deletes all results. Returns their number. */
   async clearAll(): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
@@ -114,30 +117,30 @@ export class CompletionLog {
     return count;
   }
 
-  /** Forgets how these have ended. Returns how many ends that were. */
+  /** Deletes the results of these items. Returns their number. */
   async clearItems(items: readonly string[]): Promise<number> {
     const { done, failed } = this.#trees;
     const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
     return await done.each(nodes, (node) => this.#zk.delete(node, -1));
   }
 
-  /** The nodes that hold the ends. */
+  /** The parent nodes of the results. */
   shards(): string[] {
     return Object.values(this.#trees).flatMap((tree) => tree.shards());
   }
 
-  async #delete(tree: ItemTree, shard: string, isMeant: (ended: ItemResult | null) => boolean): Promise<number> {
-    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isMeant(parseResult(data))));
+  async #delete(tree: ItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
+    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isWanted(parseResult(data))));
   }
 }
 
 const formatResult = (ended: ItemResult): Uint8Array => utf8.encode(JSON.stringify(ended));
 
-/** Null for what no pool has written. */
+/** Parses a result; null for other data. */
 function parseResult(data: Uint8Array): ItemResult | null {
   const { result, what, by, atMs, untilMs } = jsonFields(data);
   if (result !== "done" && result !== "failed") return null;
   if (!isInstant(atMs) || typeof untilMs !== "number") return null;
-  const until = Math.min(untilMs, latestInstantMs); // --done-ttl may be longer than there are dates
+  const until = Math.min(untilMs, latestInstantMs); // --done-ttl may exceed the last possible date
   return { result, atMs, untilMs: until, what: textOf(what), by: textOf(by) };
 }

@@ -1,7 +1,7 @@
 /**
- * Takes the next item of a workList that is free. Where nobody has used the locks of late, the next one is tried without a look:
- * one transaction. Else some are looked at, and one that seems free is tried. Where others are as fast it goes on at another
- * place of the list.
+ * Claims the next free item of a work list, by its lock. If the locks of the items do not exist yet, it tries the next item without
+ * reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other runs claim the same items,
+ * it continues at a random place of the list.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -20,7 +20,7 @@ import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 export interface ClaimedItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
-  /** For the transaction that gives it back without having begun it. */
+  /** A request for the transaction that releases an item that was not started. */
   readonly undo: MultiRequest;
 }
 
@@ -28,35 +28,35 @@ export interface ItemClaimerOptions {
   readonly component: string;
   readonly path: PoolPath;
   readonly workList: WorkList;
-  /** Null when nothing is remembered. */
+  /** Null if results are not kept. */
   readonly completionLog: CompletionLog | null;
   readonly records: ItemRecords;
-  /** Of what is remembered, milliseconds: an end that came during this run has not expired sooner. */
+  /** How long results are kept, in milliseconds. A result that is newer than this run has not expired before. */
   readonly rememberMs: number;
   readonly clock: Clock;
   readonly info: HolderInfo;
   readonly acl: Acl[];
 }
 
-/** new: nobody has used its lock of late. ended: since the list was begun. */
+/** new: the lock does not exist. ended_since: another run processed the item after the list was requested. */
 type ItemState = "completed" | "busy" | "ended_since" | "free" | "new";
-/** Why an item was not granted. */
+/** Why an item could not be claimed. raced: another run was faster. */
 type ClaimFailure = "completed" | "busy" | "ended_since" | "raced";
 
-/** How many are looked at in one write: one, as it is mostly free, and soon many when others are ahead. */
+/** The number of items to probe at the same time: one at first, because it is usually free; more if it is not. */
 const probeCount = { max: 64, growth: 8 };
-/** How far it goes away from the order of the list where others are as fast, and how soon it comes back. */
+/** The range of random places in the list: it grows with each conflict, and shrinks with each claimed item. */
 const spread = { max: 512, growth: 8, shrink: 0.95, expected: 64 };
-/** So often in a row something is tried without a look, and in vain, before some are looked at. */
+/** The number of consecutive failed tries without a probe, before items are probed. */
 const blindTriesMax = 3;
-/** Short jobs do not pay for a watch on their item, which is often locked while the one before it runs. Milliseconds. */
+/** Delay before a lock is watched, in milliseconds: a watch does not pay off for short jobs. */
 const watchDelayMs = 250;
-/** What others have done meanwhile is listed again after this, and after so many times what a list has taken. Milliseconds. */
+/** The pause between two lists of completed items: at least `ms` milliseconds, and `times` the duration of a list. */
 const relist = { ms: 200, times: 20 };
 
 const holderOf = ({ holderId: guid }: ZooKeeperLease): string => holderName({ mode: "exclusive", slot: null, guid });
 
-/** As if it had never been taken; or, where that cannot be, as if nobody knew when it ended. */
+/** Releases an item that was not started, and undoes its record. If that fails, the record says that the item ended. */
 export async function releaseUnstarted(
   { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: MultiRequest | null },
 ) {
@@ -71,20 +71,17 @@ export class ItemClaimer {
   readonly #zk: ZooKeeper;
   readonly #options: ItemClaimerOptions;
   readonly #startedMs: number;
-  /** Among how many that come next a place is chosen: 1, which keeps their order, as long as nobody else was faster. */
+  /** The number of next items from which a random one is chosen. 1 keeps the order of the list. */
   #spread = 1;
-  /** The items from that place on. */
+  /** The items from the random place on. */
   #window: string[] = [];
-  /** As far as was seen, nobody has used the items' locks of late. */
+  /** The locks of the next items probably do not exist yet. */
   #expectsNewLocks = true;
-  /**
-   * Tried as new once, in vain. A lock that the server is about to reap may be there without what is below it, for a minute, and
-   * so may something else: whoever takes it as a lock that is there finds out.
-   */
+  /** Items that could not be created as new locks. The node may exist without children for a minute, until the server removes it. */
   readonly #existingLocks = new Set<string>();
-  /** What was looked at ahead. */
+  /** Probes that were started ahead. */
   readonly #probedAhead = new Map<string, Promise<ItemState>>();
-  /** Done when this run first asked: it may have expired, which a look tells in the end. Null before it has asked. */
+  /** Items that were completed at the start of this run; their results may expire meanwhile. Null before the first list. */
   #completedAtStart: ReadonlySet<string> | null = null;
   #nextListMs = 0;
   #listing: Promise<void> | null = null;
@@ -95,38 +92,38 @@ export class ItemClaimer {
     this.#startedMs = options.clock.now();
   }
 
-  /** Null when no item is left to try. Rejects with what the servers refuse, and when the session has ended. */
+  /** Claims an item; null if no item is left to try. Rejects if the servers refuse a request or the session has ended. */
   async claim(isStopping: () => boolean): Promise<ClaimedItem | null> {
     if (this.#completedAtStart === null) await this.refreshCompleted();
     let misses = 0;
     for (; misses < blindTriesMax && this.#expectsNewLocks && !isStopping(); misses++) {
       const [item] = this.#nextCandidates(1);
       if (item === undefined || this.#completedAtStart?.has(item) || this.#options.workList.wasBusy(item)) break;
-      const taken = await this.#tryClaim(item, true);
-      if (typeof taken === "object") return this.#claimed(taken);
-      if (isStopping() || !await this.#isUsedByOthers(item, taken)) break;
-      if (misses > 0 || this.#spread > 1) this.#widenSpread(); // one that is busy is no crowd
+      const claimed = await this.#tryClaim(item, true);
+      if (typeof claimed === "object") return this.#claimed(claimed);
+      if (isStopping() || !await this.#isUsedByOthers(item, claimed)) break;
+      if (misses > 0 || this.#spread > 1) this.#widenSpread(); // a single busy item is no sign of contention
     }
     return await this.#probeAndClaim(isStopping, misses === blindTriesMax ? probeCount.growth : 1);
   }
 
-  /** Others go through the same list at this moment. */
+  /** Other runs are claiming items of the same list. */
   expectContention(): void {
     this.#spread = Math.max(this.#spread, spread.expected);
     this.#window = [];
   }
 
-  /** Whether somebody else has the item, or has had it: others are still tried without a look. */
-  async #isUsedByOthers(item: string, taken: ClaimFailure): Promise<boolean> {
-    const state = taken === "raced" ? await this.#probe(item) : taken;
+  /** Whether another run has, or had, the item. Then other items are still tried without a probe. */
+  async #isUsedByOthers(item: string, claimed: ClaimFailure): Promise<boolean> {
+    const state = claimed === "raced" ? await this.#probe(item) : claimed;
     if (!this.#isFree(item, state)) return true;
-    // Its lock is left from an earlier time, as those of others may be.
+    // The lock exists from an earlier run; those of other items may exist, too.
     this.#expectsNewLocks = false;
     this.#probedAhead.set(item, Promise.resolve(state));
     return false;
   }
 
-  /** `first`: so many are looked at to begin with; but what was busy before is looked at all at once. */
+  /** `first`: the number of items to probe first. Items that were busy before are probed together. */
   async #probeAndClaim(isStopping: () => boolean, first: number): Promise<ClaimedItem | null> {
     const { workList } = this.#options;
     for (let count = first; !isStopping(); count = Math.min(probeCount.max, probeCount.growth * count)) {
@@ -141,27 +138,27 @@ export class ItemClaimer {
       if (isStopping()) return null;
       const [item] = free;
       if (item === undefined) {
-        if (count > 1) this.#widenSpread(); // one that is busy is no crowd
+        if (count > 1) this.#widenSpread(); // a single busy item is no sign of contention
         continue;
       }
       this.#expectsNewLocks = states[items.indexOf(item)] === "new";
-      const taken = await this.#tryClaim(item, this.#expectsNewLocks);
-      if (typeof taken === "object") return this.#claimed(taken);
-      // Others go through the same list at the same pace: each wins by not asking for what the others ask for.
-      if (taken !== "completed") this.#widenSpread();
-      if (taken !== "raced") this.#isFree(item, taken);
+      const claimed = await this.#tryClaim(item, this.#expectsNewLocks);
+      if (typeof claimed === "object") return this.#claimed(claimed);
+      // Other runs claim the same items, so this one continues at another place.
+      if (claimed !== "completed") this.#widenSpread();
+      if (claimed !== "raced") this.#isFree(item, claimed);
       count = 1;
     }
     return null;
   }
 
-  #claimed(taken: ClaimedItem): ClaimedItem {
+  #claimed(claimed: ClaimedItem): ClaimedItem {
     this.#spread = Math.max(1, Math.min(this.#spread - 1, Math.floor(spread.shrink * this.#spread)));
-    this.#options.workList.markClaimed(taken.item);
-    return taken;
+    this.#options.workList.markClaimed(claimed.item);
+    return claimed;
   }
 
-  /** The next ones; or, where others are as fast, those from some place of the list on. What was looked at comes first. */
+  /** The next items to try: probed items first, then those from the random place, then those of the list. */
   #nextCandidates(count: number): string[] {
     const { workList } = this.#options;
     const some = new Set([...this.#probedAhead.keys()].filter((item) => workList.isWaiting(item)).slice(0, count));
@@ -183,6 +180,7 @@ export class ItemClaimer {
     this.#window = [];
   }
 
+  /** Updates the work list for an item that is not free. Returns whether it is free. */
   #isFree(item: string, state: ItemState): boolean {
     if (state === "completed") this.#options.workList.markSkipped(item);
     else if (state === "busy") this.#options.workList.markBusy(item);
@@ -191,7 +189,7 @@ export class ItemClaimer {
     return false;
   }
 
-  /** What may have changed by the time it is tried: the lock decides. */
+  /** Reads the state of an item. It may be outdated; the lock decides. */
   #probe(item: string): Promise<ItemState> {
     const { path, completionLog, records, clock } = this.#options;
     return retryOnConnectionLoss(this.#zk, async () => {
@@ -209,7 +207,7 @@ export class ItemClaimer {
     }, { clock });
   }
 
-  /** The same by one request mostly, for one of many: most are busy, and those that were done the lists have named. */
+  /** Probes an item like `#probe`, usually with one request: most items are busy, and completed items are known from the list. */
   #quickProbe(item: string): Promise<ItemState> {
     const { path, completionLog, records, clock } = this.#options;
     if (completionLog === null || this.#completedAtStart?.has(item)) return this.#probe(item);
@@ -238,9 +236,9 @@ export class ItemClaimer {
       canRetry: (refusal, request) => records.correctCache(refusal, request),
     };
     const granting = isNew ? acquireUncontended(this.#zk, name, { ...options, bundled }) : this.#acquire(name, options);
-    // Behind the grant and in the same write: when the grant is answered at once, this was read under the lock.
+    // Sent after the request for the lock: if the lock is granted directly, this is read under the lock.
     const looking = isNew ? this.#isCompleted(item) : null;
-    looking?.catch(() => {}); // looked at below, if it is
+    looking?.catch(() => {}); // handled below
     if (!this.#expectsNewLocks) this.#probeAhead(item);
     const granted = await granting;
     if (granted === null) {
@@ -251,7 +249,7 @@ export class ItemClaimer {
     try {
       if (isNew) records.recordCreated(item);
       const claiming = isNew ? records.deleteRequest(item) : records.claim(item, holderOf(lease));
-      // Whoever had the lock before wrote down the item's end before giving it back: now it is known for certain.
+      // The previous holder wrote the result before it released the lock, so the answer is final now.
       const direct = granted.isDirect && looking !== null ? await looking.catch(() => null) : null;
       const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isCompletedAfterSync(item), { clock });
       const [undo, isDone] = await Promise.all([claiming, checking]);
@@ -259,7 +257,7 @@ export class ItemClaimer {
       await releaseUnstarted({ lease, undo });
       return isDone ? "completed" : "ended_since";
     } catch (thrown) {
-      await lease.release().catch(() => {}); // the session has ended, or its connection will say more
+      await lease.release().catch(() => {}); // the session reports the cause
       throw thrown;
     }
   }
@@ -281,7 +279,7 @@ export class ItemClaimer {
     return completionLog !== null && await completionLog.find(item, Date.now()) !== null;
   }
 
-  /** As new as the request, whichever server is asked. */
+  /** Reads after a sync, because the server may lag behind. */
   async #isCompletedAfterSync(item: string): Promise<boolean> {
     const { completionLog, path } = this.#options;
     if (completionLog === null) return false;
@@ -289,18 +287,18 @@ export class ItemClaimer {
     return isDone;
   }
 
-  /** The one that is likely to be the next: in the same write as what is asked now. */
+  /** Probes the item that is probably next, together with the current requests. */
   #probeAhead(item: string): void {
     const one = this.#nextCandidates(2).find((other) => other !== item);
     if (one === undefined) return;
     const seeing = this.#probe(one);
-    seeing.catch(() => {}); // whoever takes it hears
+    seeing.catch(() => {}); // handled where it is used
     this.#probedAhead.set(one, seeing);
   }
 
   /**
-   * Others have been here: of all that they have done so far some lists tell more cheaply than a look at each item. What they
-   * say at the first time, which may be early, is tried last.
+   * Lists the items that other runs completed, which is cheaper than probing each item. Items of the first list are tried last, because
+   * their results may expire.
    */
   async refreshCompleted(): Promise<void> {
     const { completionLog, clock } = this.#options;
@@ -312,7 +310,7 @@ export class ItemClaimer {
   async #listCompleted(completionLog: CompletionLog): Promise<void> {
     const { clock } = this.#options;
     const fromMs = clock.now();
-    await completionLog.completedItems().then((done) => this.#applyCompleted(done), () => {}); // else each item is looked at
+    await completionLog.completedItems().then((done) => this.#applyCompleted(done), () => {}); // on failure each item is probed
     this.#nextListMs = clock.now() + Math.max(relist.ms, relist.times * (clock.now() - fromMs));
   }
 

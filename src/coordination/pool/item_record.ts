@@ -1,26 +1,26 @@
 /**
- * What the record of an item says: that it runs, or when it has ended, which tells whether a list that names it is older than
- * that. Pure: names, data and decisions; see docs/protocol/pool.md.
+ * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this end. Pure: names,
+ * data and decisions. The protocol is in docs/protocol/pool.md.
  */
 import { jsonFields } from "../../support/json_fields.ts";
 
 export type ItemRecord =
-  /** Or ran, when its pool ended before it could write: then the holder's node is gone. */
+  /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */
   | { readonly state: "running"; readonly holder: string }
-  /** At this transaction, or before it. */
+  /** The item ended at this transaction or before it. */
   | { readonly state: "ended"; readonly zxid: bigint };
 
 const utf8 = new TextEncoder();
 
-/** `holder` is the name of the node that holds the item's lock. */
+/** `holder` is the name of the node that holds the lock of the item. */
 export const formatRunning = (holder: string): Uint8Array => utf8.encode(JSON.stringify({ holder }));
 
-/** Null: with the transaction that writes this. */
+/** Null means the transaction that writes this data. */
 export function formatEnded(zxid: bigint | null): Uint8Array {
   return utf8.encode(JSON.stringify(zxid === null ? {} : { ended: String(zxid) }));
 }
 
-/** `mzxid` is of the node. What is not understood has ended when it was written. */
+/** `mzxid` is the last transaction of the node. Unknown data counts as an end at this transaction. */
 export function parseRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
   const { holder, ended } = jsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
@@ -28,24 +28,24 @@ export function parseRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
 }
 
 /**
- * Whether a list that was begun at `listedAt` may say that the item is still to be run, once its lock is held: not when the
- * item ended after that, as the list may be from before its end; nor when nobody knows when it ended.
+ * Whether a list that was requested at `listedAt` is valid for the item, while its lock is held. It is not if the item ended later, or
+ * at an unknown time, because the list may be older than the end.
  */
 export function isListValid(record: ItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;
 }
 
-/** Whether no list can need it: `oldest` is when the oldest was begun that items are still taken from, null for none. */
+/** Whether a list still needs the record. `oldest` is the start of the oldest list in use; null if there is none. */
 export function isRecordNeeded(record: ItemRecord, oldest: bigint | null): boolean {
   return record.state === "running" || (oldest !== null && !isListValid(record, oldest));
 }
 
 const listPrefix = "list-";
 
-/** Of the node that is there as long as items are taken from a list of this run's. */
+/** The name of the node that exists while this run claims items of its list. */
 export const listName = (guid: string): string => `${listPrefix}${guid}`;
 
-/** Those among the children of `runs` that are lists of others. */
+/** The children of `runs` that are lists of other runs. */
 export function otherLists(names: readonly string[], guid: string): string[] {
   return names.filter((name) => name.startsWith(listPrefix) && name !== listName(guid));
 }

@@ -1,7 +1,7 @@
 /**
- * A record for each item that runs. It is made in the transaction that takes the item's lock, and tells, once the item has
- * ended, the runs whose list is from before that. Where there is no such list the end deletes it; what stays is cleared when
- * the last of these lists is over. The decisions are item_record.ts; docs/protocol/pool.md has the protocol.
+ * The records of running items. A record is created in the transaction that acquires the lock of the item. After the end of the item it
+ * informs runs whose list is older. If there is no such list, the record is deleted with the end; otherwise it is deleted when the last
+ * of these lists is no longer used. The decisions are in item_record.ts, the protocol is in docs/protocol/pool.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
@@ -25,7 +25,7 @@ import { type ItemRow, ItemTree } from "./item_tree.ts";
 import { PoolLists } from "./pool_lists.ts";
 import type { PoolPath } from "./pool_path.ts";
 
-/** So often what is believed to be there is corrected: the server, and others, make and reap it meanwhile. */
+/** The maximum number of corrections of the cached state: the server and other runs create and remove nodes meanwhile. */
 const triesMax = 8;
 
 export class ItemRecords {
@@ -35,10 +35,10 @@ export class ItemRecords {
   readonly #clock: Clock;
   readonly #tree: ItemTree;
   readonly #lists: PoolLists;
-  /** What is there, as far as is known. */
+  /** Shards that exist, as far as is known. */
   #shards = new Set<string>();
   #hasTree = false;
-  /** A record was left, as another run had a list. */
+  /** A record was kept, because another run had a list. */
   #keptRecords = false;
 
   constructor(zk: ZooKeeper, options: { readonly path: PoolPath; readonly acl: Acl[]; readonly clock: Clock }) {
@@ -50,40 +50,40 @@ export class ItemRecords {
     this.#lists = new PoolLists(zk, options);
   }
 
-  /** Before a list is asked for that may be old when its items are taken: from now on nothing may be taken from the last one. */
+  /** Must be called before a list is requested. From now on, no item of the previous list may be claimed. */
   async beginList(): Promise<void> {
     await Promise.all([this.#lists.begin(), this.#listShards()]);
   }
 
-  /** For a list that is what it is: its items are run whatever has become of them. */
+  /** Must be called instead of `beginList` for a list that does not change: its items run in any case. */
   async detectOtherLists(): Promise<void> {
     await Promise.all([this.#lists.detectOthers(), this.#listShards()]);
   }
 
-  /** For the transaction that takes the item's lock by `holder`, the name of its node; refused where there is a record. */
+  /** Requests for the transaction that acquires the lock as `holder`, the name of its node. They fail if a record exists. */
   createRequests(item: string, holder: string): MultiRequest[] {
     return this.#createWithParents(item, formatRunning(holder));
   }
 
-  /** With what is above it. */
+  /** A record and its parents were created. */
   recordCreated(item: string): void {
     this.#hasTree = true;
     this.#shards.add(this.#tree.shardOf(item));
   }
 
-  /** Gives back an item that was not begun, and of which there was no record. */
+  /** Deletes the record of an item that was not started and had no record before. */
   deleteRequest(item: string): MultiRequest {
     return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
   }
 
-  /** This one of the requests was refused: true when something else was there, or missing, than was believed. */
+  /** Updates the cached state after a failed request. Returns true if the cached state was wrong. */
   correctCache({ reason }: Pick<ZooKeeperError, "reason">, request: MultiRequest): boolean {
     const isContainer = request.type === "createContainer";
     const isRoot = request.path === this.#tree.root;
     if (reason === "NODEEXISTS" && isContainer) {
       if (isRoot) this.#hasTree = true;
       else this.#shards.add(request.path);
-      void this.#listShards().catch(() => {}); // others are at it, and make more of them
+      void this.#listShards().catch(() => {}); // other runs create more of them
       return true;
     }
     if (reason !== "NONODE" || isRoot) return false;
@@ -93,14 +93,14 @@ export class ItemRecords {
   }
 
   /**
-   * Under the item's lock, held by `holder`: writes that it runs. Returns what takes that back, for an item that is not begun;
-   * null when the item has ended since the list was begun, or may have.
+   * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item is not started;
+   * null if the item ended, or may have ended, since the list was requested.
    */
   async claim(item: string, holder: string): Promise<MultiRequest | null> {
     return await retryOnConnectionLoss(this.#zk, () => this.#claim(item, holder), { clock: this.#clock });
   }
 
-  /** Whether the item has ended since the list was begun. */
+  /** Whether the item ended after the list was requested. */
   async hasEndedSince(item: string): Promise<boolean> {
     const { listedAt } = this.#lists;
     const path = this.#tree.nodeOf(item);
@@ -110,7 +110,7 @@ export class ItemRecords {
     return record?.state === "ended" && !isListValid(record, listedAt);
   }
 
-  /** For the transaction that gives the item's lock back: that it has ended, or nothing, where no other list is from before it. */
+  /** Requests for the transaction that releases the lock: they record the end, or delete the record if no other run has a list. */
   endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
     const alone = this.#lists.noOtherListCheck();
@@ -120,19 +120,19 @@ export class ItemRecords {
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
-  /** This check among the requests was refused. */
+  /** The check of these requests failed: another run has a list. */
   otherListBegun(check: MultiRequest): void {
     this.#lists.otherListBegun(check);
   }
 
-  /** Clears one of the shards that are there; `random` is a number below 1. */
+  /** Clears one shard; `random` is a number below 1. */
   async clearSome(random: number): Promise<void> {
     const shards = [...this.#shards];
     const shard = shards[Math.floor(random * shards.length)];
     if (shard !== undefined) await this.#clear([shard], { isOwnOver: false });
   }
 
-  /** Nothing is taken any more: clears all, unless another run has a list, and will. */
+  /** Clears all shards at the end of a run, unless another run has a list; that run clears them. */
   async clearLast(): Promise<void> {
     if (!this.#keptRecords && this.#lists.listedAt === null) return;
     const shards = await this.#tree.usedShards() ?? [];
@@ -140,7 +140,7 @@ export class ItemRecords {
     await this.#clear(shards, { isOwnOver: true });
   }
 
-  /** Of all items, or of `named`: what runs is left. */
+  /** Deletes the records of all items, or of `named`, except running ones. */
   async clearEnded(named: readonly string[] | null): Promise<void> {
     const items = named === null ? null : new Set(named);
     const shards = named === null ? this.#tree.shards() : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
@@ -151,12 +151,12 @@ export class ItemRecords {
     }
   }
 
-  /** The nodes that hold the records, those below first. */
+  /** The parent nodes of the records, children first. */
   nodes(): string[] {
     return [...this.#tree.shards(), this.#tree.root];
   }
 
-  /** The session lives on. */
+  /** Ends the list of this run; the session continues. */
   async endList(): Promise<void> {
     await this.#lists.end();
   }
@@ -191,15 +191,15 @@ export class ItemRecords {
       }
       const claimed = await this.#claimAgain(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
         if (tries === triesMax || !isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
-        return undefined; // another run has cleared it, or written that a pool which was killed has ended it
+        return undefined; // another run deleted it, or recorded the end for a killed run
       });
       if (claimed !== undefined) return claimed;
     }
   }
 
-  /** Where there is a record. Undefined when it is gone. */
+  /** Claims an item that has a record; undefined if the record is gone. */
   async #claimAgain(path: string, holder: string): Promise<MultiRequest | null | undefined> {
-    // Behind a sync: it may be the own one, of which no answer came.
+    // A sync is needed: the record may be from this run, whose request got no response.
     const found = await readAfterSync(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
@@ -216,7 +216,7 @@ export class ItemRecords {
       await this.#zk.setData(path, formatRunning(holder), version);
       return undo(record.state === "ended" ? record.zxid : null);
     }
-    // A pool that was killed has not written when it ended: it had by now.
+    // A killed run has not recorded the end; the item has ended by now.
     if (record.state === "running") await this.#zk.setData(path, formatEnded(null), version);
     return null;
   }
@@ -225,11 +225,11 @@ export class ItemRecords {
     for (const shard of shards) {
       const rows = await this.#tree.rows(shard);
       if (rows.length === 0) continue;
-      // After the records: a list that begins from here on is begun after all of their ends.
+      // Read after the records: a list that is requested from now on is newer than all these ends.
       const oldest = await this.#lists.oldest(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
       await this.#tree.delete(rows.filter((row) => !isRecordNeeded(recordOf(row), oldest)));
-      // Of a pool that was killed: it had ended by now, and is cleared the next time.
+      // Records of killed runs: mark them as ended; the next cleanup deletes them.
       const killed = rows.filter((row, index) => recordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.each(killed, ({ path, stat }) => this.#zk.setData(path, formatEnded(null), stat.version));
     }

@@ -1,4 +1,4 @@
-/** The end of an item: written down, and its lock given back, in one transaction where that can be. */
+/** Stores the result of an item and releases its lock, in one transaction if possible. */
 import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { isRefusal } from "../request_errors.ts";
@@ -10,7 +10,7 @@ import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" | "onProblem">;
 
-/** So often what its record is believed to be is corrected. */
+/** The maximum number of corrections of the cached state of a record. */
 const triesMax = 4;
 
 export class ItemResults {
@@ -32,25 +32,25 @@ export class ItemResults {
     this.#options = options;
   }
 
-  /** Writes down how it ended and gives its lock back: at once, or in this order, so that whoever has the lock next knows. */
-  async write(taken: ClaimedItem, { result, what }: PoolJobEnd): Promise<void> {
-    const { lease } = taken;
+  /** Stores the result and releases the lock, together or in this order, so that the next holder of the lock can read the result. */
+  async write(claimed: ClaimedItem, { result, what }: PoolJobEnd): Promise<void> {
+    const { lease } = claimed;
     const { rememberMs, info } = this.#options;
-    if (result === "unbegun") return await releaseUnstarted(taken);
+    if (result === "not_started") return await releaseUnstarted(claimed);
     const atMs = Date.now();
     const by = `${info.user}@${info.host}:${info.pid}`;
-    const isRemembered = rememberMs !== null && lease.isHeld();
-    const ended = isRemembered ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    if (ended === null || !await this.#writeAndRelease(taken, ended)) await this.#release(taken);
+    const isKept = rememberMs !== null && lease.isHeld();
+    const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
+    if (ended === null || !await this.#writeAndRelease(claimed, ended)) await this.#release(claimed);
   }
 
-  /** False when the lock was not given back with it. */
+  /** Returns false if the lock was not released. */
   async #writeAndRelease({ item, lease }: ClaimedItem, ended: ItemResult): Promise<boolean> {
     try {
       await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);
       return true;
     } catch {
-      // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
+      // The node exists, a parent is missing, or no response arrived: store first, with retries, and release later.
     }
     const { clock, onProblem } = this.#options;
     await retryOnConnectionLoss(this.#zk, () => this.#completionLog.write(item, ended), {
@@ -61,7 +61,7 @@ export class ItemResults {
     return false;
   }
 
-  /** Where its record cannot be written, it says on that the item runs: whoever reads it takes it for ended by then. */
+  /** Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder is gone. */
   async #release({ item, lease }: ClaimedItem): Promise<void> {
     const { clock } = this.#options;
     const isWanted = () => lease.isHeld();
@@ -72,10 +72,10 @@ export class ItemResults {
       } catch (thrown) {
         const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? requests[(thrown.index ?? 0) - 1] : undefined;
-        if (!isRefused || refused === undefined) break; // it is given back already, or cannot be now
+        if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
         if (refused.type === "check") this.#records.otherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
-        else isMissing = true; // somebody has forgotten it
+        else isMissing = true; // the record was deleted
       }
     }
     await lease.release();
@@ -83,6 +83,6 @@ export class ItemResults {
 }
 
 function notRecorded(item: string, cause: unknown): BatonError {
-  const message = `Cannot write down that "${item}" has ended, and it may run again: ${messageOf(cause)}`;
+  const message = `Cannot store the result of item "${item}", so it may run again: ${messageOf(cause)}`;
   return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }

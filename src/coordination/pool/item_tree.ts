@@ -1,4 +1,4 @@
-/** A node for each item of a pool, `<shard>/<item>`: so that the list of a shard's names stays short with 100,000 items. */
+/** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
@@ -11,7 +11,7 @@ export interface ItemRow {
 }
 
 const shards = "0123456789abcdef";
-/** How many nodes are asked for, or deleted, in one write. */
+/** The number of requests that are sent at the same time. */
 const batchSize = 100;
 
 export class ItemTree {
@@ -23,7 +23,7 @@ export class ItemTree {
     this.root = root;
   }
 
-  /** Any number chooses one. */
+  /** Any number selects a shard. */
   shard(turn: number): string {
     return `${this.root}/${shards[turn % shards.length] ?? "0"}`;
   }
@@ -40,7 +40,7 @@ export class ItemTree {
     return `${this.shardOf(item)}/${encodeLockName(item, "an item")}`;
   }
 
-  /** Those that are there: with few items most are not. Null without the tree. */
+  /** The shards that exist; with few items most do not. Null if the tree does not exist. */
   async usedShards(): Promise<string[] | null> {
     const found = await nullIfNoNode(this.#zk.getChildren(this.root));
     return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
@@ -66,12 +66,12 @@ export class ItemTree {
     return rows;
   }
 
-  /** By version: what is written meanwhile stays. Returns how many were deleted. */
+  /** Deletes nodes that have not changed since they were read. Returns the number of deleted nodes. */
   async delete(rows: readonly Pick<ItemRow, "path" | "stat">[]): Promise<number> {
     return await this.each(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
   }
 
-  /** How many were not refused because the node is gone or another by now. */
+  /** Runs `work` for each element. Returns the number of calls that did not find the node deleted or changed. */
   async each<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
     for (let start = 0; start < all.length; start += batchSize) {
@@ -90,7 +90,7 @@ export class ItemTree {
   }
 }
 
-/** FNV-1a over UTF-16 units: the same everywhere, which is all it has to be. */
+/** FNV-1a over UTF-16 code units; it only has to be the same on all machines. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {

@@ -1,42 +1,42 @@
 /**
- * Whether a run may go on beside those that show their terms: the children of `runs`, by their names alone. Pure. Whoever
- * shows its terms and then looks sees everybody who has shown theirs before, so the later one of two can step back.
+ * Decides whether a run is admitted next to the runs that announced their terms, from the names of the children of `runs`. A run
+ * announces its terms before it reads the names, so of two runs the later one sees the earlier one and withdraws. Pure.
  */
 
-/** `<mark>-<guid>-<sequence>`. */
+/** A node name: `<terms hash>-<guid>-<sequence>`. */
 interface AnnouncedRun {
   readonly name: string;
-  /** The same for the same terms. */
+  /** Equal for equal terms. */
   readonly termsHash: string;
   readonly guid: string;
-  /** Null where the server's counter says nothing any more. */
+  /** Null after the counter of the server has overflowed. */
   readonly sequence: number | null;
 }
 
 export type PoolAdmission =
   | { readonly kind: "admitted" }
-  /** `by` is the name of who was first. */
+  /** `by` is the node of an earlier run with other terms. */
   | { readonly kind: "refused"; readonly by: string }
-  /** Only such stand in the way as somebody else was before: they are about to step back. `by` is one of them. */
+  /** All conflicting runs have to withdraw because of an earlier run. `by` is one of them. */
   | { readonly kind: "waiting"; readonly by: string }
-  /** The own name is not there. */
+  /** The own node does not exist. */
   | { readonly kind: "gone" };
 
-/** Here the counter sticks, and before ZooKeeper 3.6 it turned negative: from then on the names have no order. */
+/** The maximum of the counter. There it stops, or becomes negative before ZooKeeper 3.6; then the names have no order. */
 const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 
-/** What the server appends its sequence to. */
-export function runPrefix(mark: string, guid: string): string {
-  return `${mark}-${guid}-`;
+/** The name to which the server appends the sequence. */
+export function runPrefix(termsHash: string, guid: string): string {
+  return `${termsHash}-${guid}-`;
 }
 
-/** Null for what no pool has made. */
+/** Null for names that no pool created. */
 export function termsHashOfRun(name: string): string | null {
   return parseRun(name)?.termsHash ?? null;
 }
 
-/** `guid` is the own one. */
+/** Decides for the run with this `guid`. */
 export function admissionOf(names: readonly string[], guid: string): PoolAdmission {
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
@@ -48,17 +48,17 @@ export function admissionOf(names: readonly string[], guid: string): PoolAdmissi
   return firm === undefined ? { kind: "waiting", by: first.name } : { kind: "refused", by: firm.name };
 }
 
-/** Those of other terms that were before it. */
+/** Earlier runs with other terms. */
 function conflictsOf(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
   return runs.filter((other) => other.termsHash !== run.termsHash && mayBeBefore(other, run));
 }
 
-/** Of two without an order each gives way. */
+/** Two runs without a known order both count as later. */
 function mayBeBefore(other: AnnouncedRun, run: AnnouncedRun): boolean {
   return other.sequence === null || run.sequence === null || other.sequence < run.sequence;
 }
 
-/** Null for what no pool has made. */
+/** Null for names that no pool created. */
 function parseRun(name: string): AnnouncedRun | null {
   const [, termsHash, guid, digits] = pattern.exec(name) ?? [];
   if (termsHash === undefined || guid === undefined || digits === undefined) return null;

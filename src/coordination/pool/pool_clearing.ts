@@ -1,4 +1,4 @@
-/** When a run deletes what is kept of items and nobody needs any more: some now and then, and the rest by the last run. */
+/** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import { withinLeaveTime } from "../leave_time.ts";
@@ -7,7 +7,7 @@ import type { ItemRecords } from "./item_records.ts";
 import type { CompletionLog } from "./completion_log.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
-/** After so many ends, or so long, another part is cleared. */
+/** The interval between two cleanups: number of ended items, or time. */
 const every = { ends: 500, ms: 60_000 };
 
 export class PoolCleanup {
@@ -18,7 +18,7 @@ export class PoolCleanup {
 
   constructor({ records, completionLog, clock }: {
     readonly records: ItemRecords;
-    /** Null when nothing is remembered. */
+    /** Null if results are not kept. */
     readonly completionLog: CompletionLog | null;
     readonly clock: Clock;
   }) {
@@ -28,7 +28,7 @@ export class PoolCleanup {
     this.#cleared = { ends: 0, ms: clock.now() };
   }
 
-  /** Whether it is time, so many items having ended here. */
+  /** Whether a cleanup is due. `ends`: the number of items that ended in this run. */
   isDue(ends: number): boolean {
     const now = this.#clock.now();
     if (ends > 0 && ends - this.#cleared.ends < every.ends && now - this.#cleared.ms < every.ms) return false;
@@ -36,7 +36,7 @@ export class PoolCleanup {
     return true;
   }
 
-  /** What cannot be deleted now is deleted by another run. */
+  /** Cleans up a part. Another run deletes what cannot be deleted now. */
   async some(): Promise<void> {
     try {
       await this.#records.clearSome(Math.random());
@@ -46,10 +46,10 @@ export class PoolCleanup {
     }
   }
 
-  /** The last run clears the rest, within the time that leaving may take. */
+  /** Cleans up the rest, if this is the last run. The time is limited. */
   async last({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearLast(), { clock });
-    await withinLeaveTime({ session, clock, why: "answered" }, clearing.catch(() => {})); // what is left another run clears
+    await withinLeaveTime({ session, clock, why: "answered" }, clearing.catch(() => {})); // another run cleans up the rest
   }
 }

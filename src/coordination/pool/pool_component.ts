@@ -1,6 +1,6 @@
 /**
- * The component's lock, which a call of a pool holds while it lists and chooses items. A call that comes meanwhile waits for
- * it, as choosing takes a moment; it does not wait for a holder that is no call of a pool and may keep the lock for hours.
+ * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes only a moment.
+ * They do not wait for other programs, which may hold the lock for hours.
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -23,13 +23,13 @@ export interface LockComponentOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly signal: AbortSignal;
-  /** The end of the time in which a server has to answer, and with a `wait` in milliseconds the end of that. */
+  /** Aborts when no server responded in time, and at the end of a `wait` in milliseconds. */
   readonly limit: AbortSignal;
-  /** Called when somebody else has to be waited for, each time that this is found. */
+  /** Called each time the call finds that it has to wait for another holder. */
   readonly onQueued: () => void;
 }
 
-/** Rejects LOCK_BUSY, LOCK_TIMEOUT, the signal's reason, and what acquireLock rejects with. */
+/** Acquires the lock. Rejects LOCK_BUSY, LOCK_TIMEOUT, the reason of the signal, and the errors of acquireLock. */
 export async function lockComponent(
   zk: ZooKeeper,
   component: string,
@@ -41,11 +41,11 @@ export async function lockComponent(
   const end = new AbortController();
   let seen: LockStatus | null = null;
   let isChoosing = false;
-  const look = () => lockStatus(zk, component, { path: path.component, detailsMax: 1 });
-  const lookWhileQueued = async () => {
-    seen = await look().catch(() => null); // the wait itself has the same failure
+  const readStatus = () => lockStatus(zk, component, { path: path.component, detailsMax: 1 });
+  const readWhileQueued = async () => {
+    seen = await readStatus().catch(() => null); // the wait reports the same error
     if (isPatient || seen === null) return;
-    isChoosing = isChoosingItems(seen); // a server has answered, and the wait has another limit now
+    isChoosing = isChoosingItems(seen); // a server has responded, so the limit of the wait changes
     if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", heldBy(component, seen)));
   };
   const offs = [
@@ -62,14 +62,14 @@ export async function lockComponent(
       signal: end.signal,
       onQueued: () => {
         onQueued();
-        void lookWhileQueued();
+        void readWhileQueued();
       },
     });
   } catch (thrown) {
     if (signal.aborted || !isBusy(thrown) || thrown === end.signal.reason) throw thrown;
     const isLate = thrown.code === "LOCK_TIMEOUT";
     const asked = { session, clock: options.clock, why: "answered" } as const;
-    const status = isLate ? seen : await withinLeaveTime(asked, look().catch(() => null));
+    const status = isLate ? seen : await withinLeaveTime(asked, readStatus().catch(() => null));
     if (status === null || !isChoosingItems(status)) throw thrown;
     const [holder] = status.holders;
     const by = holder === undefined ? "" : `: ${nameOfHolder(holder)}`;
@@ -83,15 +83,15 @@ export async function lockComponent(
 
 function heldBy(component: string, status: LockStatus): string {
   const holders = describeLock({ ...status, waiters: [] }, { guid: "", nowMs: Date.now() });
-  return `Cannot acquire component "${component}": ${holders}`;
+  return `pool "${component}" is busy: ${holders}`;
 }
 
-/** As far as is known by a call that was not granted the lock: a holder that has just left was choosing, too. */
+/** Whether all holders are calls that choose items. A holder that has just released the lock was one, too. */
 function isChoosingItems({ holders }: LockStatus): boolean {
   return holders.every(({ isChoosing }) => isChoosing === true);
 }
 
-/** The component, or a permit, was not to be had. */
+/** Whether the component, or a permit, was busy. */
 export function isBusy(thrown: unknown): thrown is BatonError {
   return thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
 }

@@ -1,26 +1,26 @@
-/** A pool's items as text says them: one in each line. Pure. */
+/** Parses items: one per line. Pure. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { encodeLockName } from "../lock/lock_name.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
 
-/** More is a mistake, or needs a query that names those that are next. */
+/** The maximum number of items in a list. For more, use a query that prints the next items only. */
 export const itemsMax = 100_000;
-/** So many bytes hold as many items of the longest kind. */
+/** The maximum size of a list: enough for the maximum number of the longest items. */
 export const itemsBytesMax = 32 * 1024 * 1024;
 
 export interface ParseItemsOptions {
   readonly component: string;
-  /** Where their locks are, for what it asks of an item; null where nobody is going to ask for them. */
+  /** The lock paths, to check that each item fits the template; null if no lock is used. */
   readonly path: Pick<PoolPath, "item" | "items"> | null;
-  /** What a message calls the text, */
+  /** The name of the text in messages. */
   readonly source: string;
-  /** and what it counts in it. */
+  /** The unit that messages count. */
   readonly unit?: "line" | "item";
 }
 
 /**
- * In their order, each once, without empty lines. Throws BAD_DATA for too many, and, with its place in the text, for a line
- * that cannot be an item: over 255 bytes with its component, with control characters, without a word its path is made of.
+ * Returns the items in their order, without duplicates and empty lines. Throws BAD_DATA for too many items, and, with the line number,
+ * for an invalid item: longer than 255 bytes with its component, control characters, or without a word that the template needs.
  */
 export function parseItems(
   text: string,
@@ -32,19 +32,19 @@ export function parseItems(
     if (item.trim() === "" || items.has(item)) return;
     try {
       encodeLockName(itemLockName(component, item), "an item's lock");
-      if (path?.items === null) path.item(item); // where there is a way back, nothing but {item} is asked for
+      if (path?.items === null) path.item(item); // a template with a parent path needs only {item}
     } catch (thrown) {
       throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${messageOf(thrown)}`, { cause: thrown });
     }
     items.add(item);
     if (items.size > itemsMax) {
-      throw new BatonError("BAD_DATA", `${source} names more than ${itemsMax} items, which is the most a pool takes`);
+      throw new BatonError("BAD_DATA", `${source} has more than ${itemsMax} items, the maximum of a pool`);
     }
   });
   return [...items];
 }
 
-/** The words of `--items a,b,c`, one to a line. */
+/** Converts the list of `--items a,b,c` to lines. */
 export function listedItems(list: string): string {
   return list.replaceAll(",", "\n");
 }

@@ -1,6 +1,6 @@
 /**
- * The lists of `--query` that items may still be taken from. Each run shows its own, so that the end of an item is kept as
- * long as there is a list from before it; the version of `runs`, which every new list raises, says that none has come.
+ * The lists of --query that are in use. Each run announces its list, so that the end of an item is recorded while an older list is in
+ * use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -15,7 +15,7 @@ import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 
-/** So often what is missing is made: the server, and others, make and reap it meanwhile. */
+/** The maximum number of tries: the server and other runs create and remove nodes meanwhile. */
 const triesMax = 8;
 
 export class PoolLists {
@@ -25,7 +25,7 @@ export class PoolLists {
   readonly #clock: Clock;
   readonly #guid = newGuid();
   #listedAt: bigint | null = null;
-  /** The version of `runs` at which no other run had a list; null where one had, or nobody knows. */
+  /** The version of `runs` at which no other run had a list; null if one had, or if it is unknown. */
   #noOtherListVersion: number | null = null;
 
   constructor(zk: ZooKeeper, { path, acl, clock }: {
@@ -39,12 +39,12 @@ export class PoolLists {
     this.#clock = clock;
   }
 
-  /** The transaction before which all was done that the own list knows of; null for a list that is not asked for again. */
+  /** The transaction at which the list was requested; null for a list that does not change. */
   get listedAt(): bigint | null {
     return this.#listedAt;
   }
 
-  /** Before the list is asked for. From now on nothing may be taken from the one before. */
+  /** Must be called before the list is requested. From now on, no item of the previous list may be claimed. */
   async begin(): Promise<void> {
     this.#noOtherListVersion = null;
     await retryOnConnectionLoss(this.#zk, async () => {
@@ -54,28 +54,28 @@ export class PoolLists {
     }, { clock: this.#clock });
   }
 
-  /** For a run that shows no list: whether others do. */
+  /** Detects lists of other runs, for a run that announces none. */
   async detectOthers(): Promise<void> {
     await retryOnConnectionLoss(this.#zk, async () => {
-      // In this order, and answered in it: a list that comes between the two raises the version.
+      // The responses have this order: a list that begins between both increases the version.
       const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#otherLists()]);
       this.#noOtherListVersion = runs !== null && others.length === 0 ? runs.stat.version : null;
     }, { clock: this.#clock });
   }
 
-  /** What holds as long as no other run has a list that an item's end may be news to; null where one has. */
+  /** A check that succeeds only while no other run has a list; null if one has. */
   noOtherListCheck(): MultiRequest | null {
     return this.#noOtherListVersion === null
       ? null
       : { type: "check", path: this.#runs, version: this.#noOtherListVersion };
   }
 
-  /** The check has failed: another run has begun a list. False when it was the own one, and the check is another now. */
+  /** The check failed: another run has begun a list. */
   otherListBegun(failed: MultiRequest): void {
     if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
   }
 
-  /** When the oldest list was begun, the own one among them unless it is over; null when there is none. */
+  /** The start of the oldest list, including the own one unless it is over; null if there is none. */
   async oldest({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
     const names = await this.#otherLists();
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
@@ -84,7 +84,7 @@ export class PoolLists {
     return begun.reduce<bigint | null>((least, one) => (least === null || one < least ? one : least), null);
   }
 
-  /** Nothing is taken any more, and the session lives on. */
+  /** Ends the list of this run; the session continues. */
   async end(): Promise<void> {
     if (this.#listedAt === null) return;
     const node = `${this.#runs}/${listName(this.#guid)}`;
@@ -92,14 +92,14 @@ export class PoolLists {
       clock: this.#clock,
     });
     const within = { session: this.#zk.session, clock: this.#clock, why: "answered" } as const;
-    await withinLeaveTime(within, deleting.catch(() => {})); // else it goes with the session
+    await withinLeaveTime(within, deleting.catch(() => {})); // otherwise it ends with the session
   }
 
   async #otherLists(): Promise<string[]> {
     return otherLists((await nullIfNoNode(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
   }
 
-  /** Makes the own node, or writes it again, and raises the version of `runs`: in one transaction, whose zxid both have. */
+  /** Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its zxid. */
   async #announce() {
     const path = `${this.#runs}/${listName(this.#guid)}`;
     const data = new Uint8Array();
@@ -112,7 +112,7 @@ export class PoolLists {
       const parents = hasRuns ? [] : [containerRequest(this.#runs, this.#acl)];
       const showing = this.#zk.multi([...parents, isThere ? touch : make, raise]);
       const looking = this.#otherLists();
-      looking.catch(() => {}); // looked at below, unless showing it has failed
+      looking.catch(() => {}); // handled below
       try {
         const raised = (await showing).at(-1);
         if (raised?.type === "setData") return { listed: raised.stat, looked: await looking };
@@ -121,7 +121,7 @@ export class PoolLists {
         if (isRefusal(thrown, "NODEEXISTS")) [isThere, hasRuns] = [hasRuns, true];
         else if (isThere) isThere = false;
         else {
-          // Somebody has deleted the node by which the run shows its terms, and the server has reaped what was empty then.
+          // The node with the terms was deleted, and the server removed the empty parents.
           if (!hasRuns) await createParents(this.#zk, lockPathAt(this.#runs), this.#acl);
           hasRuns = false;
         }

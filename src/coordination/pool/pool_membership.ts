@@ -1,7 +1,7 @@
 /**
- * Shows a run's terms to the others, and looks at theirs: an ephemeral child of `runs`, of the session that holds the items'
- * locks. Whoever was there before with other terms is in the way: pool_admission.ts. Why that suffices is in
- * docs/protocol/pool.md.
+ * Announces the terms of a run in an ephemeral child of `runs`, and compares them with those of other runs. Earlier runs with other terms
+ * prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items. docs/protocol/pool.md
+ * proves that this is sufficient.
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
@@ -32,12 +32,12 @@ export interface PoolMembershipOptions {
   readonly clock: Clock;
 }
 
-/** What has to be made before the own node can be. */
+/** The missing parents of the own node. */
 type MissingNode = "nothing" | "runs" | "own" | "parents";
 
-/** So often what is missing is made without a pause: others, and the server, make and reap it meanwhile. */
+/** The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile. */
 const triesWithoutPause = 5;
-/** So long others get to step back, milliseconds: they have been refused, and end. */
+/** The time that refused runs have to withdraw, in milliseconds. */
 const withdrawMsMax = 2000;
 const recheckWait = { firstMs: 20, maxMs: 200 };
 
@@ -47,11 +47,11 @@ export class PoolMembership {
   readonly #terms: PoolTerms;
   readonly #refused = new AbortController();
   #signal: AbortSignal | undefined;
-  /** Null before the terms are shown for the first time. */
+  /** Null before the terms are announced. */
   #admitted: Promise<void> | null = null;
-  /** Of the own node. */
+  /** The GUID in the name of the own node. */
   #guid = "";
-  /** Its name; null as long as no list has shown it. */
+  /** The name of the own node; null until a list contains it. */
   #name: string | null = null;
 
   constructor(zk: ZooKeeper, options: PoolMembershipOptions) {
@@ -61,9 +61,9 @@ export class PoolMembership {
   }
 
   /**
-   * What is acquired, once nobody of other terms was there before: until then no item may be asked for. For the first time the
-   * terms are shown beside that, in the same write. Rejects CONFIG and LIMIT_MISMATCH when somebody was there, at once, with
-   * nothing acquired; what acquiring rejects with; the signal's reason; and what the servers refuse.
+   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call, the terms are
+   * announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a lease, if an earlier run has other terms.
+   * Also rejects with the errors of `acquire` and of the servers, and with the reason of the signal.
    */
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
@@ -73,19 +73,19 @@ export class PoolMembership {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
     }
-    if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // with the session, at the latest
-    // Other terms say more than that the component is busy; of a session that has ended, and of the time, the lock says more.
-    const isLockAsked = this.#zk.session.ended.aborted || entered.reason === signal.reason;
-    throw lease.status === "rejected" && isLockAsked ? lease.reason : entered.reason;
+    if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // it ends with the session at the latest
+    // Other terms are more specific than a busy component. For an ended session or a timeout, the error of the lock is more specific.
+    const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
+    throw lease.status === "rejected" && usesLockError ? lease.reason : entered.reason;
   }
 
-  /** Takes the terms back, while the session lives on: when no job is left that could still run. */
+  /** Withdraws the terms while the session continues. No job may be running. */
   async leave(): Promise<void> {
     const { clock } = this.#options;
     const { session } = this.#zk;
     if (this.#admitted === null) return;
     const leaving = this.#admitted.catch(() => {}).then(() => this.#leave());
-    await withinLeaveTime({ session, clock, why: "answered" }, leaving.catch(() => {})); // else it goes with the session
+    await withinLeaveTime({ session, clock, why: "answered" }, leaving.catch(() => {})); // otherwise it ends with the session
   }
 
   #join(signal: AbortSignal): Promise<void> {
@@ -99,17 +99,17 @@ export class PoolMembership {
     const { clock } = this.#options;
     throwIfAborted(this.#signal);
     let names = await this.#announce();
-    let lateMs = Infinity;
+    let deadlineMs = Infinity;
     for (let waits = 0;;) {
       throwIfAborted(this.#signal);
       const admission = admissionOf(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
-        names = await this.#announce(); // somebody has deleted it
+        names = await this.#announce(); // the node was deleted
         continue;
       }
-      lateMs = Math.min(lateMs, clock.now() + withdrawMsMax);
-      if (admission.kind === "refused" || clock.now() >= lateMs) await this.#refuse(admission.by);
+      deadlineMs = Math.min(deadlineMs, clock.now() + withdrawMsMax);
+      if (admission.kind === "refused" || clock.now() >= deadlineMs) await this.#refuse(admission.by);
       if (admission.kind === "waiting") await this.#pause(waits++);
       names = await this.#retryPatiently(() => this.#list());
     }
@@ -123,14 +123,14 @@ export class PoolMembership {
     }, { clock });
   }
 
-  /** Rejects, unless who stands in the way has left meanwhile. */
+  /** Rejects, unless the conflicting run has left meanwhile. */
   async #refuse(by: string): Promise<void> {
     const { component, path } = this.#options;
     const found = await this.#retryPatiently(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
     if (found !== null) throw termsMismatch(component, this.#terms, parseTerms(found.data));
   }
 
-  /** The names of all who show their terms, the own one among them. */
+  /** Announces the terms. Returns the names of all announced runs, including the own one. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
     for (let missing: MissingNode = "nothing", tries = 0;; tries++) {
@@ -138,10 +138,10 @@ export class PoolMembership {
       if (missing === "parents") await this.#retryPatiently(() => createParents(this.#zk, lockPathAt(path.own), acl));
       this.#guid = newGuid();
       this.#name = null;
-      // In one write, and answered in order: the list that is read has the own node in it, and all that came before it.
+      // The requests are processed in this order, so the list contains the own node and all earlier ones.
       const creating = this.#create(missing);
       const looking = this.#list();
-      looking.catch(() => {}); // looked at below, unless the creation has failed
+      looking.catch(() => {}); // handled below
       try {
         await creating;
         return this.#findOwn(await looking);
@@ -166,7 +166,7 @@ export class PoolMembership {
       await this.#zk.create(node, data, { mode: "ephemeralSequential", acl });
       return;
     }
-    // Together with their first child: a container that never had one would never be reaped.
+    // The parents are created with their first child: the server never removes a container that had no child.
     const folders = missing === "runs" ? [path.runs] : [path.own, path.runs];
     await this.#zk.multi([
       ...folders.map((at) => containerRequest(at, acl)),
@@ -187,12 +187,12 @@ export class PoolMembership {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
   }
 
-  /** As new as whatever was asked before. */
+  /** Reads the names after a sync, because the server may lag behind. */
   #listAfterSync(): Promise<readonly string[]> {
     return readAfterSync(this.#zk, this.#options.path.runs, () => this.#list());
   }
 
-  /** However long it takes, as the wait for the component. */
+  /** Retries without a time limit, like the wait for the component. */
   async #retryPatiently<T>(ask: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     const isWanted = () => this.#signal?.aborted !== true;

@@ -1,7 +1,6 @@
 /**
- * Where a pool's locks and records live in the tree. The locks are ordinary ones, at places that templates name; by
- * default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM, so that who, ls, break and lock know
- * them by these names.
+ * The paths of a pool. Its locks are ordinary locks at paths given by templates. By default, the component is the lock COMPONENT and an
+ * item is the lock COMPONENT/ITEM, so who, ls, break and lock can be used with these names.
  */
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import { BatonError } from "../../errors.ts";
@@ -9,9 +8,9 @@ import { encodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, type LockPath, lockPathAt } from "../lock/lock_path.ts";
 
 export interface PoolTemplates {
-  /** Of `{root}` and `{component}`. */
+  /** The template of the component, with `{root}` and `{component}`. */
   readonly component: string;
-  /** Of these, `{item}`, and `{1}` to `{9}` for the words of an item. */
+  /** The template of an item; also with `{item}`, and `{1}` to `{9}` for the words of the item. */
   readonly item: string;
 }
 
@@ -22,34 +21,34 @@ export const defaultPoolTemplates: PoolTemplates = {
 
 export interface PoolPath {
   readonly component: LockPath;
-  /** How many of the pool run in the whole cluster: a semaphore. */
+  /** The semaphore of --total. */
   readonly total: LockPath;
-  /** What only this pool uses, besides locks: everything below. */
+  /** The node with everything of this pool except its locks. */
   readonly own: string;
-  /** Below it every run shows its terms as long as it runs, and its list as long as it takes items from one. */
+  /** The parent of the nodes with which runs announce their terms and their lists. */
   readonly runs: string;
-  /** Below it are the records of items that run, or have ended while others had a list. */
+  /** The tree of records of items that run, or that ended while another run had a list. */
   readonly records: string;
-  /** As they were given. */
+  /** The templates as given. */
   readonly templates: PoolTemplates;
-  /** What they come to, up to the item: the same text for the same place, however it was written and whatever the root is. */
+  /** The templates with everything replaced but the item and the root; equal for equal paths. */
   readonly places: PoolTemplates;
-  /** Below it is remembered which items ended well, */
+  /** The tree of results of completed items. */
   readonly ended: string;
-  /** and which did not. */
+  /** The tree of results of failed items. */
   readonly failed: string;
-  /** Throws BAD_DATA for an item that has not the words the template asks for. */
+  /** The lock of an item. Throws BAD_DATA if the item lacks a word that the template needs. */
   item(item: string): LockPath;
-  /** The node whose children are the items' locks, and the item behind such a child; null where the template leaves no way back. */
+  /** The parent of all item locks, and the item of a child; null if the template does not allow to derive the item from a path. */
   readonly items: { readonly parent: string; itemOf(child: string): string | null } | null;
 }
 
-/** What messages and the child call an item's lock. */
+/** The name of the lock of an item, for messages and for the command. */
 export function itemLockName(component: string, item: string): string {
   return `${component}/${item}`;
 }
 
-/** Throws USAGE for a component that cannot be one, CONFIG for a template that cannot. */
+/** The paths of a component. Throws USAGE for an invalid component, CONFIG for an invalid template. */
 export function poolPath(
   component: string,
   { root = defaultRoot, templates = defaultPoolTemplates }: {
@@ -67,7 +66,7 @@ export function poolPath(
     (word) => fixed.get(word) ?? (isOfItem(word) ? `{${word}}` : null),
   );
   if (!/\{(item|[1-9])\}/.test(itemTemplate)) {
-    throw unfit("item", templates.item, "it names no {item}, and all items would be one");
+    throw unfit("item", templates.item, "it has no {item}, so all items would have the same lock");
   }
   const componentPath = expand("component", templates.component, (word) => fixed.get(word) ?? null);
   const placeOf = (path: string) => path.startsWith(`${base}/`) ? `{root}${path.slice(base.length)}` : path;
@@ -90,14 +89,14 @@ export function poolPath(
 }
 
 /**
- * Throws BAD_DATA for an item that has not the words the template asks for, CONFIG for one whose lock would be the component's
- * or a part of it: the one would always be busy, the other in everybody's way.
+ * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be that of the component or a
+ * node of it.
  */
 export function checkItems(path: PoolPath, items: readonly string[]): void {
   const { lock, queue, holders } = path.component;
   const own = [lock, queue, holders];
   const { items: place } = path;
-  // Where the template leaves a way back, three names are looked at, and not a hundred thousand items.
+  // If the item can be derived from a path, three paths are checked instead of all items.
   const named = place === null ? items : own.flatMap((node) => {
     const at = node.lastIndexOf("/");
     const item = (node.slice(0, at) || "/") === place.parent ? place.itemOf(node.slice(at + 1)) : null;
@@ -106,8 +105,9 @@ export function checkItems(path: PoolPath, items: readonly string[]): void {
   for (const item of named) {
     const at = path.item(item).lock;
     if (!own.includes(at)) continue;
-    const message = `The item "${item}" has its lock at "${at}", which is the component's own: pool.item_path and ` +
-      "pool.component_path have to keep them apart";
+    const message =
+      `Item "${item}" would have its lock at "${at}", which belongs to the lock of the component: change pool.item_path or ` +
+      "pool.component_path";
     throw new BatonError("CONFIG", message);
   }
 }
@@ -116,7 +116,7 @@ const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(wo
 
 type Which = keyof PoolTemplates;
 
-/** What a template may name, for messages. */
+/** The placeholders of a template, for messages. */
 const words: Readonly<Record<Which, string>> = {
   component: "{root} and {component}",
   item: "{root}, {component}, {item} and {1} to {9}",
@@ -125,7 +125,7 @@ const words: Readonly<Record<Which, string>> = {
 function expand(which: Which, template: string, valueOf: (word: string) => string | null): string {
   return template.replaceAll(/\{([^{}]*)\}/g, (whole, word: string) => {
     const value = valueOf(word);
-    if (value === null) throw unfit(which, template, `${whole} is none of ${words[which]}`);
+    if (value === null) throw unfit(which, template, `${whole} is not one of ${words[which]}`);
     return value;
   });
 }
@@ -133,7 +133,7 @@ function expand(which: Which, template: string, valueOf: (word: string) => strin
 function wordOf(item: string, word: string, template: string): string {
   const value = word === "item" ? item : item.trim().split(/\s+/)[Number(word) - 1];
   if (value !== undefined && value !== "") return encodeLockName(value, "an item");
-  throw new BatonError("BAD_DATA", `The item "${item}" has no word ${word}, which its path ${template} is made of`);
+  throw new BatonError("BAD_DATA", `Item "${item}" has no word ${word}, which the template ${template} needs`);
 }
 
 function itemsAt(template: string): PoolPath["items"] {
@@ -154,7 +154,7 @@ function itemsAt(template: string): PoolPath["items"] {
       try {
         return decodeURIComponent(child.slice(prefix.length, child.length - after.length));
       } catch {
-        return null; // nothing that a pool has written
+        return null; // the node is not from a pool
       }
     },
   };
@@ -164,12 +164,12 @@ function checked(which: Which, path: string, template: string): string {
   try {
     validatePath(path);
   } catch (cause) {
-    throw unfit(which, template, `"${path}", which it makes, is not a path of ZooKeeper's`, cause);
+    throw unfit(which, template, `it gives "${path}", which is not a ZooKeeper path`, cause);
   }
   return path;
 }
 
 function unfit(which: Which, template: string, why: string, cause?: unknown): BatonError {
   const whose = which === "item" ? "an item's" : "a component's";
-  return new BatonError("CONFIG", `"${template}" cannot be the template of ${whose} path: ${why}`, { cause });
+  return new BatonError("CONFIG", `Invalid template "${template}" for ${whose} path: ${why}`, { cause });
 }

@@ -1,4 +1,4 @@
-/** Permits of a pool's `--total`, as far as this run has them and no job uses them: a job takes one along. */
+/** The permits of --total that this run holds and no job uses. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
@@ -12,7 +12,7 @@ export class PoolPermits {
   readonly #component: string;
   readonly #options: PoolPermitsOptions;
   #free: readonly Lease[] = [];
-  /** By this side's clock, or taken away: where the session lives on they count on the server until they are given back. */
+  /** Lost permits. While the session continues, they count on the server until they are released. */
   #lost: readonly Lease[] = [];
 
   constructor(zk: ZooKeeper, component: string, options: PoolPermitsOptions) {
@@ -22,8 +22,8 @@ export class PoolPermits {
   }
 
   /**
-   * Whether there are so many, one of them asked for where need be: false when all are in use, also where a job has given
-   * one back meanwhile. Rejects LIMIT_MISMATCH, too, for a number that pool_presence.ts has let pass.
+   * Whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another --total that
+   * pool_membership.ts did not detect.
    */
   async hasFor(count: number): Promise<boolean> {
     const { total } = this.#options;
@@ -31,7 +31,7 @@ export class PoolPermits {
     return await this.#acquire(total, "none") || this.#held().length >= count;
   }
 
-  /** Waits until one is free, and takes it; false when none was for as long as the pool may wait. */
+  /** Waits for a permit and acquires it; false if the wait timed out. */
   async wait(): Promise<boolean> {
     const { total, wait } = this.#options;
     return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
@@ -61,29 +61,29 @@ export class PoolPermits {
     }
   }
 
-  /** For the next job: null where none is needed, undefined where there is none. */
+  /** The permit for the next job: null if none is needed, undefined if none is free. */
   next(): Lease | null | undefined {
     return this.#options.total === null ? null : this.#held()[0];
   }
 
-  /** A job has it from now on. */
+  /** A job uses the permit from now on. */
   use(permit: Lease | null): void {
     this.#free = this.#free.filter((one) => one !== permit);
   }
 
-  /** A job needs it no more. */
+  /** A job no longer uses the permit. */
   putBack(permit: Lease | null): void {
     if (permit !== null) this.#free = [...this.#free, permit];
   }
 
-  /** Those beyond `count`, and those that are lost, which are the caller's to release. */
+  /** Removes lost permits and all but `count` free ones. The caller must release them. */
   spare(count: number): readonly Lease[] {
     const spare = this.#held().slice(count);
     this.#free = this.#free.slice(0, count);
     return [...spare, ...this.#takeLost()];
   }
 
-  /** One that is lost counts for nothing. */
+  /** The free permits; lost ones are sorted out. */
   #held(): readonly Lease[] {
     const free: Lease[] = [];
     const lost: Lease[] = [];

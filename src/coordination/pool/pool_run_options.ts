@@ -1,4 +1,4 @@
-/** What a run of a pool is told, and what it asks of whoever runs its items. */
+/** The options of a run of a pool, and the interface to the code that runs an item. */
 import type { Acl } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { HolderInfo } from "../holder_info.ts";
@@ -7,69 +7,69 @@ import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import type { PoolPath } from "./pool_path.ts";
 
 /**
- * How long the component's lock, and with `loop` a permit, is waited for. `whileChoosingMs`: for a permit without a limit, for
- * the component only while another call chooses items, up to so many milliseconds.
+ * The maximum wait for the component's lock, and with `loop` for a permit. `whileChoosingMs`: no limit for a permit; for the component,
+ * wait only while another call chooses items, for at most this time.
  */
 export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
 
 export interface PoolRunOptions {
   readonly path: PoolPath;
-  /** How many run at once here. */
+  /** The number of items that this run processes at the same time. */
   readonly jobs: number;
-  /** How many of the pool run at once wherever they are; null for as many as there are. */
+  /** The number of items of the pool that run at the same time on all machines; null without a limit. */
   readonly total: number | null;
-  /** Take another item whenever there is room, and list again when there is none. */
+  /** Claim another item when one has ended, and request a new list when no item is left. */
   readonly loop: boolean;
-  /** How often a failed item is run again, at once and under the same lock. */
+  /** How many times a failed item is run again, immediately and under the same lock. */
   readonly retries: number;
-  /** How long an item that has ended is remembered, and not run again if it ended well; null for not at all. Milliseconds. */
+  /** How long results are kept, and completed items not run again, in milliseconds; null: results are not kept. */
   readonly rememberMs: number | null;
   readonly wait: PoolWait;
-  /** The items, in their order. Called under the component's lock. */
+  /** Returns the items in their order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
-  /** `list` may name others later. */
+  /** `list` may return other items later. */
   readonly listsAgain: boolean;
   run(job: PoolJob): Promise<PoolJobEnd>;
-  /** As `run`, in two steps: for an item that was locked ahead, and may be given back without having been run. */
+  /** Prepares a job; used instead of `run` for an item that is claimed ahead and may be released without being run. */
   prepare?(job: PoolJob): PreparedPoolJob;
-  /** Aborted: nothing is taken any more. What runs goes on, up to its own end. */
+  /** When aborted, the run claims no further items; running items continue to their end. */
   readonly stop: AbortSignal;
-  /** `stop`, and the end of the wait for the component, where that began before the run: a signal of `waitLimit`. */
+  /** Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of `waitLimit`. */
   readonly limit?: AbortSignal;
-  /** Something went wrong that stops nothing. */
+  /** Called with an error that does not stop the run. */
   readonly onProblem: (thrown: unknown) => void;
   readonly info: HolderInfo;
   readonly clock: Clock;
   readonly acl?: Acl[] | undefined;
-  /** The session is closed right behind the run, and gives back by itself what was the run's alone; false when left out. */
+  /** The caller closes the session immediately after the run, which releases everything; false by default. */
   readonly closesSession?: boolean;
 }
 
 export interface PoolJob {
   readonly item: string;
-  /** The item's own lock: its id and token are the job's. */
+  /** The lock of the item; its ID and token identify the job. */
   readonly itemLease: Lease;
-  /** What the job runs under: the item's lock, and with `total` a permit. */
+  /** The lease of the job: the item's lock, and with `total` a permit. */
   readonly lease: Lease;
-  /** 1 for the first time. */
+  /** The number of the try, from 1. */
   readonly attempt: number;
 }
 
 export interface PreparedPoolJob {
   run(): Promise<PoolJobEnd>;
-  /** Instead: it is given back. */
+  /** The item is released without being run. */
   drop(): void;
 }
 
 export interface PoolJobEnd {
-  /** unbegun: the stop came before it was started. */
-  readonly result: "done" | "failed" | "unbegun";
-  /** `exited with 3` */
+  /** not_started: the run was stopped before the job started. */
+  readonly result: "done" | "failed" | "not_started";
+  /** The end for people: `exited with 3`. */
   readonly what: string;
-  /** It may go better the next time. */
+  /** A retry may succeed. */
   readonly mayRetry: boolean;
-  /** Nothing can be run any more. */
+  /** No item can be run. */
   readonly stopsPool: boolean;
-  /** Not all of it is known to be dead: its lock must not be given back. */
+  /** Some processes of the job may be alive, so its lock must not be released. */
   readonly keepsLock: boolean;
 }

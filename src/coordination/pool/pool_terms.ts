@@ -1,6 +1,6 @@
 /**
- * The terms of a run: what all runs of a component have to agree on, or an item could run twice at once, or more items than
- * `--total` says. Texts and data; who shows them, and who looks at them, is pool_presence.ts.
+ * The terms of a run: the lock paths and --total. All runs of a component must have the same terms; otherwise an item could run twice
+ * at the same time, or more items than --total. pool_membership.ts announces and compares them.
  */
 import { BatonError } from "../../errors.ts";
 import { jsonFields, textOf } from "../../support/json_fields.ts";
@@ -9,31 +9,31 @@ import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts"
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 
 export interface PoolTerms {
-  /** As the configuration has them, for people. */
+  /** The templates as configured, for messages. */
   readonly templates: PoolTemplates;
-  /** Null for as many as there are. */
+  /** Null without a limit. */
   readonly total: number | null;
 }
 
-/** What the node of a run says: its terms, and who it is. */
+/** The data of the node of a run: its terms and its process. */
 export interface AnnouncedTerms extends PoolTerms {
   readonly info: HolderInfo;
 }
 
 const utf8 = new TextEncoder();
 
-/** The same for all who lock the same places and count alike: how a template is written does not matter. */
+/** Equal for runs with the same lock paths and --total, independent of the notation of the templates. */
 export function termsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
-/** `sinceMs` is Unix milliseconds, for people. */
+/** `sinceMs`: the start of the run in Unix milliseconds, for people. */
 export function formatTerms({ templates, total, info }: AnnouncedTerms, sinceMs: number): Uint8Array {
   const { component, item } = templates;
   return utf8.encode(JSON.stringify({ ...info, sinceMs, componentPath: component, itemPath: item, total }));
 }
 
-/** What can be understood of `data`. Never throws: that these are other terms is known by then. */
+/** Parses `data` as far as possible; it never throws. */
 export function parseTerms(data: Uint8Array): AnnouncedTerms {
   const { componentPath, itemPath, total } = jsonFields(data);
   return {
@@ -43,31 +43,33 @@ export function parseTerms(data: Uint8Array): AnnouncedTerms {
   };
 }
 
-/** LIMIT_MISMATCH where it is --total alone, else CONFIG. */
+/** The error for different terms: LIMIT_MISMATCH if only --total differs, else CONFIG. */
 export function termsMismatch(component: string, own: PoolTerms, shown: AnnouncedTerms): BatonError {
   const paths = differingPaths(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
   const isPlace = paths.length > 0 || !isTotal;
   const differences = [
     ...paths,
-    ...(paths.length === 0 && !isTotal ? ["its locks are in another place of the tree there"] : []),
-    ...(isPlace ? ["an item could run in both at once"] : []),
-    ...(isTotal ? [`it is run ${totalOf(own)} here and ${totalOf(shown)} there`] : []),
+    ...(paths.length === 0 && !isTotal ? ["its locks are at other paths there"] : []),
+    ...(isPlace ? ["an item could run in both at the same time"] : []),
+    ...(isTotal ? [`it runs ${totalOf(own)} here and ${totalOf(shown)} there`] : []),
   ];
   const message =
-    `Cannot run "${component}" beside ${nameOfHolder(shown.info)}: ${printable(differences.join(", "))}; ` +
-    `all calls need the same, another one has to wait until none of the others runs${isPlace ? whereFrom : ""}`;
+    `Cannot run pool "${component}" at the same time as ${nameOfHolder(shown.info)}: ${
+      printable(differences.join(", "))
+    }; ` +
+    `use the same in all calls, or wait until the other calls have ended${isPlace ? whereFrom : ""}`;
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
 }
 
-/** What differs in the text, for a message. */
+/** The differences between the templates, for messages. */
 export function differingPaths(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);
 }
 
-const whereFrom = ". baton config show --origin says where the path here comes from";
+const whereFrom = "; baton config show --origin prints the origin of the path here";
 
 const totalOf = ({ total }: PoolTerms): string => (total === null ? "without --total" : `with --total ${total}`);
 

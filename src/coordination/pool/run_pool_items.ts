@@ -1,7 +1,7 @@
 /**
- * A pool of workers over a list of items: lock the component, read the items, lock up to N that are free, unlock the
- * component, run the N, each under its own lock. Owns the order of things; what comes next is pool_book.ts, what running an
- * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
+ * A run of a pool: lock the component, read the items, lock up to N free items, unlock the component, run the N items, each under its own
+ * lock. This file has the order of the steps; work_list.ts decides which item is next, and the caller runs an item. The protocol is in
+ * docs/protocol/pool.md.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -23,23 +23,23 @@ import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
-/** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
+/** The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
-/** A list that named nothing new is not asked for again before this, as long as something runs. Milliseconds. */
+/** The pause before a new list after one without new items, while jobs run, in milliseconds. */
 const listAgainMs = 1000;
-/** A list whose items others were faster with is asked for again so often in a row. */
+/** The number of consecutive lists without an item for this run. */
 const listsInVainMax = 2;
 
 interface ClaimedAhead {
-  readonly taken: ClaimedItem;
+  readonly claimed: ClaimedItem;
   readonly sinceMs: number;
   prepared: PreparedPoolJob | null;
 }
 
 /**
- * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH when others run it on other terms, LOCK_BUSY or LOCK_TIMEOUT when the
- * component is locked, the stop's reason when it came before anything was run, and what listing and taking reject with,
- * after what runs has ended.
+ * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other terms, LOCK_BUSY or LOCK_TIMEOUT if the component is
+ * locked, and with the reason of `stop` if it aborted before an item was started. Errors of listing and claiming are thrown after running
+ * items have ended.
  */
 export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
@@ -57,20 +57,20 @@ class PoolRun {
   readonly #claimer: ItemClaimer;
   readonly #membership: PoolMembership;
   readonly #running = new Set<string>();
-  /** Taken, and not begun. */
+  /** Items that are claimed but not started. */
   readonly #claimedAhead: ClaimedAhead[] = [];
   readonly #permits: PoolPermits;
-  /** What is being given back and written down. */
+  /** Pending releases and stored results. */
   readonly #closing = new Set<Promise<void>>();
-  #isShort = false;
+  #hasShortJobs = false;
   #ends = 0;
-  /** `again`: so many lists in a row, without an end here between them. */
+  /** The last list. `again`: the number of consecutive lists without an ended item between them. */
   #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
   #isStopping = false;
-  /** A job that is not known to be over. */
+  /** A job may still be running. */
   #mayRunOn = false;
-  #isFull = false;
+  #isAtTotal = false;
   #failure: { readonly thrown: unknown } | null = null;
   #wakeUp = new Event();
 
@@ -103,13 +103,13 @@ class PoolRun {
     const { stop } = this.#options;
     const off = onAbort(stop, () => this.#stopClaiming());
     try {
-      void this.#claimer.refreshCompleted(); // beside the wait for the component; not waited for where no server answers
+      void this.#claimer.refreshCompleted(); // in parallel with the wait for the component
       await this.#list();
       throwIfAborted(stop);
       this.#startClaimed();
       this.#clear();
       if (!this.#options.loop && this.#isListOld && this.#room() > 0) await this.#listAgain();
-      while (await this.#step()) { /* step by step */ }
+      while (await this.#step()) { /* the step does the work */ }
     } finally {
       off();
       this.#isStopping = true;
@@ -119,14 +119,14 @@ class PoolRun {
       while (this.#closing.size > 0) await Promise.all(this.#closing);
       await this.#cleanup.last(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.endList();
-      // Last: whoever comes on other terms finds no job, and all that has ended written down.
+      // The last step: a run with other terms then finds no running job, and all results stored.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
     }
     if (this.#failure !== null) throw this.#failure.thrown;
     return this.#workList.counts();
   }
 
-  /** One step; false when there is nothing left to do. */
+  /** One step of the run; false if there is nothing left to do. */
   async #step(): Promise<boolean> {
     const ends = this.#ends;
     if (this.#options.loop) await this.#refill();
@@ -134,7 +134,7 @@ class PoolRun {
     for (const permit of this.#permits.spare(this.#claimedAhead.length)) this.#close(() => permit.release());
     if (this.#running.size === 0) {
       if (!this.#options.loop || this.#isStopping) return false;
-      return this.#ends !== ends || await this.#awaitPermit(); // what has ended meanwhile may have made room
+      return this.#ends !== ends || await this.#awaitPermit(); // a job that ended meanwhile may have freed a permit
     }
     const oldest = this.#claimedAhead[0];
     await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
@@ -142,24 +142,24 @@ class PoolRun {
     return true;
   }
 
-  /** Nothing runs here, and items are left: until a permit is free. False where that is not so, or none was in time. */
+  /** Waits for a permit if items are left and no job runs. False if no permit is needed, or none was free in time. */
   async #awaitPermit(): Promise<boolean> {
     this.#releaseClaimed(0);
-    if (!this.#isFull || this.#workList.isEmpty()) return false;
+    if (!this.#isAtTotal || this.#workList.isEmpty()) return false;
     try {
-      this.#isFull = !await this.#permits.wait();
+      this.#isAtTotal = !await this.#permits.wait();
     } catch (thrown) {
       if (!this.#options.stop.aborted) this.#fail(thrown);
     }
-    return !this.#isFull && !this.#isStopping;
+    return !this.#isAtTotal && !this.#isStopping;
   }
 
-  /** Locks the component, lists, and takes what there is room for. */
+  /** Locks the component, reads the list, and claims items. */
   async #list(): Promise<void> {
     const { path, clock, stop, limit = stop } = this.#options;
     const signals = { stop, limit: this.#isListed ? stop : limit };
-    let isCrowded = false;
-    const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => isCrowded = true);
+    let hasContention = false;
+    const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => hasContention = true);
     const component = await this.#membership.joinDuring(lock, signals.limit);
     this.#isListed = true;
     try {
@@ -167,20 +167,20 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now(), again };
       const items = await this.#readList(component);
       throwIfAborted(component.lost);
-      checkItems(path, items); // before anything is run
+      checkItems(path, items); // before an item is started
       this.#workList.update(items);
-      this.#isFull = false;
+      this.#isAtTotal = false;
       if (!this.#listsOnly) await this.#claim(() => this.#room() > 0);
     } finally {
-      // Sent before anything is started, and not waited for: the next in line takes it from here.
+      // Sent before an item is started, and not awaited: the next call can choose items.
       this.#close(() => component.release());
     }
     if (!this.#listsOnly) return;
-    if (isCrowded) this.#claimer.expectContention();
+    if (hasContention) this.#claimer.expectContention();
     await this.#claim(() => this.#room() > 0);
   }
 
-  /** A list that others are asked for may be from before the end of an item that it names. */
+  /** Reads the list. The list of a query may be older than the end of an item on it. */
   async #readList(component: Lease): Promise<readonly string[]> {
     const { list, listsAgain } = this.#options;
     if (!listsAgain) return (await Promise.all([list(component), this.#records.detectOtherLists()]))[0];
@@ -189,12 +189,12 @@ class PoolRun {
     return await list(component);
   }
 
-  /** It names items that others have ended since it was begun: of these only a newer one can say whether they are to run. */
+  /** Whether other runs processed items of the list after it was requested. Only a newer list says whether these must run. */
   get #isListOld(): boolean {
     return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }
 
-  /** Who is refused waits no longer. */
+  /** Locks the component; a refused run stops waiting. */
   #lock(
     { stop, limit, refused }: Readonly<Record<"stop" | "limit" | "refused", AbortSignal>>,
     onQueued: () => void,
@@ -205,33 +205,33 @@ class PoolRun {
   }
 
   /**
-   * The component is given back before anything is taken. With a completionLog whoever takes an item reads under its lock whether
-   * others have ended it meanwhile; without one the component's lock keeps others from taking the same items meanwhile.
+   * Whether the component is unlocked before items are claimed. With stored results, a run reads under the lock of an item whether
+   * another run completed it. Without them, the lock of the component prevents other runs from claiming the same items.
    */
   get #listsOnly(): boolean {
     return this.#options.loop && this.#options.rememberMs !== null;
   }
 
-  /** For how many more: without a loop all that were begun count, those that have ended, too. */
+  /** The number of items that may still be claimed. Without `loop`, ended items count, too. */
   #room(): number {
     const { jobs, loop } = this.#options;
     return jobs - (loop ? this.#running.size : this.#workList.counts().claimed) - this.#claimedAhead.length;
   }
 
-  /** Takes what there is room for, and one ahead when jobs are short; lists again when there is nothing left to take. */
+  /** Claims items, one of them ahead if jobs are short. Requests a new list if no item is left. */
   async #refill(): Promise<void> {
     const { listsAgain, clock, stop } = this.#options;
-    const isWanted = () => this.#room() > 0 || (this.#isShort && this.#room() === 0);
+    const isWanted = () => this.#room() > 0 || (this.#hasShortJobs && this.#room() === 0);
     try {
-      // What is held may have lost the permit under which it was to run.
+      // The permit of an item that was claimed ahead may be lost.
       if (this.#claimedAhead.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
       await this.#claim(isWanted);
-      const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
-      if (!isHungry || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing new since the last list
+      const needsItems = !this.#isStopping && !this.#isAtTotal && this.#room() > 0;
+      if (!needsItems || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing has changed since the last list
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#listAgain();
       this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
-      // What was busy may share its lock with an item of this run.
+      // A busy item may have the same lock as an item of this run.
       if (this.#running.size === 0) await Promise.all(this.#closing);
       this.#workList.retryBusy();
       await this.#claim(isWanted);
@@ -240,7 +240,7 @@ class PoolRun {
     }
   }
 
-  /** Where others list for longer than may be waited, they take what is left. */
+  /** Requests a new list. If the component is busy for too long, the other call processes the items. */
   async #listAgain(): Promise<void> {
     await this.#list().catch((thrown: unknown) => {
       if (!isBusy(thrown)) throw thrown;
@@ -248,15 +248,15 @@ class PoolRun {
   }
 
   async #claim(isWanted: () => boolean): Promise<void> {
-    while (!this.#isStopping && !this.#isFull && isWanted()) {
+    while (!this.#isStopping && !this.#isAtTotal && isWanted()) {
       if (this.#room() > 0 && !await this.#permits.hasFor(this.#claimedAhead.length + 1)) {
-        this.#isFull = true;
+        this.#isAtTotal = true;
         return;
       }
-      const taken = await this.#claimer.claim(() => this.#isStopping);
-      if (taken === null) return;
-      this.#claimedAhead.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
-      if (this.#ends + this.#running.size === 0 && !this.#listsOnly) continue; // the first ones wait for each other
+      const claimed = await this.#claimer.claim(() => this.#isStopping);
+      if (claimed === null) return;
+      this.#claimedAhead.push({ claimed, sinceMs: this.#options.clock.now(), prepared: null });
+      if (this.#ends + this.#running.size === 0 && !this.#listsOnly) continue; // the first items start together
       this.#startClaimed();
       this.#prepareClaimed();
     }
@@ -266,60 +266,60 @@ class PoolRun {
     const { jobs } = this.#options;
     while (this.#running.size < jobs && !this.#isStopping) {
       const permit = this.#permits.next();
-      const { taken, prepared } = permit === undefined ? {} : this.#claimedAhead.shift() ?? {};
-      if (permit === undefined || taken === undefined) return;
-      if (!taken.lease.isHeld()) {
+      const { claimed, prepared } = permit === undefined ? {} : this.#claimedAhead.shift() ?? {};
+      if (permit === undefined || claimed === undefined) return;
+      if (!claimed.lease.isHeld()) {
         prepared?.drop();
-        this.#workList.putBack(taken.item);
+        this.#workList.putBack(claimed.item);
         continue;
       }
       this.#permits.use(permit);
-      this.#running.add(taken.item);
+      this.#running.add(claimed.item);
       this.#workList.markStarted();
-      void this.#runItem(taken, { permit, prepared: prepared ?? null });
+      void this.#runItem(claimed, { permit, prepared: prepared ?? null });
     }
   }
 
-  /** With a permit an item runs under more than its own lock: under which is known when it begins. */
+  /** Prepares claimed items, unless they need a permit, which is known only at the start. */
   #prepareClaimed(): void {
     const { total, prepare } = this.#options;
     if (total !== null || prepare === undefined) return;
     for (const held of this.#claimedAhead) {
-      const { item, lease } = held.taken;
+      const { item, lease } = held.claimed;
       held.prepared ??= prepare({ item, itemLease: lease, lease, attempt: 1 });
     }
   }
 
   async #runItem(
-    taken: ClaimedItem,
+    claimed: ClaimedItem,
     { permit, prepared }: { readonly permit: Lease | null; readonly prepared: PreparedPoolJob | null },
   ): Promise<void> {
-    const { item } = taken;
-    const lease = permit === null ? taken.lease : new LeaseSet([taken.lease, permit]);
+    const { item } = claimed;
+    const lease = permit === null ? claimed.lease : new LeaseSet([claimed.lease, permit]);
     const startMs = this.#options.clock.now();
     let end: PoolJobEnd | null = null;
     try {
-      end = await this.#runWithRetries({ item, itemLease: taken.lease, lease }, prepared);
+      end = await this.#runWithRetries({ item, itemLease: claimed.lease, lease }, prepared);
     } catch (thrown) {
       this.#fail(thrown);
     }
     if (end === null || end.keepsLock) this.#mayRunOn = true;
-    this.#isShort = this.#options.clock.now() - startMs < aheadMsMax;
+    this.#hasShortJobs = this.#options.clock.now() - startMs < aheadMsMax;
     this.#ends++;
     this.#running.delete(item);
-    if (end?.result === "unbegun") this.#workList.markNotStarted(item);
+    if (end?.result === "not_started") this.#workList.markNotStarted(item);
     else this.#workList.markEnded(item, end?.result ?? "failed");
     if (end === null || end.stopsPool) this.#stopClaiming();
     else if (!this.#isSessionHeld()) this.#stopWithoutSession();
     if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
-    this.#startClaimed(); // first: what follows here can be done beside it
-    if (end !== null && !end.keepsLock) this.#close(() => this.#results.write(taken, end));
-    this.#isFull = false;
+    this.#startClaimed(); // first, because the rest can be done in parallel
+    if (end !== null && !end.keepsLock) this.#close(() => this.#results.write(claimed, end));
+    this.#isAtTotal = false;
     this.#clear();
     this.#wakeUp.set();
   }
 
-  /** No server has answered for so long that a lock could not be kept: whoever loops has not done what it was asked for. */
+  /** The locks cannot be kept, because no server responds. With `loop`, remaining items are a failure. */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
     if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachable(this.#component, left));
@@ -341,20 +341,20 @@ class PoolRun {
     }
   }
 
-  /** Clears a part of what is kept, beside everything else. */
+  /** Starts a part of the cleanup, in parallel. */
   #clear(): void {
     if (!this.#isStopping && this.#cleanup.isDue(this.#ends)) this.#close(() => this.#cleanup.some());
   }
 
-  /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
+  /** Releases items that were claimed ahead and have waited for `ageMs`, so that other runs can process them. */
   #releaseClaimed(ageMs: number): void {
     const { clock } = this.#options;
     for (const held of this.#claimedAhead.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
       this.#claimedAhead.splice(this.#claimedAhead.indexOf(held), 1);
       held.prepared?.drop();
-      this.#workList.putBack(held.taken.item);
-      this.#isShort = false;
-      this.#close(() => releaseUnstarted(held.taken));
+      this.#workList.putBack(held.claimed.item);
+      this.#hasShortJobs = false;
+      this.#close(() => releaseUnstarted(held.claimed));
     }
   }
 
@@ -365,7 +365,7 @@ class PoolRun {
     this.#closing.add(closing);
   }
 
-  /** The next end of a job, the stop, or the moment on the clock; at once when there was one since the last. */
+  /** Waits for the end of a job, the stop, or the time `atMs`; returns immediately if one of them has happened since the last call. */
   async #event(atMs: number | null): Promise<void> {
     const { clock } = this.#options;
     const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#wakeUp.set);
@@ -379,7 +379,7 @@ class PoolRun {
     this.#wakeUp.set();
   }
 
-  /** What runs goes on; the first failure is told in the end. */
+  /** Stops claiming; the first error is thrown after running items have ended. */
   #fail(thrown: unknown): void {
     this.#failure ??= { thrown };
     this.#stopClaiming();
@@ -387,9 +387,9 @@ class PoolRun {
 }
 
 function unreachable(component: string, left: number): BatonError {
-  const rest = counted(left, "is left", "are left");
+  const rest = `${counted(left, "item is", "items are")} left`;
   return new BatonError(
     "UNREACHABLE",
-    `No item of "${component}" can be locked: no server has answered in time; ${rest}`,
+    `Cannot lock items of pool "${component}": no server responded in time; ${rest}`,
   );
 }

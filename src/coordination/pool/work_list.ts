@@ -1,33 +1,33 @@
-/** Which items of a pool one run has before it, and what became of the others. Pure: it decides what is tried next. */
+/** The items of one run of a pool and their states. It decides which item is tried next. Pure. */
 
 export interface PoolCounts {
-  /** Locks of items that this run was granted and used. */
+  /** Items whose lock this run acquired and used. */
   readonly claimed: number;
   readonly done: number;
   readonly failed: number;
-  /** Held by others when they were last tried, or when the list was begun. */
+  /** Items that another run held at the last try, or processed after the list was requested. */
   readonly busy: number;
-  /** Ended well before, within the time that is remembered. */
+  /** Items that completed earlier and whose result is still kept. */
   readonly skipped: number;
-  /** Not tried: there was no room for them, or the run was to end. */
+  /** Items that were not tried, because the run had no room or was stopped. */
   readonly remaining: number;
 }
 
 export class WorkList {
-  /** In the order in which they are tried. */
+  /** Items to try, in this order. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();
-  /** Those that others have ended since the list was begun: the list says nothing of them. */
+  /** Items that other runs processed after the list was requested; the list does not say whether to run them again. */
   readonly #endedSince = new Set<string>();
-  /** Those of the waiting that were busy before. */
+  /** Waiting items that were busy before. */
   readonly #retried = new Set<string>();
   readonly #skipped = new Set<string>();
   readonly #running = new Set<string>();
-  /** They have had their turn in this run. */
+  /** Items that this run has processed. */
   readonly #finished = new Set<string>();
   #counts = { claimed: 0, done: 0, failed: 0 };
 
-  /** What a list names now. What it names no more is forgotten, so that a run of many days needs no more than a list. */
+  /** Replaces the list. Items that are no longer listed are removed, so that memory does not grow during a long run. */
   update(items: readonly string[]): void {
     const named = new Set(items);
     for (const set of [this.#waiting, this.#busy, this.#skipped, this.#finished]) {
@@ -40,13 +40,13 @@ export class WorkList {
     for (const item of items) if (!this.#running.has(item) && !this.#finished.has(item)) this.#waiting.add(item);
   }
 
-  /** Another list is begun: what was not claimed from the one before is not claimed any more. */
+  /** Removes waiting items before a new list is requested. */
   clearWaiting(): void {
     this.#waiting.clear();
     this.#retried.clear();
   }
 
-  /** The next `count` to try. */
+  /** The next `count` items to try. */
   next(count: number): string[] {
     const items: string[] = [];
     for (const item of this.#waiting) {
@@ -64,32 +64,32 @@ export class WorkList {
     return this.#waiting.size === 0;
   }
 
-  /** It is waiting once more. */
+  /** Whether the item waits again after it was busy. */
   wasBusy(item: string): boolean {
     return this.#retried.has(item);
   }
 
-  /** They are tried after all others. */
+  /** Moves items to the end of the list. */
   defer(items: Iterable<string>): void {
     for (const item of items) if (this.#waiting.delete(item)) this.#waiting.add(item);
   }
 
-  /** Somebody else has it. */
+  /** Another run holds the item. */
   markBusy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);
   }
 
-  /** Somebody else had it when the list was begun, or has had it since. */
+  /** Another run held the item when the list was requested, or later. */
   markEndedSince(item: string): void {
     if (this.#waiting.delete(item)) this.#endedSince.add(item);
   }
 
-  /** Whether a list that is begun now may name some that this one says nothing of. */
+  /** Whether a new list could say more about some items. */
   isStale(): boolean {
     return this.#endedSince.size > 0;
   }
 
-  /** It has ended well not long ago. */
+  /** The item completed earlier, and its result is still kept. */
   markSkipped(item: string): void {
     if (this.#waiting.delete(item)) this.#skipped.add(item);
   }
@@ -99,7 +99,7 @@ export class WorkList {
     this.#running.add(item);
   }
 
-  /** It was claimed and not begun: it is the next again. */
+  /** Puts back a claimed item that was not started; it is the next one to try. */
   putBack(item: string): void {
     this.#running.delete(item);
     const waiting = [...this.#waiting];
@@ -122,7 +122,7 @@ export class WorkList {
     this.#counts[result]++;
   }
 
-  /** Those that were busy are tried once more, after the others. */
+  /** Moves busy items to the end of the waiting ones, to be tried again. */
   retryBusy(): void {
     for (const item of this.#busy) {
       this.#waiting.add(item);

@@ -53,14 +53,14 @@ test("one component, and a command", () => {
 
 test("a bad template is told with where it stands", () => {
   const call = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "/{component}/{batch}" });
-  expect(() => poolOptionsOf(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is none of/);
+  expect(() => poolOptionsOf(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is not one of/);
   const env = { BATON_POOL_ITEM_PATH: "/{component}/{item}", BATON_POOL_COMPONENT_PATH: "/x/{item}" };
   const other = callOf(["c", "--items", "a", "--", "true"], env);
   expect(() => poolOptionsOf(other)).toThrow(
-    /^BATON_POOL_COMPONENT_PATH: .*\{item\} is none of \{root\} and \{component\}$/,
+    /^BATON_POOL_COMPONENT_PATH: .*\{item\} is not one of \{root\} and \{component\}$/,
   );
   const relative = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "{component}/{9}" });
-  expect(() => poolOptionsOf(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a path of ZooKeeper's/);
+  expect(() => poolOptionsOf(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a ZooKeeper path/);
 });
 
 test("the item stands for {} and {item} wherever they are in the command's words", () => {

@@ -61,10 +61,10 @@ test("what a template may not name is told with what it may", () => {
   const told = (templates: Partial<PoolTemplates>) => () =>
     poolPath("c", { templates: { ...newspaper, ...templates } });
   expect(told({ component: "/x/{item}" })).toThrow(
-    '"/x/{item}" cannot be the template of a component\'s path: {item} is none of {root} and {component}',
+    'Invalid template "/x/{item}" for a component\'s path: {item} is not one of {root} and {component}',
   );
   expect(told({ item: "/x/{batch}" })).toThrow(
-    '"/x/{batch}" cannot be the template of an item\'s path: {batch} is none of {root}, {component}, {item} and {1} to {9}',
+    'Invalid template "/x/{batch}" for an item\'s path: {batch} is not one of {root}, {component}, {item} and {1} to {9}',
   );
 });
 
@@ -98,11 +98,11 @@ test("what cannot be an item is told with its line", () => {
     /^BAD_DATA: the list, line 2: .* it has 256 bytes, the maximum is 255$/,
   );
   const wordy = poolPath("c", { templates: { ...newspaper, item: "/{component}/B{1}-RT{2}" } });
-  const told = 'The item "c" has no word 2, which its path /{component}/B{1}-RT{2} is made of';
+  const told = 'Item "c" has no word 2, which the template /{component}/B{1}-RT{2} needs';
   expect(refused("a 1\n\nb 2\nc\n", wordy)).toBe(`BAD_DATA: the list, line 4: ${told}`);
   expect(refused(listedItems("a 1,c"), wordy, { unit: "item" })).toBe(`BAD_DATA: the list, item 2: ${told}`);
   expect(refused("a\tb")).toMatch(/^BAD_DATA: the list, line 1: .*control character$/);
   expect(refused(Array.from({ length: itemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
-    `BAD_DATA: the list names more than ${itemsMax} items, which is the most a pool takes`,
+    `BAD_DATA: the list has more than ${itemsMax} items, the maximum of a pool`,
   );
 });

@@ -42,12 +42,12 @@ test("a refusal says what, which value here and there, who, and what to do", () 
   const { code, message } = termsMismatch("c", { templates: usual, total: null }, { templates: other, total: 2, info });
   expect(code).toBe("CONFIG");
   expect(message).toBe(
-    'Cannot run "c" beside root@db1 (pid 812, import.sh): ' +
+    'Cannot run pool "c" at the same time as root@db1 (pid 812, import.sh): ' +
       'pool.item_path is "{root}/locks/{component}%2F{item}" here and "/{component}/{item}" there, ' +
       'pool.component_path is "{root}/locks/{component}" here and "/SBOI/{component}" there, ' +
-      "an item could run in both at once, it is run without --total here and with --total 2 there; " +
-      "all calls need the same, another one has to wait until none of the others runs. " +
-      "baton config show --origin says where the path here comes from",
+      "an item could run in both at the same time, it runs without --total here and with --total 2 there; " +
+      "use the same in all calls, or wait until the other calls have ended; " +
+      "baton config show --origin prints the origin of the path here",
   );
 });
 
@@ -55,8 +55,8 @@ test("--total alone has a code of its own, and what others have written forges n
   const limit = termsMismatch("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
   expect(limit.code).toBe("LIMIT_MISMATCH");
   expect(limit.message).toBe(
-    'Cannot run "c" beside root@db1 (pid 812, import.sh): it is run with --total 4 here and with --total 3 there; ' +
-      "all calls need the same, another one has to wait until none of the others runs",
+    'Cannot run pool "c" at the same time as root@db1 (pid 812, import.sh): it runs with --total 4 here and with --total 3 there; ' +
+      "use the same in all calls, or wait until the other calls have ended",
   );
   const forged = termsMismatch("c", { templates: usual, total: 4 }, {
     templates: { ...usual, item: "\nbaton: all is well" },
@@ -65,5 +65,5 @@ test("--total alone has a code of its own, and what others have written forges n
   });
   expect(forged.message).not.toMatch(/[\r\n]/);
   const same = termsMismatch("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
-  expect([same.code, same.message]).toEqual(["CONFIG", expect.stringContaining("in another place of the tree")]);
+  expect([same.code, same.message]).toEqual(["CONFIG", expect.stringContaining("its locks are at other paths there")]);
 });
