@@ -16,7 +16,10 @@ import { parseLimits } from "./keeper/limits_flag.ts";
 import { listenAddress } from "./listen_address.ts";
 import { checkPoolTemplates } from "./pool/configured_path.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
-import { letterPlaceOf, placeOf, redactionFor, requestMemoryOf } from "./retry/retry_rules.ts";
+import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
+import { redactionFor } from "../src/retry/dead_letters/redaction.ts";
+import { requestMemoryOf } from "../src/retry/processor/retry_rules.ts";
+import { storeLocationOf } from "./retry/retry_store_location.ts";
 
 type AllValues = SettingValues<typeof allSettings>;
 
@@ -49,8 +52,8 @@ export function checkSettings(values: AllValues, sources: ConfigSources, collect
   checkCoordination(values, sources, collect);
   collect(() => checkPoolTemplates(values, sources));
   // Checks the name only; the folder of the store depends on the user.
-  collect(() => placeOf({ ...values, retryStore: "." }, sources));
-  collect(() => letterPlaceOf(values, sources));
+  collect(() => storeLocationOf({ ...values, retryStore: "." }, sources));
+  collect(() => deadLetterDestinationOf(values, sources));
   collect(() => redactionFor(values, sources));
   collect(() => requestMemoryOf(values, sources));
   for (const [name, setting] of Object.entries<SettingTable[string]>(allSettings)) {

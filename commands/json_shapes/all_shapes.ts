@@ -31,8 +31,8 @@ import {
 } from "./pubsub_topic_shapes.ts";
 import {
   retryChangesShape,
+  retryDeadLetterShape,
   retryExplainShape,
-  retryLetterShape,
   retryListShape,
   retryShowShape,
   retryStatsShape,
@@ -132,7 +132,7 @@ export const allShapes: readonly JsonShape[] = [
   { from: "baton retry-processor explain --json", shape: retryExplainShape, goldens: ["retry_explain"] },
   {
     from: "baton retry-processor dlq export, one line per message; --dead-letter file:PATH",
-    shape: retryLetterShape,
-    goldens: ["retry_letter"],
+    shape: retryDeadLetterShape,
+    goldens: ["retry_dead_letter"],
   },
 ];

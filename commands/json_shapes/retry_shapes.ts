@@ -24,15 +24,15 @@ const message = z.strictObject({
   reason: z.enum(["exhausted", "too_old", "final", "crashed", "damaged", "purged"]).nullable().describe(
     "why it is dead, or dropped",
   ),
-  lastError: z.string().nullable().describe("for people: the words may change"),
-  firstAt: instant.describe("when it was accepted"),
-  lastAt: instant.nullable().describe("the end of its last try"),
-  nextAt: instant.nullable().describe("when the next try is due; null: there is none"),
+  last_error: z.string().nullable().describe("for people: the words may change"),
+  first_at: instant.describe("when it was accepted"),
+  last_at: instant.nullable().describe("the end of its last try"),
+  next_at: instant.nullable().describe("when the next try is due; null: there is none"),
   bytes: count.describe("of the body"),
-  letter: z.enum(["none", "owed", "begun", "there"]).describe(
+  forwarding: z.enum(["none", "pending", "sending", "forwarded"]).describe(
     "a dead letter that has another place to go: owed and begun are still in the store, there has left it",
   ),
-  letterError: z.string().nullable().describe("what is in the way of a letter that is owed; for people"),
+  forwarding_error: z.string().nullable().describe("what is in the way of a letter that is owed; for people"),
 });
 export type RetryMessageJson = z.infer<typeof message>;
 
@@ -66,7 +66,7 @@ export const retryChangesShape = z.strictObject({
   changed: count.describe("messages"),
   refused: z.array(z.strictObject({
     id: z.string(),
-    state: z.enum([...state.options, "unknown", "sent"]).describe("sent: the letter has left the store"),
+    state: z.enum([...state.options, "unknown", "forwarded"]).describe("forwarded: the dead letter has left the store"),
   })),
 });
 export type RetryChangesJson = z.infer<typeof retryChangesShape>;
@@ -81,10 +81,10 @@ export const retryStatsShape = z.strictObject({
   ),
   oldest: instant.nullable().describe("when the oldest message that waits was accepted"),
   next: instant.nullable().describe("when the next try is due"),
-  letters: z.strictObject({ owed: count, error: z.string().nullable() }).describe(
+  dead_letters: z.strictObject({ pending: count, error: z.string().nullable() }).describe(
     "dead letters that have another place to go, and what is in the way; error is for people",
   ),
-  disk: z.strictObject({ usedBytes: count, freeBytes: count }).describe("bytes"),
+  disk: z.strictObject({ used_bytes: count, free_bytes: count }).describe("bytes"),
 });
 export type RetryStatsJson = z.infer<typeof retryStatsShape>;
 
@@ -101,16 +101,16 @@ export const retryExplainShape = z.strictObject({
   version,
   tries: z.array(z.strictObject({
     try: count.describe("1 is the first try"),
-    afterMs: count.describe("the least time since the try before"),
-    upToMs: count.describe("the most: with jitter none the same"),
+    min_delay_ms: count.describe("the least time since the try before"),
+    max_delay_ms: count.describe("the most: with jitter none the same"),
   })),
-  maxTries: count,
-  leastMs: count.describe("from the first try to the last, at least"),
-  mostMs: count.describe("at most, tries themselves not counted"),
+  max_tries: count,
+  min_total_ms: count.describe("from the first try to the last, at least"),
+  max_total_ms: count.describe("at most, tries themselves not counted"),
 });
 export type RetryExplainJson = z.infer<typeof retryExplainShape>;
 
-export const retryLetterShape = z.strictObject({
+export const retryDeadLetterShape = z.strictObject({
   version,
   id: z.string(),
   name,
@@ -118,9 +118,9 @@ export const retryLetterShape = z.strictObject({
   reason: z.string().nullable(),
   tries: count,
   crashes: count,
-  lastError: z.string().nullable(),
-  firstAt: instant,
-  lastAt: instant.nullable(),
+  last_error: z.string().nullable(),
+  first_at: instant,
+  last_at: instant.nullable(),
   command: z.array(z.string()).nullable(),
   cwd: z.string().nullable(),
   request: z.strictObject({ method: z.string(), path: z.string(), headers: z.array(z.array(z.string())) }).nullable(),

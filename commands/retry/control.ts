@@ -1,8 +1,16 @@
-/** `baton retry-processor retry`, `cancel`, `pause`, `resume`: their words. What they do is in run_control.ts. */
+/** `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a condition. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { inspectSettings, whereFlag } from "./inspect.ts";
+import { inspectSettings, whereFlag } from "./inspect_options.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
+import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
+import { parseWhere } from "./message_filter.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
 
 export const changeSettings = {
   ...inspectSettings,
@@ -26,7 +34,7 @@ export const retryRetryCommand = defineCommand({
   ],
   settings: changeSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_control.ts")).change(call, "retry"),
+  run: (call) => change(call, "retry"),
 });
 
 export const retryCancelCommand = defineCommand({
@@ -37,7 +45,7 @@ export const retryCancelCommand = defineCommand({
   examples: [["baton retry-processor cancel 17 18", "they are not tried again"]],
   settings: changeSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_control.ts")).change(call, "cancel"),
+  run: (call) => change(call, "cancel"),
 });
 
 export const retryPauseCommand = defineCommand({
@@ -48,7 +56,7 @@ export const retryPauseCommand = defineCommand({
   examples: [["baton retry-processor pause --name stock", "while the backend is being repaired"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_control.ts")).pause(call, true),
+  run: (call) => pause(call, true),
 });
 
 export const retryResumeCommand = defineCommand({
@@ -59,5 +67,84 @@ export const retryResumeCommand = defineCommand({
   examples: [["baton retry-processor resume --name stock", "it works again"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_control.ts")).pause(call, false),
+  run: (call) => pause(call, false),
 });
+
+// deno-lint-ignore require-await -- a command is asynchronous, these write to a disk
+export async function change(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
+  const { values, names, sources } = call;
+  const where = parseWhere(values.where);
+  checkSelection(call, kind);
+  const place = storeLocationOf(values, sources);
+  using store = new DirectStore(place.folder, readOnlyRules, { mustExist: true });
+  if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
+  let changed = 0;
+  const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
+  for (let afterSeq = 0;;) {
+    const found = store.read("list", { states: [state], ...where }, { afterSeq, max: changesMax });
+    if (found.length === 0) return printChanges(call, { changed, refused: [] }, kind);
+    changed += changeEach(store, found.map(({ id }) => id), kind).changed;
+    afterSeq = found.at(-1)?.seq ?? afterSeq;
+  }
+}
+
+type Changes = Pick<RetryChangesJson, "changed" | "refused">;
+
+/** In one transaction each: a long list holds nobody up. */
+export function changeEach(store: DirectStore, ids: readonly string[], kind: MessageChange): Changes {
+  const refused: Changes["refused"] = [];
+  for (const id of ids) {
+    const state = store.call("change", id, kind, Date.now());
+    if (state !== null) refused.push({ id, state });
+  }
+  return { changed: ids.length - refused.length, refused };
+}
+
+/** Throws USAGE unless either ids are given or --all. */
+export function checkSelection({ values, names }: ChangeCall, word: string): void {
+  if (values.all && names.length > 0) throw new BatonError("USAGE", `${word} takes ids or --all, not both`);
+  if (!values.all && names.length === 0) throw new BatonError("USAGE", `${word} takes ids of messages, or --all`);
+  if (!values.all && values.where !== undefined) throw new BatonError("USAGE", "--where goes with --all");
+}
+
+const pasts: Readonly<Record<MessageChange, string>> = {
+  retry: "due now",
+  cancel: "cancelled",
+  redrive: "redriven",
+  purge: "purged",
+};
+
+export function printChanges(call: ChangeCall, { changed, refused }: Changes, kind: MessageChange): ExitCode {
+  const { values, io, sources } = call;
+  const { name } = storeLocationOf(values, sources);
+  if (values.json) {
+    const answer: RetryChangesJson = { version: 1, name, changed, refused };
+    io.out(`${JSON.stringify(answer)}\n`);
+  } else {
+    for (const { id, state } of refused) io.err(`baton: ${id} was not ${pasts[kind]}: ${whyNot(state, name)}\n`);
+    if (!values.quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
+  }
+  return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
+}
+
+function whyNot(state: Changes["refused"][number]["state"], name: string): string {
+  if (state === "unknown") return `there is no such message in "${name}"`;
+  return state === "forwarded" ? "it was delivered to --dead-letter" : `it is ${state.replace("_", " ")}`;
+}
+
+// deno-lint-ignore require-await -- as above
+export async function pause({ values, names: [word], sources, io }: ControlCall, isPaused: boolean): Promise<ExitCode> {
+  if (word !== undefined) throw new BatonError("USAGE", `"${word}" is too much; --name says which store`);
+  const { name, folder } = storeLocationOf(values, sources);
+  using store = new DirectStore(folder, readOnlyRules, { mustExist: true });
+  const was = store.read("isPaused");
+  store.call("setPaused", isPaused);
+  if (values.json) {
+    const answer: RetryChangesJson = { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] };
+    io.out(`${JSON.stringify(answer)}\n`);
+  } else if (!values.quiet) {
+    const before = was === isPaused ? " was before, and" : "";
+    io.err(`baton: "${name}"${before} is ${isPaused ? "paused" : "not paused any more"}\n`);
+  }
+  return exitCodes.SUCCESS;
+}

@@ -9,8 +9,8 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
-import { jsonFlag } from "./inspect.ts";
-import { policyOf } from "./retry_rules.ts";
+import { jsonFlag } from "./inspect_options.ts";
+import { policyOf } from "../../src/retry/processor/retry_rules.ts";
 
 const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies SettingTable;
 
@@ -39,27 +39,27 @@ export const retryExplainCommand = defineCommand({
 // deno-lint-ignore require-await -- a command is asynchronous
 async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
   if (names.length > 0) throw new BatonError("USAGE", `"${names[0]}" is too much: explain takes options only`);
-  const answer = schedule(policyOf(values, sources));
+  const result = schedule(policyOf(values, sources));
   if (values.json) {
-    io.out(`${JSON.stringify(answer)}\n`);
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
-  const hasJitter = answer.tries.some(({ afterMs, upToMs }) => afterMs !== upToMs);
-  let [leastMs, mostMs] = [0, 0];
-  const rows = answer.tries.map(({ try: number, afterMs, upToMs }) => {
-    [leastMs, mostMs] = [leastMs + afterMs, mostMs + upToMs];
+  const hasJitter = result.tries.some((one) => one.min_delay_ms !== one.max_delay_ms);
+  let [minMs, maxMs] = [0, 0];
+  const rows = result.tries.map(({ try: number, min_delay_ms: minDelayMs, max_delay_ms: maxDelayMs }) => {
+    [minMs, maxMs] = [minMs + minDelayMs, maxMs + maxDelayMs];
     const span = (least: number, most: number) =>
       least === most ? formatDuration(least) : `${formatDuration(least)} … ${formatDuration(most)}`;
-    return [String(number), number === 1 ? "at once" : span(afterMs, upToMs), span(leastMs, mostMs)];
+    return [String(number), number === 1 ? "at once" : span(minDelayMs, maxDelayMs), span(minMs, maxMs)];
   });
   printTable(io, [
     ["TRY", "AFTER THE LAST", hasJitter ? "SINCE THE FIRST, AT LEAST AND AT MOST" : "SINCE THE FIRST"],
     ...rows,
   ]);
-  if (answer.maxTries > answer.tries.length) io.out(`… up to try ${answer.maxTries}\n`);
+  if (result.max_tries > result.tries.length) io.out(`… up to try ${result.max_tries}\n`);
   io.out(
-    `then it is dead: after ${counted(answer.maxTries, "try", "tries")}, ${
-      formatDuration(answer.mostMs)
+    `then it is dead: after ${counted(result.max_tries, "try", "tries")}, ${
+      formatDuration(result.max_total_ms)
     } after the first at most\n`,
   );
   return exitCodes.SUCCESS;
@@ -67,17 +67,17 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
 
 /** Pure. Tries themselves take no time here. */
 export function schedule(policy: RetryPolicy): RetryExplainJson {
-  const tries: RetryExplainJson["tries"] = [{ try: 1, afterMs: 0, upToMs: 0 }];
-  let [leastMs, mostMs, count] = [0, 0, 1];
+  const tries: RetryExplainJson["tries"] = [{ try: 1, min_delay_ms: 0, max_delay_ms: 0 }];
+  let [minMs, maxMs, count] = [0, 0, 1];
   for (;; count++) {
     const next = (nowMs: number, dice: () => number) =>
       nextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
-    const [least, last] = [next(leastMs, () => 0), next(mostMs, most)];
+    const [least, last] = [next(minMs, () => 0), next(maxMs, most)];
     // With --max-elapsed the lucky get further than the others.
     if (least.kind === "never") break;
-    const upTo = last.kind === "at" ? last.atMs - mostMs : least.atMs - leastMs;
-    if (count < linesMax) tries.push({ try: count + 1, afterMs: least.atMs - leastMs, upToMs: upTo });
-    [leastMs, mostMs] = [least.atMs, Math.min(mostMs + upTo, policy.maxElapsedMs ?? Infinity)];
+    const upTo = last.kind === "at" ? last.atMs - maxMs : least.atMs - minMs;
+    if (count < linesMax) tries.push({ try: count + 1, min_delay_ms: least.atMs - minMs, max_delay_ms: upTo });
+    [minMs, maxMs] = [least.atMs, Math.min(maxMs + upTo, policy.maxElapsedMs ?? Infinity)];
   }
-  return { version: 1, tries, maxTries: count, leastMs, mostMs };
+  return { version: 1, tries, max_tries: count, min_total_ms: minMs, max_total_ms: maxMs };
 }

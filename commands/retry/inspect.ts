@@ -1,49 +1,34 @@
-/** `baton retry-processor ls`, `show`, `stats`, `verify`: their words. What they do is in run_inspect.ts. */
-import { retryRedactSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { integer, list, toggle } from "../../src/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
-
-export const jsonFlag = setting(toggle(), { flag: "--json", help: "print one JSON object", default: false });
-
-export const whereFlag = setting(list("key=K|reason=R|error=TEXT"), {
-  flag: "--where",
-  once: true,
-  help: "only messages with this key, this reason, this text somewhere in the last error; several: all of them",
-});
-
-export const limitFlag = setting(integer("count", { min: 1, max: 100_000 }), {
-  flag: "--limit",
-  help: "at most so many, the oldest first",
-  default: 1000,
-});
-
-export const inspectSettings = {
-  ...retryStoreSettings,
-  json: jsonFlag,
-} satisfies SettingTable;
-
-export const listSettings = {
-  ...inspectSettings,
-  state: setting(list("state"), {
-    flag: "--state",
-    once: true,
-    help: "only these: waiting, in_flight, done, dead, dropped, cancelled",
-    unset: "all",
-  }),
-  where: whereFlag,
-  limit: limitFlag,
-} satisfies SettingTable;
-
-export const showSettings = {
-  ...inspectSettings,
-  ...retryRedactSettings,
-  body: setting(toggle(), { flag: "--body", help: "print the body, and nothing else", default: false }),
-} satisfies SettingTable;
-
-export type InspectCall = Call<typeof inspectSettings>;
-export type ListCall = Call<typeof listSettings>;
-export type ShowCall = Call<typeof showSettings>;
+/** `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change nothing. */
+import { defineCommand } from "../command.ts";
+import {
+  type InspectCall,
+  inspectSettings,
+  type ListCall,
+  listSettings,
+  type ShowCall,
+  showSettings,
+} from "./inspect_options.ts";
+import { writeSync } from "node:fs";
+import { ReaderGone } from "../../src/terminal/io.ts";
+import { printTable } from "../../src/terminal/table.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { messageStates } from "../../src/retry/queue/message_life.ts";
+import { redactedHead, redactedText, redactionFor } from "../../src/retry/dead_letters/redaction.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { counted } from "../../src/support/text.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type {
+  RetryListJson,
+  RetryMessageJson,
+  RetryShowJson,
+  RetryStatsJson,
+  RetryVerifyJson,
+} from "../json_shapes/retry_shapes.ts";
+import { parseStates, parseWhere } from "./message_filter.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
+import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const retryLsCommand = defineCommand({
   name: "retry-processor ls",
@@ -58,7 +43,7 @@ export const retryLsCommand = defineCommand({
   ],
   settings: listSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_inspect.ts")).list(call),
+  run: list,
 });
 
 export const retryShowCommand = defineCommand({
@@ -75,7 +60,7 @@ export const retryShowCommand = defineCommand({
   ],
   settings: showSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_inspect.ts")).show(call),
+  run: show,
 });
 
 export const retryStatsCommand = defineCommand({
@@ -86,7 +71,7 @@ export const retryStatsCommand = defineCommand({
   examples: [["baton retry-processor stats --name stock", "how much waits, and since when"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_inspect.ts")).stats(call),
+  run: stats,
 });
 
 export const retryVerifyCommand = defineCommand({
@@ -97,5 +82,187 @@ export const retryVerifyCommand = defineCommand({
   examples: [["baton retry-processor verify --name stock", "after a disk has had trouble"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: async (call) => (await import("./run_inspect.ts")).verify(call),
+  run: verify,
 });
+
+// deno-lint-ignore require-await -- a command is asynchronous, these read a disk
+export async function list(call: ListCall): Promise<ExitCode> {
+  const { values, io } = call;
+  refuseNames(call);
+  const filter = { states: parseStates(values.state), ...parseWhere(values.where) };
+  const { name, store } = openToRead(call);
+  using _ = store;
+  const found = store.read("list", filter, { afterSeq: 0, max: values.limit + 1 });
+  const messages = found.slice(0, values.limit);
+  const more = found.length > values.limit;
+  const damages = store.read("damageCount");
+  if (damages > 0) {
+    io.err(`baton: ${counted(damages, "damaged row")} left out: baton retry-processor verify names what is damaged\n`);
+  }
+  if (values.json) {
+    const answer: RetryListJson = { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more };
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const nowMs = Date.now();
+  if (messages.length > 0) printTable(io, [[...listHead], ...messages.map((one) => messageRow(one, nowMs))]);
+  else if (!values.quiet) io.err(`baton: no such message is in "${name}"\n`);
+  if (more && !values.quiet) io.err(`baton: there are more than ${values.limit}; --limit shows more\n`);
+  return exitCodes.SUCCESS;
+}
+
+// deno-lint-ignore require-await -- as above
+export async function show(call: ShowCall): Promise<ExitCode> {
+  const { values, names: [id, more], io } = call;
+  if (id === undefined || more !== undefined) throw new BatonError("USAGE", "show takes the id of one message");
+  const { name, store } = openToRead(call);
+  using _ = store;
+  const message = store.read("show", id);
+  if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
+  const { body } = message;
+  const redaction = redactionFor(values, call.sources);
+  const head = message.head && redactedHead(message.head, redaction);
+  if (values.body) {
+    if (body === undefined) {
+      throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is not kept any more`);
+    }
+    writeBytes(body);
+    return exitCodes.SUCCESS;
+  }
+  const answer: RetryShowJson = {
+    version: 1,
+    ...messageJson({ ...message, error: redactedText(message.error, redaction) }, name),
+    command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
+    cwd: head?.kind === "command" ? head.cwd : null,
+    request: head?.kind === "http"
+      ? { method: head.method, path: head.path, headers: head.headers.map((pair) => [...pair]) }
+      : null,
+    body: body === undefined ? null : Buffer.from(body).toString("base64"),
+  };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else {
+    const { version: _, body: __, command, request, ...rest } = answer;
+    const lines = { ...rest, command: command?.join(" "), request: request && `${request.method} ${request.path}` };
+    const rows = Object.entries(lines).filter(([, value]) => value !== null && value !== undefined && value !== "");
+    printTable(io, rows.map(([field, value]) => [field, String(value)]));
+  }
+  return exitCodes.SUCCESS;
+}
+
+// deno-lint-ignore require-await -- as above
+export async function stats(call: InspectCall): Promise<ExitCode> {
+  const { values, io } = call;
+  refuseNames(call);
+  const { name, folder, store } = openToRead(call);
+  using _ = store;
+  const totals = store.read("totals");
+  const paused = store.read("isPaused");
+  const { oldestMs, nextMs } = store.read("waitingTimes");
+  const deadLetters = store.read("deadLetterBacklog");
+  const { usedBytes, freeBytes } = store.read("disk");
+  const instant = (atMs: number | null) => (atMs === null ? null : new Date(atMs).toISOString());
+  const states = { ...totals };
+  const answer: RetryStatsJson = {
+    version: 1,
+    name,
+    folder,
+    paused,
+    states,
+    oldest: instant(oldestMs),
+    next: instant(nextMs),
+    dead_letters: { pending: deadLetters.count, error: deadLetters.error },
+    disk: { used_bytes: usedBytes, free_bytes: freeBytes },
+  };
+  if (values.json) {
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  printTable(io, [
+    ["STATE", "MESSAGES", "BYTES"],
+    ...messageStates.map((state) => [state, String(totals[state].count), String(totals[state].bytes)]),
+  ]);
+  const nowMs = Date.now();
+  if (oldestMs !== null) {
+    io.out(`the oldest that waits was accepted ${formatDuration(Math.max(0, nowMs - oldestMs))} ago\n`);
+  }
+  if (nextMs !== null) {
+    io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
+  }
+  if (deadLetters.count > 0) {
+    const why = deadLetters.error === null ? "" : `: ${deadLetters.error}`;
+    io.out(`${counted(deadLetters.count, "dead letter is", "dead letters are")} still to be sent${why}\n`);
+  }
+  if (paused) io.out("paused: nothing is tried until baton retry-processor resume\n");
+  return exitCodes.SUCCESS;
+}
+
+// deno-lint-ignore require-await -- as above
+export async function verify(call: InspectCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  refuseNames(call);
+  const { folder } = storeLocationOf(values, sources);
+  const { messages, bytes, problems } = verifyRetryStore(folder);
+  const answer: RetryVerifyJson = { version: 1, folder, messages, bytes, problems: [...problems] };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else if (problems.length === 0) {
+    io.out(`${folder} is whole: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
+  } else for (const problem of problems) io.out(`${problem}\n`);
+  return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
+}
+
+function openToRead({ values, sources }: InspectCall) {
+  const place = storeLocationOf(values, sources);
+  return { ...place, store: new DirectStore(place.folder, readOnlyRules, { mustExist: true }) };
+}
+
+function refuseNames({ names: [word] }: InspectCall): void {
+  if (word !== undefined) throw new BatonError("USAGE", `"${word}" is too much; --name says which store`);
+}
+
+/** As they are, to stdout. */
+function writeBytes(bytes: Uint8Array): void {
+  try {
+    for (let at = 0; at < bytes.byteLength;) at += writeSync(1, bytes, at);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EPIPE") throw new ReaderGone();
+    throw new BatonError("IO", `Cannot write to stdout: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function messageJson(message: StoredMessage, name: string): RetryMessageJson {
+  const { id, state, key, tries, crashes, reason, error, bytes, forwardState, forwardError } = message;
+  return {
+    id,
+    name,
+    state,
+    key,
+    tries,
+    crashes,
+    reason: reason === null ? null : reason,
+    last_error: error,
+    first_at: new Date(message.firstMs).toISOString(),
+    last_at: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
+    next_at: message.nextMs === null ? null : new Date(message.nextMs).toISOString(),
+    bytes,
+    forwarding: forwardState,
+    forwarding_error: forwardError,
+  };
+}
+
+const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;
+
+/** A row below `listHead`. */
+function messageRow(message: StoredMessage, nowMs: number): string[] {
+  const { id, state, key, tries, crashes, reason, error, nextMs, firstMs, forwardState } = message;
+  const next = nextMs === null ? "" : nextMs <= nowMs ? "due" : `in ${formatDuration(nextMs - nowMs)}`;
+  const why = reason === null ? "" : ` (${reason}${forwardState === "none" ? "" : `, ${forwardState}`})`;
+  return [
+    id,
+    `${state}${why}`,
+    crashes === 0 ? String(tries) : `${tries}+${crashes}`,
+    formatDuration(Math.max(0, nowMs - firstMs)),
+    next,
+    key ?? "",
+    error ?? "",
+  ];
+}

@@ -7,7 +7,7 @@ import { didYouMean } from "../../src/support/did_you_mean.ts";
 const fields = ["key", "reason", "error"] as const;
 
 /** `key=K`, `reason=R`, `error=TEXT` (stands somewhere in the last error). Throws USAGE. */
-export function whereOf(written: readonly string[] | undefined): Omit<MessageFilter, "states"> {
+export function parseWhere(written: readonly string[] | undefined): Omit<MessageFilter, "states"> {
   const filter: { key?: string; reason?: string; error?: string } = {};
   for (const condition of written ?? []) {
     const at = condition.indexOf("=");
@@ -22,7 +22,7 @@ export function whereOf(written: readonly string[] | undefined): Omit<MessageFil
 }
 
 /** Throws USAGE. */
-export function statesOf(written: readonly string[] | undefined): readonly MessageState[] {
+export function parseStates(written: readonly string[] | undefined): readonly MessageState[] {
   return (written ?? messageStates).map((word) => {
     const state = messageStates.find((one) => one === word.replace("-", "_"));
     if (state !== undefined) return state;

@@ -1,65 +1,25 @@
-/** `baton retry-processor run`: its words. What it does is in run_processor.ts. */
-import {
-  retryLimitSettings,
-  retryPolicySettings,
-  retryProcessorSettings,
-  retryRedactSettings,
-  retryStoreSettings,
-} from "../../src/config/retry_settings.ts";
-import { logSettings } from "../../src/config/command_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { duration, list, text, toggle } from "../../src/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
-import { topicSettings } from "./topic_words.ts";
-
-export const runSettings = {
-  ...retryStoreSettings,
-  exec: setting(text("line"), {
-    flag: "--exec",
-    once: true,
-    help: "run this line of shell for each message, which is its stdin, instead of the message's own command",
-  }),
-  url: setting(text("url"), {
-    flag: "--url",
-    once: true,
-    help: "send each message there by HTTP, instead of running a command",
-  }),
-  topic: setting(text("topic"), {
-    flag: "--topic",
-    once: true,
-    help: "put each message into this publish/subscribe topic, once, instead of running a command",
-  }),
-  method: setting(text("method"), {
-    flag: "--method",
-    help: "the method for messages that bring none of their own; one that carries a body",
-    default: "POST",
-  }),
-  headers: setting(list("name:value"), {
-    flag: "--header",
-    once: true,
-    help: "headers for --url; one that a message brings goes before",
-  }),
-  once: setting(toggle(), {
-    flag: "--once",
-    help: "try what is due now, once, and end: for a crontab",
-    default: false,
-  }),
-  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message waits any more", default: false }),
-  killAfter: setting(duration(), {
-    flag: "--kill-after",
-    help: "how long a command that is told to end has before it is killed",
-    default: 5000,
-  }),
-  ...logSettings,
-  ...retryPolicySettings,
-  ...retryRedactSettings,
-  ...retryProcessorSettings,
-  ...retryLimitSettings,
-  ...topicSettings,
-} satisfies SettingTable;
-
-export type RunCall = Call<typeof runSettings>;
+/** `baton retry-processor run`: tries the messages of a store until a signal, or until all are tried. */
+import process from "node:process";
+import { defineCommand } from "../command.ts";
+import { JobTable } from "../../src/process/proc/job_table.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
+import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
+import { BatonError } from "../../src/errors.ts";
+import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
+import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import type { Target } from "../../src/retry/targets/target.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { checkListenAddress } from "../listen_address.ts";
+import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
+import { openTopicClients } from "./topic_options.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
+import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
+import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
+import { retryLog } from "../../src/retry/retry_log.ts";
+import { type RunCall, runSettings } from "./run_options.ts";
+import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 export const retryRunCommand = defineCommand({
   name: "retry-processor run",
@@ -106,9 +66,121 @@ export const retryRunCommand = defineCommand({
   ],
   settings: runSettings,
   runsNothing: true,
-  run,
+  run: runProcessor,
 });
 
-async function run(call: RunCall): Promise<ExitCode> {
-  return await (await import("./run_processor.ts")).runProcessor(call);
+const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+async function runProcessor(call: RunCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  checkWords(call);
+  const { exec, topic, once, untilEmpty } = values;
+  const { retryMetricsListen } = runSettings;
+  checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
+  const location = storeLocationOf(values, sources);
+  const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
+  if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
+  const signals = processSignals();
+  const guard = startGuard();
+  let isBreached = false;
+  try {
+    const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
+    await using topics = await openTopicClients(call, location.folder, topic);
+    using putter = topic === undefined || topics === null
+      ? null
+      : await openTopicTarget(topics, topic, { waits: until === "stopped", log });
+    const target: Target = putter?.target ?? httpTarget(call) ?? new CommandTarget({
+      line: exec ?? null,
+      rules: retryRulesOf(values, sources),
+      exitCodeOf,
+      timeoutMs: values.retryAttemptTimeout,
+      killAfterMs: values.killAfter,
+      storeName: location.name,
+      guard,
+      jobTable: new JobTable(),
+      clock: systemClock(),
+      hangUpIgnored: signals.hangUpIgnored,
+    });
+    await using processor = await StoreProcessor.open({
+      location,
+      target,
+      values,
+      sources,
+      log,
+      killAfterMs: values.killAfter,
+      until,
+      topics,
+    });
+    await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
+    const unlisten = listenForStops(signals, systemClock(), {
+      signals: stopSignals,
+      first: (signal) => {
+        log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+        processor.stop();
+      },
+      again: () => processor.stop(),
+    });
+    try {
+      log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {
+        folder: location.folder,
+        pid: process.pid,
+      });
+      if (await processor.store.call("isPaused")) {
+        log("warning", "paused", "it is paused: nothing is tried until baton retry-processor resume");
+      }
+      await processor.run();
+      return exitCodes.SUCCESS;
+    } finally {
+      unlisten();
+    }
+  } catch (error) {
+    isBreached = error instanceof BatonError && error.code === "FENCE_BREACH";
+    throw error;
+  } finally {
+    // What could not be killed is left to the guard: the end of its pipe sets it on that.
+    if (!isBreached) guard.done();
+  }
+}
+
+/** Throws USAGE for what does not go together. */
+function checkWords({ values, names, sources }: RunCall): void {
+  if (names.length > 0) {
+    throw new BatonError("USAGE", `"${names[0]}" is too much: run takes options only; --exec names a command`);
+  }
+  const { exec, url, topic, once, untilEmpty } = values;
+  if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
+    throw new BatonError("USAGE", "run: only one of --exec, --url and --topic can be");
+  }
+  for (const name of ["method", "headers"] as const) {
+    if (url !== undefined || !sources.flags.has(name)) continue;
+    throw new BatonError("USAGE", `run: ${runSettings[name].flag} is about requests by HTTP, and there is no --url`);
+  }
+  if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
+  if (once && values.retryCron !== undefined) {
+    throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
+  }
+  if (values.retryElect && (once || untilEmpty)) {
+    const why = "waits for its turn for as long as another one leads, and --once and --until-empty end by themselves";
+    throw new BatonError("USAGE", `run: --elect ${why}`);
+  }
+}
+
+/** Loaded where there is one. */
+async function openTopicTarget(
+  ...words: Parameters<typeof import("../../src/retry/targets/topic_target.ts").openTopicTarget>
+) {
+  return await (await import("../../src/retry/targets/topic_target.ts")).openTopicTarget(...words);
+}
+
+/** Null where there is no --url. */
+function httpTarget({ values, sources }: RunCall): Target | null {
+  if (values.url === undefined) return null;
+  return new HttpTarget({
+    backend: parseBackend(values.url),
+    method: parseMethod(values.method),
+    headers: parseHeaders(values.headers ?? []),
+    rules: retryRulesOf(values, sources),
+    timeoutMs: values.retryAttemptTimeout,
+    clock: systemClock(),
+  });
 }

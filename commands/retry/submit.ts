@@ -1,9 +1,25 @@
-/** `baton retry-processor submit`: its words. What it does is in run_submit.ts. */
+/** `baton retry-processor submit`: stores messages from a file or stdin. Messages that are counted are on the disk. */
+import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { resolve } from "node:path";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { WaitLine } from "../../src/terminal/progress_line.ts";
+import { BatonError } from "../../src/errors.ts";
+import { splitItems } from "../../src/pubsub/client/split_items.ts";
+import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
+import { counted } from "../../src/support/text.ts";
+import { throwIfAborted } from "../../src/support/abort.ts";
+import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
+import { readBody, readChunks } from "./read_body.ts";
+import { bodyLimitOf } from "../../src/retry/processor/retry_rules.ts";
+import { readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -37,9 +53,126 @@ export const retrySubmitCommand = defineCommand({
   settings: submitSettings,
   storesCommand: true,
   completes: "files",
-  run: submit,
+  run: runSubmit,
 });
 
-async function submit(call: SubmitCall): Promise<ExitCode> {
-  return await (await import("./run_submit.ts")).runSubmit(call);
+const newline = 10;
+/** Of one transaction. */
+const chunkMessages = 512;
+const chunkBytes = 4 << 20;
+
+async function runSubmit(call: SubmitCall): Promise<ExitCode> {
+  const { values, names, command, sources, io } = call;
+  if (names.length > 1) throw new BatonError("USAGE", `"${names[1]}" is too much: submit takes one FILE`);
+  const place = storeLocationOf(values, sources);
+  const [file] = names;
+  const path = file === undefined || file === "-" ? null : resolve(file);
+  if (path === null && io.stdinIsTerminal && !values.quiet) {
+    io.err("baton: reads the message from the terminal; ^D ends it\n");
+  }
+  const head: MessageHead = { kind: "command", argv: command, cwd: command === null ? null : process.cwd() };
+  using stop = new StopRequest(processSignals());
+  const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
+  await using store = await RetryStore.open(place.folder, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
+  const bytesMax = bodyLimitOf(values);
+  const message = (body: Uint8Array): NewMessage => {
+    if (body.byteLength > bytesMax) {
+      throw new BatonError(
+        "BAD_DATA",
+        `A line of ${body.byteLength} bytes is longer than a message may be: ${bytesMax} (--max-body)`,
+      );
+    }
+    return { head, body, key: values.key ?? null, tried: null };
+  };
+  if (!values.lines) {
+    const body = await readBody(path, bytesMax);
+    throwIfAborted(stop.signal);
+    const [{ id } = { id: "" }] = await store.call("accept", [message(body)], Date.now());
+    say(call, { stored: 1, first: id, last: id });
+    if (!values.json) io.out(`${id}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const lines = new Submission(store, message, call);
+  try {
+    for await (const items of splitItems(readChunks(path), newline)) {
+      throwIfAborted(stop.signal);
+      await lines.add(items);
+    }
+    await lines.end();
+  } catch (error) {
+    await lines.settle();
+    io.err(`baton: ${counted(lines.stored, "line is", "lines are")} stored, from the first on; those behind are not\n`);
+    throw error;
+  }
+  say(call, lines);
+  if (!values.json && !values.quiet) {
+    io.err(`baton: ${counted(lines.stored, "message is", "messages are")} stored in "${place.name}"\n`);
+  }
+  return exitCodes.SUCCESS;
+}
+
+function say({ values, io }: SubmitCall, { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">): void {
+  const answer: RetrySubmitJson = { version: 1, name: values.retryName, stored, first, last };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+}
+
+/** Lines on their way to the disk, a transaction for many, in their order. */
+class Submission {
+  stored = 0;
+  first: string | null = null;
+  last: string | null = null;
+  readonly #store: RetryStore;
+  readonly #message: (body: Uint8Array) => NewMessage;
+  readonly #bar: WaitLine | null;
+  #chunk: NewMessage[] = [];
+  #bytes = 0;
+  #underWay: Promise<void> = Promise.resolve();
+  #shownMs = 0;
+
+  constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, { io, values }: SubmitCall) {
+    this.#store = store;
+    this.#message = message;
+    this.#bar = WaitLine.fits(io) && !values.quiet ? new WaitLine(io) : null;
+  }
+
+  async add(items: readonly Uint8Array[]): Promise<void> {
+    for (const item of items) {
+      // A copy: what crosses to the thread is the whole memory that a view is of.
+      this.#chunk.push(this.#message(item.slice()));
+      this.#bytes += item.byteLength;
+      if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#chunk.length > 0) await this.#send();
+    await this.#underWay;
+    this.#bar?.[Symbol.dispose]();
+  }
+
+  /** What is under way has ended, well or not. */
+  async settle(): Promise<void> {
+    await this.#underWay.catch(() => {});
+    this.#bar?.[Symbol.dispose]();
+  }
+
+  /** One after the other, so that none is stored behind one that was refused; the next is read meanwhile. */
+  async #send(): Promise<void> {
+    const messages = this.#chunk;
+    [this.#chunk, this.#bytes] = [[], 0];
+    await this.#underWay;
+    this.#underWay = this.#store.call("accept", messages, Date.now()).then((stored) => {
+      this.first ??= stored[0]?.id ?? null;
+      this.last = stored.at(-1)?.id ?? this.last;
+      this.stored += stored.length;
+      this.#show();
+    });
+    this.#underWay.catch(() => {}); // waited for with the next one
+  }
+
+  #show(): void {
+    if (this.#bar === null || performance.now() - this.#shownMs < 200) return;
+    this.#shownMs = performance.now();
+    this.#bar.show(`${counted(this.stored, "message is", "messages are")} stored`);
+  }
 }

@@ -164,7 +164,7 @@ class Bench implements Disposable {
             head: { kind: "command", argv: null, cwd: null },
             body,
             key: null,
-            tried: { verdict: "retry", retryAfterMs, error: "down" },
+            tried: { outcome: "retry", retryAfterMs, error: "down" },
           })),
           Date.now(),
         )

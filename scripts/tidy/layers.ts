@@ -60,11 +60,18 @@ const mayImport: Record<string, readonly string[]> = {
   "pubsub/proxy": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
   "pubsub/admin": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
 
+  retry: ["terminal", ...ground],
   "retry/queue": ["storage", "process", ...ground],
-  "retry/targets": ["retry/queue", "pubsub/client", "wire/pubsub", ...ground],
-  "retry/dead_letters": ["retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", ...ground],
-  "retry/processor": ["retry/queue", "retry/targets", "pubsub/client", "process", ...ground],
-  "retry/http_proxy": ["retry/*", ...ground],
+  "retry/targets": ["retry", "retry/queue", "pubsub/client", "wire/pubsub", "process/*", ...ground],
+  "retry/dead_letters": [
+    ...["retry", "retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", "config", "process/*"],
+    ...["coordination/connect", "coordination/election", "sockets", ...ground],
+  ],
+  "retry/processor": [
+    ...["retry/*", "pubsub/client", "terminal", "config", "process/*", "sockets"],
+    ...["coordination", "coordination/lock", "coordination/election", "coordination/connect", "zookeeper", ...ground],
+  ],
+  "retry/http_proxy": ["retry/queue", "retry/targets", "sockets", ...ground],
 
   library: ["coordination/*", "zookeeper", "process", "sockets", ...ground],
   baton: ["library", "coordination/*", "keeper/lifecycle", "zookeeper", "process", "sockets", ...ground],

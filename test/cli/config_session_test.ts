@@ -163,13 +163,13 @@ describe("config check", () => {
       "letters.toml",
       '[retry]\ndead_letter = "kafka:/x"\n',
       78,
-      /^baton: letters\.toml, line 2: retry\.dead_letter: .*is no pl/,
+      /^baton: letters\.toml, line 2: retry\.dead_letter: .*is not a dest/,
     ],
     [
       "retry.toml",
       '[retry]\nname = "a/b"\n',
       78,
-      /^baton: retry\.toml, line 2: retry\.name: "a\/b" cannot be the name/,
+      /^baton: retry\.toml, line 2: retry\.name: "a\/b" is not a valid name/,
     ],
     ["rate.toml", '[retry]\nrate = "10"\n', 78, /^baton: rate\.toml, line 2: retry\.rate: "10" is not a rate/],
     [

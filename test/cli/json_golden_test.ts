@@ -183,7 +183,7 @@ test("the retry processor", async () => {
   );
   await printed(retry("ls --json"), "retry_ls");
   await printed(retry("dlq ls --json"), "retry_dlq_ls");
-  await printed(retry("dlq export"), "retry_letter");
+  await printed(retry("dlq export"), "retry_dead_letter");
   await printed(retry("show 1 --json"), "retry_show");
   await printed(retry("cancel 3 99 --json"), "retry_changes_refused");
   await printed(retry("pause --json"), "retry_changes");

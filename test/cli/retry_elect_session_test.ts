@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -32,7 +32,7 @@ describe("run --elect", () => {
     const pids = new Set(await lines(session, "tried3"));
     expect(pids.size).toBe(1);
     const leader = all.find(({ child }) => pids.has(String(child.pid)));
-    for (const one of all) if (one !== leader) await says(one, /waits: .* leads retry-\w{8}/);
+    for (const one of all) if (one !== leader) await says(one, /waiting: .* leads retry-\w{8}/);
     const leading = await Promise.all(all.map(async ({ stderr }) => {
       const page = /\/metrics are at (\S+)/.exec(stderr())?.[1] ?? "";
       return /^baton_retry_leading (\d)/m.exec(await (await fetch(`http://${page}/metrics`)).text())?.[1];
@@ -49,7 +49,7 @@ describe("run --elect", () => {
     for (const one of all) if (one !== leader) one.child.kill("SIGTERM");
     expect((await Promise.all(all.filter((one) => one !== leader).map(({ ended }) => ended))).map(({ code }) => code))
       .toEqual([0, 0]);
-    expect(verifyStore(session.path("three")).problems).toEqual([]);
+    expect(verifyRetryStore(session.path("three")).problems).toEqual([]);
   });
 
   test("told to end, the leader hands over at once, while what it has begun goes on", async () => {
@@ -85,7 +85,7 @@ describe("run --elect", () => {
     expect((await session.run(`"$baton" leader ${name}`)).stdout.trim()).toMatch(new RegExp(`:${first.child.pid}$`));
     expect((await session.run(`"$baton" resign ${name}`)).code).toBe(0);
     await says(second, "leads");
-    await says(first, /leads retry-\w+ no more/);
+    await says(first, /no longer leads retry-\w+/);
     await session.run(`echo x | ${retry} submit --store resigned`);
     await eventually(async () => (await lines(session, "resigned2")).length === 1);
     expect(await lines(session, "resigned1")).toEqual([]);
@@ -109,7 +109,7 @@ describe("run --elect", () => {
       const running = run("s", noting("tried"), own);
       await says(running, "leads");
       await server.kill();
-      await says(running, /leads retry-\w+ no more/);
+      await says(running, /no longer leads retry-\w+/);
       await own.run(`echo x | ${retry} submit --store s`);
       await server.restart();
       await eventually(async () => (await lines(own, "tried")).length === 1, { withinMs: 20_000 });
@@ -150,7 +150,7 @@ test("serve --elect: every one of them answers and stores, and one redelivers", 
     await eventually(() => doors.some(({ stderr }) => stderr().includes("leads")), { withinMs: 20_000 });
     down = false;
     await eventually(() => got === 2, { withinMs: 20_000 });
-    const leading = doors.filter(({ stderr }) => stderr().includes("this one leads"));
+    const leading = doors.filter(({ stderr }) => stderr().includes("this process leads"));
     expect(leading.length).toBe(1);
     for (const { child } of doors) child.kill("SIGTERM");
     expect((await Promise.all(doors.map(({ ended }) => ended))).map(({ code }) => code)).toEqual([0, 0]);

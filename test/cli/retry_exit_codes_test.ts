@@ -135,7 +135,7 @@ test("of run and serve", async () => {
     ],
   ]);
   // Whose election is closed to others.
-  const first = await started("run --elect --auth-file credentials --acl creator --exec true", /this one leads/);
+  const first = await started("run --elect --auth-file credentials --acl creator --exec true", /this process leads/);
   await expectCodes("`run`", [[77, "@retry run --elect --exec true"]]);
   await expectCodes("`serve`", [[77, `@retry serve --elect ${url}`]]);
   await told("`run`", first);

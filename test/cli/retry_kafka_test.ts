@@ -49,9 +49,9 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     await store.run("printf 'körper\\n' | @retry call --interval 1ms --key art-7 -- sh -c 'exit 3'");
     await store.run("echo final | @retry call -- sh -c 'exit 64'");
     const ended = await store.run("@retry run --interval 1ms --max-retries 2 --until-empty");
-    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("is where --dead-letter says")]);
+    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("to --dead-letter")]);
     const { messages } = await store.json("ls --state dead");
-    expect(messages.map(({ letter }: { letter: string }) => letter)).toEqual(["there", "there"]);
+    expect(messages.map(({ forwarding }: { forwarding: string }) => forwarding)).toEqual(["forwarded", "forwarded"]);
     const [first, second] = messages;
     const read = (await kafka.read("Letters")).sort((a, b) => (a.key < b.key ? -1 : 1));
     expect(read).toMatchObject([{ key: first.id, payload: "körper\n" }, { key: second.id, payload: "final\n" }]);
@@ -62,8 +62,8 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
       "baton-tries": "3",
       "baton-crashes": "0",
       "baton-last-error": "exited with 3",
-      "baton-first-at": first.firstAt,
-      "baton-last-at": first.lastAt,
+      "baton-first-at": first.first_at,
+      "baton-last-at": first.last_at,
       "baton-command": '["sh","-c","exit 3"]',
       "baton-cwd": session.folder,
     });
@@ -78,18 +78,18 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     // Everybody else goes on.
     await store.run("echo b | @retry call --interval 1ms -- sh -c '[ -e go ] || { touch go; exit 1; }'");
     await eventually(() => store.done() === 1);
-    await eventually(() => running.stderr().includes("dead letters stay in the store, and are tried again"));
+    await eventually(() => running.stderr().includes("dead letters stay in the store and are retried"));
     expect(await store.json("show 1")).toMatchObject({
       state: "dead",
-      letter: "owed",
-      letterError: expect.stringContaining("No Kafka broker can be reached"),
+      forwarding: "pending",
+      forwarding_error: expect.stringContaining("No Kafka broker can be reached"),
     });
     const stats = await store.run("@retry stats");
     expect(stats.stdout).toContain("1 dead letter is still to be sent: No Kafka broker can be reached");
     const metrics = await session.run("curl -s --unix-socket metrics.sock http://x/metrics");
-    expect(metrics.stdout).toMatch(/baton_retry_letters_owed 1\n[^]*baton_retry_letter_troubles_total [1-9]/);
+    expect(metrics.stdout).toMatch(/baton_retry_letters_owed 1\n[^]*baton_retry_forward_failures_total [1-9]/);
     await using _ = await forwarder(port, kafka.port);
-    await eventually(async () => (await store.json("show 1")).letter === "there", { withinMs: 20_000 });
+    await eventually(async () => (await store.json("show 1")).forwarding === "forwarded", { withinMs: 20_000 });
     expect((await kafka.read("Later")).map(({ payload }) => payload)).toEqual(["a\n"]);
     process.kill(running.child.pid ?? 0, "SIGTERM");
     expect((await running.ended).code).toBe(0);
@@ -116,9 +116,9 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
       "echo a | @retry call -- sh -c 'exit 64'; echo b | @retry call --interval 1ms -- sh -c '[ -e went ] || { touch went; exit 1; }'",
     );
     await eventually(() => store.done() === 1);
-    await eventually(async () => (await store.json("show 1")).letterError !== null, { withinMs: 15_000 });
+    await eventually(async () => (await store.json("show 1")).forwarding_error !== null, { withinMs: 15_000 });
     hanging.signal("SIGCONT");
-    await eventually(async () => (await store.json("show 1")).letter === "there", { withinMs: 20_000 });
+    await eventually(async () => (await store.json("show 1")).forwarding === "forwarded", { withinMs: 20_000 });
     const { id } = await store.json("show 1");
     expect(new Set((await hanging.read("Hangs")).map(({ key }) => key))).toEqual(new Set([id]));
     process.kill(running.child.pid ?? 0, "SIGTERM");
@@ -134,13 +134,16 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     for (let round = 0; round < 2; round++) {
       const running = store.start("exec @retry run -j 8 --lease 2s --max-crashes 100 --max-retries 0 --exec 'exit 64'");
       await eventually(() => running.stderr().includes("tries the messages"));
-      await eventually(() => running.stderr().split("is where").length > 1 + Math.floor(random() * 12), {
-        withinMs: 20_000,
-      });
+      await eventually(
+        () => running.stderr().split("delivered the dead letter").length > 1 + Math.floor(random() * 12),
+        {
+          withinMs: 20_000,
+        },
+      );
       process.kill(running.child.pid ?? 0, "SIGKILL");
       await running.ended;
       const left = (await store.json("ls --state dead --limit 1000")).messages.filter(
-        ({ letter }: { letter: string }) => letter === "there",
+        ({ forwarding }: { forwarding: string }) => forwarding === "forwarded",
       );
       const there = new Set((await kafka.read("Killed")).map(({ key }) => key));
       expect([seed, left.filter(({ id }: { id: string }) => !there.has(id))]).toEqual([seed, []]);
@@ -167,12 +170,12 @@ describe("a broker that refuses", () => {
       69,
       expect.stringContaining("MESSAGE_TOO_LARGE); it stays in the store, and is tried again"),
     ]);
-    expect(ended.stderr).toContain("1 dead letter is not delivered to --dead-letter, and still in the store: ");
+    expect(ended.stderr).toContain("1 dead letter is still in the store, not delivered to --dead-letter: ");
     expect(await store.json("show 1")).toMatchObject({
-      letter: "owed",
-      letterError: expect.stringContaining("MESSAGE_TOO_LARGE"),
+      forwarding: "pending",
+      forwarding_error: expect.stringContaining("MESSAGE_TOO_LARGE"),
     });
-    expect(await store.json("show 2")).toMatchObject({ letter: "there", letterError: null });
+    expect(await store.json("show 2")).toMatchObject({ forwarding: "forwarded", forwarding_error: null });
   });
 
   test.each(["--once", "--until-empty"])("for a moment has the letter within the same run %s", async (until) => {
@@ -183,8 +186,8 @@ describe("a broker that refuses", () => {
     const store = new Store(`kafka://${broker.name}/Dead`);
     await store.run("echo a | @retry call -- sh -c 'exit 64'");
     const ended = await store.run(`@retry run ${until}`);
-    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("is where --dead-letter says")]);
-    expect(await store.json("show 1")).toMatchObject({ letter: "there", letterError: null });
+    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("to --dead-letter")]);
+    expect(await store.json("show 1")).toMatchObject({ forwarding: "forwarded", forwarding_error: null });
   });
 
   test.each(["--once", "--until-empty"])("for good ends run %s with 69, and the letter stays", async (until) => {
@@ -196,10 +199,10 @@ describe("a broker that refuses", () => {
     );
     const ended = await store.run(`sleep 0.01; @retry run ${until} --attempt-timeout 500ms`);
     expect([ended.code, ended.stderr]).toEqual([69, expect.stringContaining("NOT_ENOUGH_REPLICAS")]);
-    expect(await store.json("show 1")).toMatchObject({ state: "dead", letter: "owed" });
+    expect(await store.json("show 1")).toMatchObject({ state: "dead", forwarding: "pending" });
     broker.onProduce = () => 0;
     expect((await store.run(`@retry run ${until}`)).code).toBe(0);
-    expect(await store.json("show 1")).toMatchObject({ letter: "there" });
+    expect(await store.json("show 1")).toMatchObject({ forwarding: "forwarded" });
   });
 
   test("the user is told apart from one that is not there", async () => {
@@ -229,12 +232,12 @@ test("over TLS a broker is believed whose certificate is the named authority's, 
   await store.run("echo a | @retry call -- sh -c 'exit 64'");
   await store.run("@retry run --once");
   expect(await store.json("show 1")).toMatchObject({
-    letter: "owed",
-    letterError: expect.stringContaining("certificate"),
+    forwarding: "pending",
+    forwarding_error: expect.stringContaining("certificate"),
   });
   expect(broker.produced.length).toBe(0);
   await store.run(`@retry run --once --dead-letter 'kafka://${broker.name}/Dead?ca=${authority.ca}'`);
-  expect([(await store.json("show 1")).letter, broker.produced.length]).toEqual(["there", 1]);
+  expect([(await store.json("show 1")).forwarding, broker.produced.length]).toEqual(["forwarded", 1]);
 });
 
 test("what is wrong with the topic's words or files is said with its code", async () => {

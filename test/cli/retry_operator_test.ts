@@ -54,7 +54,7 @@ describe("look", () => {
       "",
     ]);
     const limited = JSON.parse((await run("@retry explain --max-retries 1000000 --max-elapsed 10s --json")).stdout);
-    expect(limited).toMatchObject({ maxTries: 4, leastMs: 9000, mostMs: 9000 });
+    expect(limited).toMatchObject({ max_tries: 4, min_total_ms: 9000, max_total_ms: 9000 });
   });
 });
 

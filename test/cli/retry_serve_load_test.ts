@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import net from "node:net";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { HttpBackend } from "../support/http_backend.ts";
@@ -104,7 +104,7 @@ test("a backend that hangs at the end: what is there is stored, and its callers 
   await eventually(() => slow.isClosed);
   expect(slow.received).not.toContain("baton-message-id");
   expect(await service.states()).toEqual({ waiting: 20 });
-  expect(verifyStore(service.folder).problems).toEqual([]);
+  expect(verifyRetryStore(service.folder).problems).toEqual([]);
 });
 
 test("bodies that crawl hold nobody up, and are refused after --body-timeout", async () => {

@@ -1,7 +1,7 @@
 /** `baton retry-processor serve` in front of a backend that works, fails, hangs and comes back; and `run --url`. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { request } from "node:http";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { HttpBackend } from "../support/http_backend.ts";
@@ -99,7 +99,7 @@ describe("the article's scenario", () => {
       headers: { soapaction: '"urn:order"' },
     }]);
     await service.stop();
-    expect(verifyStore(service.folder).problems).toEqual([]);
+    expect(verifyRetryStore(service.folder).problems).toEqual([]);
   });
 
   test("it never comes back: dead after exactly 10 redeliveries", async () => {
@@ -199,7 +199,7 @@ test("what was told to be stored is there after kill -9, and is delivered by the
   const bodies = new Set(backend.received.map(({ body }) => body));
   expect(bodies).toEqual(new Set(Array.from({ length: 20 }, (_, at) => `body ${at}`)));
   await service.stop();
-  expect(verifyStore(service.folder).problems).toEqual([]);
+  expect(verifyRetryStore(service.folder).problems).toEqual([]);
 });
 
 test("/metrics counts messages and tries, /healthz tells of an open breaker", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { RetryShell } from "../support/retry_shell.ts";
@@ -51,7 +51,7 @@ describe("call", () => {
     expect(ended.code).toBe(75);
     expect(ended.stdout).toBe(`word hello ${session.path("deep")} s \n`);
     expect(ended.stderr).toMatch(
-      /^baton: \.\/send exited with 1; stored in "default" as \w{8}-1, the next try is due in/,
+      /^baton: \.\/send exited with 1; stored in "default" as \w{8}-1, next try in/,
     );
     await session.run("touch deep/ok");
     const again = await store.run("@retry run --until-empty");
@@ -83,7 +83,7 @@ describe("call", () => {
     const ended = await store.run("@retry call --no-stdin --attempt-timeout 200ms -- sleep 60");
     expect(ended).toMatchObject({
       code: 75,
-      stderr: expect.stringContaining("ran longer than 200 ms and was ended; stored"),
+      stderr: expect.stringContaining("ran longer than 200 ms and was stopped; stored"),
     });
   });
 
@@ -107,9 +107,12 @@ describe("call", () => {
       const ended = await running.ended;
       if (signal === "INT") {
         expect(ended).toMatchObject({ signal: "SIGINT", stderr: expect.stringContaining("NOT STORED") });
-      } else expect(ended).toMatchObject({ code: 75, stderr: expect.stringContaining("was ended by SIGTERM; stored") });
+      } else {expect(ended).toMatchObject({
+          code: 75,
+          stderr: expect.stringContaining("was killed by SIGTERM; stored"),
+        });}
     }
-    expect(store.rows()).toMatchObject([{ state: waiting, error: "was ended by SIGTERM" }]);
+    expect(store.rows()).toMatchObject([{ state: waiting, error: "was killed by SIGTERM" }]);
   });
 
   test("around a lock that is held: what could not get it is tried again when it is free", async () => {
@@ -163,7 +166,7 @@ describe("submit", () => {
     expect(store.rows()).toMatchObject([{
       state: dead,
       reason: "final",
-      error: expect.stringContaining("--exec names none"),
+      error: expect.stringContaining("and --exec is missing"),
     }]);
   });
 });
@@ -227,7 +230,7 @@ describe("run", () => {
     await eventually(() => hurried.stderr().includes("a second one ends it"));
     hurried.child.kill("SIGINT"); // the same one at once is an echo
     expect((await hurried.ended).code).toBe(0);
-    expect(store.rows()[1]).toMatchObject({ state: waiting, tries: 1, error: "was ended because baton was" });
+    expect(store.rows()[1]).toMatchObject({ state: waiting, tries: 1, error: "was stopped because baton was stopped" });
   });
 
   test("killed with -9 it takes its tries along, another tries them after the lease, and never two at once", async () => {
@@ -250,7 +253,7 @@ describe("run", () => {
     expect((await store.run("@retry run -j 4 --until-empty --interval 10ms --exec '" + section + "'")).code).toBe(0);
     expect(store.rows()).toMatchObject(Array.from({ length: 4 }, () => ({ state: done, tries: 1, crashes: 1 })));
     expect((await session.run("ls broken")).stdout).toBe("");
-    expect(verifyStore(store.folder).problems).toEqual([]);
+    expect(verifyRetryStore(store.folder).problems).toEqual([]);
   });
 
   test("a message that kills its processor is dead after --max-crashes, and the others are not touched by it", async () => {
@@ -279,8 +282,8 @@ describe("dead letters", () => {
       ["final", "a\n", 1],
       ["exhausted", "b\n", 2],
     ]);
-    expect((await store.run("@retry ls --state dead")).stdout).toContain("letter there");
-    expect(verifyStore(store.folder).problems).toEqual([]);
+    expect((await store.run("@retry ls --state dead")).stdout).toContain("forwarded)");
+    expect(verifyRetryStore(store.folder).problems).toEqual([]);
   });
 
   test("go to a line of shell; one that fails leaves them in the store, and says so", async () => {
@@ -291,7 +294,7 @@ describe("dead letters", () => {
     expect(kept).toMatchObject({ code: 69, stderr: expect.stringContaining("exited with 1; it stays in the store") });
     expect((await store.run(`touch mail; @retry run ${place} --until-empty`)).code).toBe(0);
     expect(JSON.parse(session.read("mail"))).toMatchObject({ reason: "final", command: ["sh", "-c", "exit 64"] });
-    expect((await store.run("@retry dlq redrive 1")).stderr).toContain("its letter has left the store");
+    expect((await store.run("@retry dlq redrive 1")).stderr).toContain("it was delivered to --dead-letter");
   });
 
   test("a line of shell that hangs keeps nobody who says so twice; its letter stays", async () => {
@@ -315,16 +318,16 @@ describe("mistakes are told in words", () => {
   const cases: readonly [script: string, code: number, says: string][] = [
     ["@retry call", 64, "A command is missing"],
     ["@retry call x -- true", 64, '"x" is too much: the command stands behind --'],
-    ["@retry call --name .x -- true", 64, '--name: ".x" cannot be the name of a message store'],
+    ["@retry call --name .x -- true", 64, '--name: ".x" is not a valid name of a message store'],
     ["@retry call --backoff list -- true", 64, "list needs --delays"],
     ["@retry call --delays 1s,soon -- true", 64, '"soon" is not a duration'],
-    ["@retry call --delays 1s,,2s -- true", 64, '--delays: "1s,,2s" is not a list with a duration in each place'],
-    ["@retry call --delays 1s --backoff exponential -- true", 64, "--delays: a list of times is for --backoff list"],
-    ["@retry call --delays 1s --backoff fixed -- true", 64, "and the backoff is fixed"],
+    ["@retry call --delays 1s,,2s -- true", 64, '--delays: "1s,,2s" is not a list with a duration in each position'],
+    ["@retry call --delays 1s --backoff exponential -- true", 64, "--delays: a list of delays needs --backoff list"],
+    ["@retry call --delays 1s --backoff fixed -- true", 64, "but the backoff is fixed"],
     ["@retry run --exec true --method PUT", 64, "--method is about requests by HTTP, and there is no --url"],
     ["@retry run --exec true --header 'a: b'", 64, "--header is about requests by HTTP, and there is no --url"],
     ["@retry call --retry-on 700 -- true", 64, '--retry-on: "700" is no code'],
-    ["@retry call --dead-letter nowhere -- true", 64, '"nowhere" is no place for dead letters'],
+    ["@retry call --dead-letter nowhere -- true", 64, '"nowhere" is not a destination for dead letters'],
     ["@retry call --interval -1s -- true", 64, '"-1s" is not a duration'],
     ["BATON_RETRY_MAX_RETRIES=many @retry call -- true", 78, "BATON_RETRY_MAX_RETRIES"],
     [
@@ -370,7 +373,7 @@ describe("mistakes are told in words", () => {
     const newer = await store.run("@retry call -- touch ran");
     expect(newer).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining("has format 99; this version of baton knows 2"),
+      stderr: expect.stringContaining("has format 99; this version of baton knows 3"),
     });
     writeFileSync(
       `${store.folder}/messages.sqlite`,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import process from "node:process";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession, type Ended, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { RetryShell, written } from "../support/retry_shell.ts";
@@ -32,7 +32,7 @@ class Store extends RetryShell {
   }
 
   problems(): readonly string[] {
-    return verifyStore(this.folder).problems;
+    return verifyRetryStore(this.folder).problems;
   }
 }
 
@@ -95,7 +95,9 @@ describe("a topic", () => {
     await store.run("@client undertaker subscribe dead");
     for (let kill = 1; kill <= 2; kill++) {
       const running = store.start(`exec ${words}`);
-      await eventually(() => running.stderr().split("is where").length > 4 * kill, { withinMs: 20_000 });
+      await eventually(() => running.stderr().split("delivered the dead letter").length > 4 * kill, {
+        withinMs: 20_000,
+      });
       process.kill(running.child.pid ?? 0, "SIGKILL");
       await running.ended;
     }
@@ -105,7 +107,7 @@ describe("a topic", () => {
     expect(letters.map(({ body }) => Number(atob(body))).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 40 }, (_, at) => at + 1),
     );
-    expect(letters[0]).toMatchObject({ version: 1, reason: "exhausted", tries: 1, lastError: "exited with 9" });
+    expect(letters[0]).toMatchObject({ version: 1, reason: "exhausted", tries: 1, last_error: "exited with 9" });
     expect(await store.json("stats")).toMatchObject({ letters: { owed: 0, error: null } });
   });
 
@@ -139,7 +141,7 @@ describe("a topic", () => {
       expect(running.stderr()).toContain("--topic: ");
       expect(running.stderr()).toContain("--dead-letter: ");
       await eventually(async () => (await store.json("show 1")).tries > 0, { withinMs: 20_000 });
-      expect((await store.json("show 1")).lastError).toContain('put the message into topic "away"');
+      expect((await store.json("show 1")).last_error).toContain('put the message into topic "away"');
       // Not for as long as a request may take, which is a minute: whoever started them has others to start.
       const beganMs = performance.now();
       const lettered = new Store();
@@ -169,7 +171,7 @@ describe("a topic", () => {
     const busy = await store.run("@retry run --topic turns --once");
     expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another process uses the client id")]);
     const second = store.start(words);
-    await eventually(() => second.stderr().includes("waits until it is gone"), { withinMs: 15_000 });
+    await eventually(() => second.stderr().includes("waiting until it ends"), { withinMs: 15_000 });
     process.kill(first.child.pid ?? 0, "SIGKILL");
     await isRunning(second);
     await store.run("echo b | @retry submit");

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand } from "../support/keeper_server.ts";
@@ -131,7 +131,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     expect(told.filter((id) => states.get(id) !== "waiting")).toEqual([]);
     // What was refused is not there, or nobody knows (EIO).
     expect(states.size - told.length).toBeLessThanOrEqual(1);
-    expect(verifyStore(store.path).problems).toEqual([]);
+    expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
   test("run on a full disk goes on when there is room, and ends with 74 when the disk fails; nothing is lost", async () => {
@@ -165,7 +165,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
       400,
       [],
     ]);
-    expect(verifyStore(store.path).problems).toEqual([]);
+    expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
   test("submit ends with 85 on a full disk and with 74 on one that fails, and prints no id", async () => {
@@ -181,7 +181,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     const states = await store.states();
     // Of an EIO nobody knows what is there.
     expect([2, 3]).toContain(states.size);
-    expect(verifyStore(store.path).problems).toEqual([]);
+    expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
   test("killed at any step of the disk, with what was not synced lost: what was told to be stored is there, and ends", async () => {
@@ -208,7 +208,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
       store.faults.losePower(random() < 0.5 ? undefined : random);
       if (code === 0) break;
       steps++;
-      expect(verifyStore(store.path).problems).toEqual([]);
+      expect(verifyRetryStore(store.path).problems).toEqual([]);
     }
     console.log(`killed at ${steps} steps`);
     expect(steps).toBeGreaterThan(4);
@@ -217,6 +217,6 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     const states = await store.states();
     expect(told.filter((id) => states.get(id) !== "done")).toEqual([]);
     expect([...states].filter(([id, state]) => state !== "done" || !delivered.has(id))).toEqual([]);
-    expect(verifyStore(store.path).problems).toEqual([]);
+    expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 });

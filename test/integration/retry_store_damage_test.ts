@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
 import { type StoreMethods, storeMethods } from "../../src/retry/queue/store_methods.ts";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
@@ -14,7 +14,7 @@ import { rigMessage, rigRules, rigSuccess } from "../support/retry_rig.ts";
 
 setDefaultTimeout(300_000);
 
-const tables = ["store", "totals", "messages", "bodies", "processors", "letter_troubles", "sources"];
+const tables = ["store", "totals", "messages", "bodies", "processors", "forward_failures", "ingest_offsets"];
 let copies = new DamagedCopies("messages.sqlite", tables);
 beforeEach(() => copies = new DamagedCopies("messages.sqlite", tables));
 afterEach(() => copies[Symbol.dispose]());
@@ -36,13 +36,13 @@ function opened<T>(folder: string, work: (ask: RetryDatabase["transaction"], met
 
 function filled(): string {
   const folder = join(copies.root, "whole");
-  opened(folder, (transaction, { accept, acceptFrom }) => {
+  opened(folder, (transaction, { accept, ingest }) => {
     for (let number = 1; number <= count; number++) {
       transaction(() =>
         accept([rigMessage(textOf(number), { key: number % 4 === 0 ? `key ${number % 8}` : null })], 1)
       );
     }
-    transaction(() => acceptFrom("news", [{ id: 7, body: new TextEncoder().encode(textOf(count + 1)) }], 1));
+    transaction(() => ingest("news", [{ id: 7, body: new TextEncoder().encode(textOf(count + 1)) }], 1));
   });
   return folder;
 }
@@ -69,7 +69,7 @@ function tried(folder: string, order: "none" | "key" = "none"): Set<number> {
 
 test(`a bit that flips anywhere in the store is found, or harmless, and nothing damaged is tried [BATON_SEED=${seed}]`, () => {
   const folder = filled();
-  expect(verifyStore(folder).problems).toEqual([]);
+  expect(verifyRetryStore(folder).problems).toEqual([]);
   const original = copies.contents(folder);
   const bits = statSync(copies.path(folder)).size * 8;
   const random = seededRandom(seed);
@@ -78,7 +78,7 @@ test(`a bit that flips anywhere in the store is found, or harmless, and nothing 
     const bit = Math.floor(random() * bits);
     const copy = copies.copy(folder, "flipped");
     flipBit(copies.path(copy), bit);
-    const problems = problemsOf(() => verifyStore(copy));
+    const problems = problemsOf(() => verifyRetryStore(copy));
     const at = `bit ${bit}: ${problems.join("; ")}`;
     if (problems.length === 0) {
       expect([at, copies.contents(copy) === original]).toEqual([at, true]);
@@ -118,13 +118,13 @@ describe("a damaged message", () => {
     expect(tried(folder, "key").size).toBe(count);
     opened(folder, (transaction, { list, show, change, totals }) => {
       const dead = transaction(() => list({ states: ["dead"] }, { afterSeq: 0, max: 9 }));
-      expect(dead).toMatchObject([{ seq: 4, state: "dead", reason: "damaged", letter: "none" }]);
+      expect(dead).toMatchObject([{ seq: 4, state: "dead", reason: "damaged", forwardState: "none" }]);
       expect(dead[0]?.error).toMatch(/the content of message .*-4 is damaged/);
       expect(() => transaction(() => show("4"))).toThrow("the content of message");
       expect(transaction(() => change("4", "purge", 3))).toBeNull();
       expect(transaction(() => totals())).toMatchObject({ dead: { count: 0, bytes: 0 }, done: { count } });
     });
-    expect(verifyStore(folder).problems).toEqual([]);
+    expect(verifyRetryStore(folder).problems).toEqual([]);
   });
 
   test("whose row is damaged is not tried; and others are", () => {
@@ -149,7 +149,7 @@ describe("a damaged message", () => {
       expect(() => transaction(() => change("5", "retry", 3))).toThrow("is damaged");
       expect(transaction(() => change("5", "cancel", 3))).toBeNull();
     });
-    expect(verifyStore(folder).problems).toEqual([]);
+    expect(verifyRetryStore(folder).problems).toEqual([]);
     expect(tried(folder).size).toBe(count);
   });
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
 import { RetryStore } from "../../src/retry/queue/retry_store.ts";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { RetryRig, rigMessage, rigRules } from "../support/retry_rig.ts";
 
@@ -55,7 +55,7 @@ describe("a store in a thread", () => {
           done.add(seq);
         }
       }
-      expect(verifyStore(folder.path).problems).toEqual([]);
+      expect(verifyRetryStore(folder.path).problems).toEqual([]);
     }
     using rig = new RetryRig({ folder: folder.path });
     for (const id of stored) expect([id, rig.call("show", id) !== null]).toEqual([id, true]);

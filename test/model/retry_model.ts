@@ -11,7 +11,7 @@ import {
   taken,
   tried,
 } from "../../src/retry/queue/message_life.ts";
-import { planLetter } from "../../src/retry/dead_letters/plan_append.ts";
+import { planAppend } from "../../src/retry/dead_letters/file_sink.ts";
 import type { Model, Transition } from "./explore.ts";
 
 export const mistakes = [
@@ -63,7 +63,7 @@ interface World {
   readonly owner: number | null;
   readonly workers: readonly Worker[];
   /** Of the letter: the store's note, and what is in the file. */
-  readonly noted: "no" | "begun" | "there";
+  readonly noted: "no" | "sending" | "forwarded";
   readonly file: readonly ("half" | "whole")[];
   readonly begun: number;
   readonly succeeded: boolean;
@@ -123,7 +123,7 @@ export class RetryModel implements Model<World> {
     if (life !== null && life.tries > maxRetries + 1) return `${life.tries} tries have ended`;
     if (life?.state === "done" && !succeeded) return "It is done, and no try was";
     if (life?.state === "done" && file.length > 0) return "It is done, and a dead letter";
-    if (noted === "there" && !file.includes("whole")) return "The store has let it go, and the letter is not there";
+    if (noted === "forwarded" && !file.includes("whole")) return "The store has let it go, and the letter is not there";
     if (file.filter((one) => one === "whole").length > 1) return "The dead letter is there twice";
     if (file.includes("half") && file.at(-1) !== "half") return "A letter was written behind half of one";
     return null;
@@ -135,7 +135,7 @@ export class RetryModel implements Model<World> {
 
   isDone({ life, noted, acceptor }: World): boolean {
     if (life === null) return acceptor === "dead";
-    return life.state === "done" || (life.state === "dead" && (!this.#options.letters || noted === "there"));
+    return life.state === "done" || (life.state === "dead" && (!this.#options.letters || noted === "forwarded"));
   }
 
   #has(mistake: Mistake): boolean {
@@ -231,8 +231,10 @@ export class RetryModel implements Model<World> {
         }
         const mine = life === null ? null : taken(life, 0);
         if (mine !== null) list.push(...this.#claiming(world, mine, at, set));
-        if (life?.state === "dead" && this.#options.letters && world.noted !== "there" && this.#isSampler(world, at)) {
-          const noted = this.#has("removes before the letter is there") ? "there" : "begun";
+        if (
+          life?.state === "dead" && this.#options.letters && world.noted !== "forwarded" && this.#isSampler(world, at)
+        ) {
+          const noted = this.#has("removes before the letter is there") ? "forwarded" : "sending";
           list.push(step(`${name} begins the letter`, set({ phase: "looking" }, { noted })));
         }
         break;
@@ -285,7 +287,7 @@ export class RetryModel implements Model<World> {
     if (life === null || worker.result === null) return {};
     const fence = this.#has("records without a fencing number") ? life.fence : worker.fence;
     const owns = this.#has("records without a fencing number") || world.owner === at;
-    const end = { verdict: worker.result, retryAfterMs: null };
+    const end = { outcome: worker.result, retryAfterMs: null };
     const next = owns ? tried(life, fence, end, { rules: this.#rules, nowMs: 0, random }) : null;
     return next === null ? {} : { life: next, owner: null };
   }
@@ -312,9 +314,9 @@ export class RetryModel implements Model<World> {
     const name = `w${at}`;
     const { file } = world;
     if (worker.phase === "looking") {
-      const found = planLetter(file.map((one) => (one === "whole" ? "LETTER\n" : "LET")).join(""), "LETTER\n");
-      const plan = found === "there" && this.#has("appends again without a look") ? "append" : found;
-      if (plan === "there") return [step(`${name} finds the letter`, set({ phase: "marking" }))];
+      const found = planAppend(file.map((one) => (one === "whole" ? "LETTER\n" : "LET")).join(""), "LETTER\n");
+      const plan = found === "present" && this.#has("appends again without a look") ? "append" : found;
+      if (plan === "present") return [step(`${name} finds the letter`, set({ phase: "marking" }))];
       const repaired = plan === "cut" && !this.#has("appends behind half a letter") ? file.slice(0, -1) : file;
       return [step(`${name} is about to write`, set({ phase: "writing" }, { file: repaired }))];
     }
@@ -329,7 +331,7 @@ export class RetryModel implements Model<World> {
         ),
       ];
     }
-    return [step(`${name} marks the letter`, set({ phase: "idle" }, { noted: "there" }))];
+    return [step(`${name} marks the letter`, set({ phase: "idle" }, { noted: "forwarded" }))];
   }
 
   #fault(world: World, fault: Fault, label: string, change: Partial<World>): Transition<World>[] {

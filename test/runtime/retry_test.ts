@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { requireBinary, runtimes } from "../support/runtimes.ts";
 
 setDefaultTimeout(60_000);
@@ -38,7 +38,7 @@ describe.each([...runtimes])("$name", ({ command: [executable = "", ...first] })
       ]);
       expect(ran.trim().split("\n").sort()).toEqual(["a 1", "a 2", "b 1", "b 2"]);
       expect(JSON.parse(baton(["stats", "--json"])).states).toMatchObject({ done: { count: 2 } });
-      expect(verifyStore(join(folder, "store")).problems).toEqual([]);
+      expect(verifyRetryStore(join(folder, "store")).problems).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

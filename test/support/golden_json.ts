@@ -34,13 +34,13 @@ const plausible: Readonly<Record<string, string | number>> = {
   nodes: 4,
   first: "9x4kq2mh-17",
   last: "9x4kq2mh-18",
-  firstAt: "2026-01-01T12:00:00.000Z",
-  lastAt: "2026-01-01T12:00:03.000Z",
-  nextAt: "2026-01-01T12:00:06.000Z",
+  first_at: "2026-01-01T12:00:00.000Z",
+  last_at: "2026-01-01T12:00:03.000Z",
+  next_at: "2026-01-01T12:00:06.000Z",
   oldest: "2026-01-01T12:00:00.000Z",
   next: "2026-01-01T12:00:06.000Z",
-  usedBytes: 1048576,
-  freeBytes: 52428800000,
+  used_bytes: 1048576,
+  free_bytes: 52428800000,
   // Of doctor: as many as the server has not cleared away yet.
   locks: 3,
 };

@@ -19,13 +19,13 @@ export const rigRules: StoreRules = {
   },
   maxCrashes: 2,
   drops: false,
-  sendsLetters: false,
+  forwards: false,
   maxBytes: 1 << 20,
   maxMessages: 1000,
 };
 
-export const rigFailure = { verdict: "retry", retryAfterMs: null } as const;
-export const rigSuccess = { verdict: "done", retryAfterMs: null } as const;
+export const rigFailure = { outcome: "retry", retryAfterMs: null } as const;
+export const rigSuccess = { outcome: "done", retryAfterMs: null } as const;
 
 export function rigMessage(text: string, change: Partial<NewMessage> = {}): NewMessage {
   return {

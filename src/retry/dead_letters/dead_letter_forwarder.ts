@@ -1,66 +1,66 @@
 /**
- * Sends dead letters on to another place. A letter leaves the store only when it is durable there: the store notes that it is
- * about to go and where, then it goes, then the store lets go of it. After a crash in between the place is asked whether it came.
- * One process of a store does this at a time.
+ * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink: the store records that
+ * it is being sent and to which offset, the sink writes it, then the store marks it as forwarded. After a crash in between, the sink
+ * looks whether the dead letter arrived. One process of a store does this at a time.
  */
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
-import type { AskStore } from "../queue/store_methods.ts";
-import type { OwedLetter } from "../queue/dead_letter_index.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
+import type { PendingDeadLetter } from "../queue/dead_letter_index.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
-export interface LetterPlace {
-  /** A letter that cannot be sent lets others go before it. False: what one of them has left behind is mended first. */
-  readonly isEachAlone: boolean;
+export interface DeadLetterSink {
+  /** True: others are sent before a dead letter that fails. False: it must be repaired first, as it may be half written. */
+  readonly skipsFailed: boolean;
   /**
-   * Gets ready for some letters; null: another process is at it. Rejects when the place cannot be reached; a rejection of one of
-   * `placeCodes`, here and below, is not about one letter, BAD_DATA is about nothing but one.
+   * Prepares for some dead letters; null: another process is sending. Rejects when the sink cannot be reached. Here and below, a
+   * rejection with one of `sinkErrorCodes` concerns the sink, one with BAD_DATA a single dead letter.
    */
-  open(signal: AbortSignal): Promise<OpenPlace | null>;
-  /** No more letters. */
+  open(signal: AbortSignal): Promise<OpenSink | null>;
+  /** Called after the last dead letter. */
   close?(): void;
 }
 
-export interface OpenPlace {
+export interface OpenSink {
   /**
-   * Where a letter will be that is sent next; a number that `send` understands later, after a crash too. Null: a letter that comes a
-   * second time is known there, by its id, and nothing has to be noted before it goes.
+   * The offset of the dead letter that is sent next. `send` understands it later, even after a crash. Null: the sink recognizes a
+   * dead letter that is sent twice by its id, so that nothing has to be recorded before.
    */
-  next(): number | null;
-  /** Resolves when it is there, durably. `at`: what `next` said, of this process or of one that died since. */
-  send(letter: ClaimedMessage, at: number | null, signal: AbortSignal): Promise<void>;
+  nextOffset(): number | null;
+  /** Resolves when the dead letter is durable. `offset`: as `nextOffset` gave it to this process or to one that died since. */
+  send(letter: ClaimedMessage, offset: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
-export interface LetterOfficeOptions {
-  readonly store: AskStore;
-  readonly place: LetterPlace;
+export interface DeadLetterForwarderOptions {
+  readonly store: StoreClient;
+  readonly sink: DeadLetterSink;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
   /**
-   * For a run that ends by itself: how long the place may take to be ready, and how long at the end letters are tried again that it
-   * does not take. Milliseconds.
+   * Milliseconds, for a run that ends by itself: how long opening the sink may take, and how long dead letters that the sink does not
+   * accept are retried at the end.
    */
-  readonly openMs?: number;
-  readonly onSent: (letter: ClaimedMessage) => void;
-  /** The letter stays in the store, and is tried again; null: all of them. */
-  readonly onTrouble: (why: string, letter: ClaimedMessage | null) => void;
+  readonly openTimeoutMs?: number;
+  readonly onForwarded: (letter: ClaimedMessage) => void;
+  /** The dead letter stays in the store and is retried; null: all of them. */
+  readonly onFailure: (why: string, letter: ClaimedMessage | null) => void;
 }
 
-/** Between two looks for letters, and after trouble, in milliseconds. */
-const lookEveryMs = 1000;
-const troubleMsMax = 60_000;
-const lettersAtOnce = 16;
-/** Between two tries at the end of a run that ends by itself. */
-const lastBackoff = { firstMs: 500, maxMs: 1000 };
-/** What may still be sent when the end was asked for, in milliseconds. */
-const lastMs = 10_000;
+/** Milliseconds between two checks for dead letters, and at most after a failure. */
+const pollMs = 1000;
+const failureDelayMsMax = 60_000;
+const batchSize = 16;
+/** Milliseconds between two tries at the end of a run that ends by itself. */
+const finalBackoff = { firstMs: 500, maxMs: 1000 };
+/** Time for sending after a stop was requested, in milliseconds. */
+const finalSendMs = 10_000;
 
-/** What was in the way was not about the letter that met it. */
-const placeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Errors that concern the sink, not the dead letter that was being sent. */
+const sinkErrorCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "UNREACHABLE",
   "REFUSED",
   "CONFIG",
@@ -70,89 +70,89 @@ const placeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "NOT_SUBSCRIBED",
 ]);
 
-export class LetterOffice {
-  readonly #options: LetterOfficeOptions;
+export class DeadLetterForwarder {
+  readonly #options: DeadLetterForwarderOptions;
   #wake: () => void = () => {};
 
-  constructor(options: LetterOfficeOptions) {
+  constructor(options: DeadLetterForwarderOptions) {
     this.#options = options;
   }
 
-  /** There may be a letter. */
+  /** Reports that there may be a new dead letter. */
   notice(): void {
     this.#wake();
   }
 
   /**
-   * Sends until the signal; then once more what there is, as far as it goes at the first try, or within `openMs`; with `hurry` within
-   * 10 s. With `now` what is under way is given up at once.
+   * Sends until the signal; then once more what is left, as far as the first try gets, or within `openTimeoutMs`; with `hurry` within
+   * 10 s. With `now` sending stops immediately.
    */
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
-    const { clock, place, store } = this.#options;
+    const { clock, sink, store } = this.#options;
     const ending = new AbortController();
     let cancel = () => {};
     let offHurry = () => {};
     const offNow = onAbort(now, (reason) => ending.abort(reason));
     const offEnd = onAbort(signal, () => {
-      offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
+      offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(finalSendMs, () => ending.abort(reason))));
     });
-    let waitMs = lookEveryMs;
-    let troubleMs = -Infinity;
+    let waitMs = pollMs;
+    let failedSinceMs = -Infinity;
     try {
-      // A store that has no time or room for it keeps them resting a while.
-      await store.call("wakeLetters").catch(() => {});
+      // If the store is full or busy now, the delays only stay in force a little longer.
+      await store.call("clearForwardDelays").catch(() => {});
       while (!signal.aborted) {
         const startMs = clock.now();
-        const isWell = await this.#sendAll(ending.signal) !== "trouble";
-        troubleMs = isWell ? -Infinity : startMs;
-        waitMs = isWell ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
+        const isWell = await this.#sendAll(ending.signal) !== "failed";
+        failedSinceMs = isWell ? -Infinity : startMs;
+        waitMs = isWell ? pollMs : Math.min(2 * waitMs, failureDelayMsMax);
         const woken = new AbortController();
-        // Trouble is not woken from: every message that dies would try the place again.
-        if (waitMs === lookEveryMs) this.#wake = () => woken.abort();
+        // The delay after a failure is not cut short: otherwise every message that dies would try the sink again.
+        if (waitMs === pollMs) this.#wake = () => woken.abort();
         await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
         this.#wake = () => {};
       }
-      await this.#sendLast(troubleMs, ending.signal);
+      await this.#sendLast(failedSinceMs, ending.signal);
     } finally {
       offEnd();
       offNow();
       offHurry();
       cancel();
-      place.close?.();
+      sink.close?.();
     }
   }
 
-  /** At the end. `troubleMs`: since when the place takes none. */
-  async #sendLast(troubleMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, openMs = 0 } = this.#options;
+  /** Sends what is left at the end. `failedSinceMs`: since when the sink accepts nothing. */
+  async #sendLast(failedSinceMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, openTimeoutMs = 0 } = this.#options;
     const nowMs = clock.now();
-    // A place that was silent for `openMs` just now is not waited for once more.
-    const isRecent = nowMs - troubleMs < 2 * openMs;
-    const endMs = (isRecent ? troubleMs : nowMs) + openMs;
+    // A sink that did not respond for `openTimeoutMs` just now is not given that time again.
+    const isRecent = nowMs - failedSinceMs < 2 * openTimeoutMs;
+    const endMs = (isRecent ? failedSinceMs : nowMs) + openTimeoutMs;
     if (isRecent && nowMs >= endMs) return;
     for (let attempt = 0;; attempt++) {
       if (await this.#sendAll(signal) === "sent" || signal.aborted) return;
       const leftMs = endMs - clock.now();
       if (leftMs <= 0) return;
-      const waitMs = Math.max(lastBackoff.firstMs / 4, backoffMs(attempt, lastBackoff));
+      const waitMs = Math.max(finalBackoff.firstMs / 4, backoffMs(attempt, finalBackoff));
       await sleep(clock, Math.min(leftMs, waitMs), signal).catch(() => {});
     }
   }
 
-  /** `sent`: what there was, but for letters that are refused by themselves; `taken`: another process is at it. */
-  async #sendAll(signal: AbortSignal): Promise<"sent" | "taken" | "trouble"> {
+  /** `sent`: everything except dead letters that failed by themselves; `busy`: another process is sending. */
+  async #sendAll(signal: AbortSignal): Promise<"sent" | "busy" | "failed"> {
     const { store, wallClockMs } = this.#options;
     try {
       while (!signal.aborted) {
-        let letters = await store.call("owedLetters", 1, wallClockMs());
+        let letters = await store.call("pendingDeadLetters", 1, wallClockMs());
         if (letters.length === 0) return "sent";
         const open = await this.#open(signal);
-        if (open === null) return "taken";
+        if (open === null) return "busy";
         try {
-          // As of now: another process may have sent the first one meanwhile.
-          letters = await store.call("owedLetters", lettersAtOnce, wallClockMs());
+          // Read again: another process may have sent the first one meanwhile.
+          letters = await store.call("pendingDeadLetters", batchSize, wallClockMs());
           for (const letter of letters) {
-            if (!await this.#sendOrRest(letter, open, signal)) return "trouble";
+            if (!await this.#trySend(letter, open, signal)) return "failed";
             if (signal.aborted) break;
           }
         } finally {
@@ -161,53 +161,55 @@ export class LetterOffice {
       }
       return "sent";
     } catch (error) {
-      if (!signal.aborted) await this.#trouble(null, error);
-      return "trouble";
+      if (!signal.aborted) await this.#reportFailure(null, error);
+      return "failed";
     }
   }
 
-  async #open(signal: AbortSignal): Promise<OpenPlace | null> {
-    const { place, clock, openMs } = this.#options;
-    if (openMs === undefined) return await place.open(signal);
-    const late = () => new BatonError("UNREACHABLE", `Nobody who takes dead letters has answered within ${openMs} ms`);
-    const deadline = deadlineAfter(clock, openMs, { signal, reason: late });
+  async #open(signal: AbortSignal): Promise<OpenSink | null> {
+    const { sink, clock, openTimeoutMs } = this.#options;
+    if (openTimeoutMs === undefined) return await sink.open(signal);
+    const reason = () => new BatonError("UNREACHABLE", `no response from --dead-letter within ${openTimeoutMs} ms`);
+    const deadline = deadlineAfter(clock, openTimeoutMs, { signal, reason });
     try {
-      return await place.open(deadline.signal);
+      return await sink.open(deadline.signal);
     } finally {
       deadline.cancel();
     }
   }
 
-  /** False: others would hardly fare better. Rejects with what is not about this letter. */
-  async #sendOrRest(letter: OwedLetter, open: OpenPlace, signal: AbortSignal): Promise<boolean> {
+  /** False: other dead letters would probably fail as well. Rejects with errors that do not concern this dead letter. */
+  async #trySend(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#send(letter, open, signal);
       return true;
     } catch (error) {
-      const { isEachAlone } = this.#options.place;
-      if (signal.aborted || !isEachAlone || !(error instanceof BatonError) || placeCodes.has(error.code)) throw error;
-      await this.#trouble(letter, error);
+      const { skipsFailed } = this.#options.sink;
+      if (signal.aborted || !skipsFailed || !(error instanceof BatonError) || sinkErrorCodes.has(error.code)) {
+        throw error;
+      }
+      await this.#reportFailure(letter, error);
       return error.code === "BAD_DATA";
     }
   }
 
-  async #send(letter: OwedLetter, open: OpenPlace, signal: AbortSignal): Promise<void> {
-    const { store, wallClockMs, onSent } = this.#options;
-    const begunAt = letter.letter === "begun" ? letter.letterAt : null;
-    const at = begunAt ?? open.next();
-    if (begunAt === null && at !== null) await store.call("letterBegun", letter.seq, at);
-    await open.send(letter, at, signal);
-    await store.call("letterThere", letter.seq, wallClockMs(), at !== null);
-    onSent(letter);
+  async #send(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<void> {
+    const { store, wallClockMs, onForwarded } = this.#options;
+    const startedAt = letter.forwardState === "sending" ? letter.forwardOffset : null;
+    const offset = startedAt ?? open.nextOffset();
+    if (startedAt === null && offset !== null) await store.call("markForwarding", letter.seq, offset);
+    await open.send(letter, offset, signal);
+    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
+    onForwarded(letter);
   }
 
-  /** Of one letter, which rests; null: of all of them. */
-  async #trouble(letter: OwedLetter | null, error: unknown): Promise<void> {
-    const { store, wallClockMs, onTrouble } = this.#options;
+  /** A failure of one dead letter, which is delayed; null: of all of them. */
+  async #reportFailure(letter: PendingDeadLetter | null, error: unknown): Promise<void> {
+    const { store, wallClockMs, onFailure } = this.#options;
     if (!(error instanceof BatonError)) throw error;
     const why = messageOf(error);
-    onTrouble(why, letter);
-    // For show and stats. A store that cannot write it down has trouble of its own, which the processor tells.
-    await store.call("letterTrouble", letter?.seq ?? null, why, wallClockMs()).catch(() => {});
+    onFailure(why, letter);
+    // Shown by show and stats. If the store cannot record it, the processor reports that error.
+    await store.call("recordForwardFailure", letter?.seq ?? null, why, wallClockMs()).catch(() => {});
   }
 }

@@ -1,8 +1,8 @@
-/** A dead letter as a line of JSON: all there is of it but credentials, for a file, a program, or another store. Pure. */
+/** A dead letter as one line of JSON with all its data except credentials, for a file, a program or another store. Pure. */
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { redactedHead, redactedText, type Redaction } from "./redaction.ts";
 
-export interface LetterJson {
+export interface DeadLetterJson {
   readonly version: 1;
   readonly id: string;
   readonly name: string;
@@ -10,9 +10,9 @@ export interface LetterJson {
   readonly reason: string | null;
   readonly tries: number;
   readonly crashes: number;
-  readonly lastError: string | null;
-  readonly firstAt: string;
-  readonly lastAt: string | null;
+  readonly last_error: string | null;
+  readonly first_at: string;
+  readonly last_at: string | null;
   readonly command: readonly string[] | null;
   readonly cwd: string | null;
   readonly request: {
@@ -24,13 +24,13 @@ export interface LetterJson {
   readonly body: string;
 }
 
-/** What a letter goes out with. */
-export interface LetterRules {
+/** Values that every dead letter of a store is formatted with. */
+export interface DeadLetterFormat {
   readonly storeName: string;
   readonly redaction: Redaction;
 }
 
-export function letterOf(message: ClaimedMessage, { storeName, redaction }: LetterRules): LetterJson {
+export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat): DeadLetterJson {
   const head = redactedHead(message.head, redaction);
   return {
     version: 1,
@@ -40,9 +40,9 @@ export function letterOf(message: ClaimedMessage, { storeName, redaction }: Lett
     reason: message.reason,
     tries: message.tries,
     crashes: message.crashes,
-    lastError: redactedText(message.error, redaction),
-    firstAt: new Date(message.firstMs).toISOString(),
-    lastAt: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
+    last_error: redactedText(message.error, redaction),
+    first_at: new Date(message.firstMs).toISOString(),
+    last_at: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
     command: head.kind === "command" && head.argv !== null ? [...head.argv] : null,
     cwd: head.kind === "command" ? head.cwd : null,
     request: head.kind === "http" ? { method: head.method, path: head.path, headers: [...head.headers] } : null,
@@ -50,12 +50,12 @@ export function letterOf(message: ClaimedMessage, { storeName, redaction }: Lett
   };
 }
 
-/** With its newline; JSON has none inside. */
-export function letterLine(message: ClaimedMessage, rules: LetterRules): string {
-  return `${JSON.stringify(letterOf(message, rules))}\n`;
+/** The line with its newline. The JSON has no newline inside. */
+export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat): string {
+  return `${JSON.stringify(deadLetterJson(message, format))}\n`;
 }
 
-/** By its beginning a line is known for the message's, whatever was left out of it. */
-export function letterLineStart({ id }: ClaimedMessage): string {
+/** The start of a line, which identifies its message whatever was redacted. */
+export function deadLetterLinePrefix({ id }: ClaimedMessage): string {
   return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;
 }

@@ -1,37 +1,36 @@
-/** Dead letters as lines of JSON in a file: each once, whole, flushed, whatever is killed when. */
+/** Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of crashes. */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { letterLine, letterLineStart, type LetterRules } from "./dead_letter_record.ts";
-import type { LetterPlace, OpenPlace } from "./dead_letter_forwarder.ts";
-import { planLetter } from "./plan_append.ts";
+import { type DeadLetterFormat, deadLetterLine, deadLetterLinePrefix } from "./dead_letter_record.ts";
+import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
-export interface FileLettersOptions extends LetterRules {
+export interface FileSinkOptions extends DeadLetterFormat {
   readonly path: string;
-  /** Takes the file for this process alone; false: another one has it. It is given back when the descriptor is closed. */
+  /** Locks the file for this process until the descriptor is closed; false: another process has the lock. */
   readonly lockFile: (fd: number) => boolean;
 }
 
-export class FileLetters implements LetterPlace {
-  /** Half a line that a crash has left is mended by the letter it belongs to. */
-  readonly isEachAlone = false;
-  readonly #options: FileLettersOptions;
+export class FileSink implements DeadLetterSink {
+  /** A line that a crash left incomplete is repaired by sending its dead letter again. */
+  readonly skipsFailed = false;
+  readonly #options: FileSinkOptions;
 
-  constructor(options: FileLettersOptions) {
+  constructor(options: FileSinkOptions) {
     this.#options = options;
   }
 
-  // deno-lint-ignore require-await -- as places that are not on this machine
-  async open(): Promise<OpenPlace | null> {
+  // deno-lint-ignore require-await -- the interface is asynchronous for sinks on other machines
+  async open(): Promise<OpenSink | null> {
     const { path, lockFile } = this.#options;
     try {
-      // Read as well: after a crash it is looked at what is there.
+      // Readable as well: after a crash the end of the file is read.
       const fd = openSync(path, "a+", 0o600);
       if (lockFile(fd)) {
         flushPath(dirname(path));
-        return new OpenFile(path, fd, this.#options);
+        return new OpenFileSink(path, fd, this.#options);
       }
       closeSync(fd);
       return null;
@@ -41,31 +40,31 @@ export class FileLetters implements LetterPlace {
   }
 }
 
-class OpenFile implements OpenPlace {
+class OpenFileSink implements OpenSink {
   readonly #path: string;
   readonly #fd: number;
-  readonly #rules: LetterRules;
+  readonly #format: DeadLetterFormat;
 
-  constructor(path: string, fd: number, rules: LetterRules) {
+  constructor(path: string, fd: number, format: DeadLetterFormat) {
     this.#path = path;
     this.#fd = fd;
-    this.#rules = rules;
+    this.#format = format;
   }
 
-  next(): number {
+  nextOffset(): number {
     return fstatSync(this.#fd).size;
   }
 
-  // deno-lint-ignore require-await -- as above
-  async send(letter: ClaimedMessage, at: number | null): Promise<void> {
+  // deno-lint-ignore require-await -- the interface is asynchronous for sinks on other machines
+  async send(letter: ClaimedMessage, offset: number | null): Promise<void> {
     try {
-      const line = Buffer.from(letterLine(letter, this.#rules));
-      const size = this.next();
-      // A file that has become shorter was replaced, or cut by its owner: what was in it is not there any more.
-      const tail = at !== null && at < size ? readText(this.#fd, at, size) : "";
-      const plan = planLetter(tail, line.toString("latin1"), letterLineStart(letter));
+      const line = Buffer.from(deadLetterLine(letter, this.#format));
+      const size = this.nextOffset();
+      // A file that is shorter than the offset was replaced or truncated by its owner: the line is not in it.
+      const tail = offset !== null && offset < size ? readText(this.#fd, offset, size) : "";
+      const plan = planAppend(tail, line.toString("latin1"), deadLetterLinePrefix(letter));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
-      if (plan !== "there") writeAll(this.#fd, line);
+      if (plan !== "present") writeAll(this.#fd, line);
       fsyncSync(this.#fd);
     } catch (error) {
       throw fileError(this.#path, error);
@@ -77,7 +76,20 @@ class OpenFile implements OpenPlace {
   }
 }
 
-/** A character for each byte: half of one of UTF-8 is told from the other half. */
+/**
+ * Decides how a dead letter is written after a crash. Pure. `tail`: the file from the offset at which the line was going to be written.
+ * `prefix`: the start that identifies the line; left out: the whole line. `present`: the complete line is in the file. `cut`: the file
+ * ends with a part of the line, which is removed before the line is appended. `append`: the line is appended.
+ */
+export function planAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
+  const end = tail.lastIndexOf("\n") + 1;
+  if (`\n${tail.slice(0, end)}`.includes(`\n${prefix}`)) return "present";
+  const last = tail.slice(end);
+  // The rest of an incomplete line may differ, if it was written with another redaction.
+  return last !== "" && (line.startsWith(last) || last.startsWith(prefix)) ? "cut" : "append";
+}
+
+/** Reads one character for each byte, so that an incomplete UTF-8 sequence is kept. */
 function readText(fd: number, from: number, to: number): string {
   const bytes = Buffer.alloc(to - from);
   let length = 0;

@@ -1,47 +1,52 @@
 /**
- * Dead letters as records of a Kafka topic: the key is the message's id, the value its body, and the headers say the rest. There when
- * all replicas in sync have it. At least once: a processor that dies behind the record and before its note of it sends it again, with
- * the same key.
+ * Sends dead letters to a Kafka topic: the key of a record is the message's id, the value its body, and headers have the rest. A record is
+ * durable when all in-sync replicas have it. Delivery is at least once: a processor that dies after the record and before its mark in
+ * the store leads to a second record with the same key. Loaded only where Kafka is used.
  */
+import { readFileSync } from "node:fs";
+import { BatonError, messageOf } from "../../errors.ts";
+import { tlsFilesOf } from "../../coordination/connect/tls_files.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../kafka/kafka_producer.ts";
-
+import { dial } from "../../sockets/dial.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { letterOf, type LetterRules } from "./dead_letter_record.ts";
-import type { LetterPlace, OpenPlace } from "./dead_letter_forwarder.ts";
+import type { KafkaDestination } from "./dead_letter_destination.ts";
+import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
+import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
-export interface KafkaLettersOptions extends KafkaProducerOptions, LetterRules {
-  /** What gives this process's turn back; null: another one of the store sends now. */
-  readonly takeTurn: () => (() => void) | null;
+export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
+  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  readonly takeLock: () => (() => void) | null;
 }
 
-export class KafkaLetters implements LetterPlace {
-  readonly isEachAlone = true;
-  readonly #options: KafkaLettersOptions;
+export class KafkaSink implements DeadLetterSink {
+  readonly skipsFailed = true;
+  readonly #options: KafkaSinkOptions;
   readonly #producer: KafkaProducer;
 
-  constructor(options: KafkaLettersOptions) {
+  constructor(options: KafkaSinkOptions) {
     this.#options = options;
     this.#producer = new KafkaProducer(options);
   }
 
-  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no letter could be sent now. */
+  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no dead letter could be sent now. */
   async check(signal: AbortSignal): Promise<void> {
     await this.#producer.check(signal);
   }
 
-  async open(signal: AbortSignal): Promise<OpenPlace | null> {
-    const turn = this.#options.takeTurn();
-    if (turn === null) return null;
+  async open(signal: AbortSignal): Promise<OpenSink | null> {
+    const release = this.#options.takeLock();
+    if (release === null) return null;
     try {
       await this.#producer.check(signal);
     } catch (error) {
-      turn();
+      release();
       throw error;
     }
     return {
-      next: () => null,
+      nextOffset: () => null,
       send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options, Date.now()), ending),
-      close: turn,
+      close: release,
     };
   }
 
@@ -51,31 +56,61 @@ export class KafkaLetters implements LetterPlace {
 }
 
 /**
- * Headers that have nothing to say are left out. The record's time is that of its sending: a topic's retention goes by it, and would
- * take a letter away at once that waited for long.
+ * Headers without a value are left out. The time of the record is the time of sending: retention in the topic is based on it, and would
+ * remove a dead letter immediately that was stored for long.
  */
-export function recordOf(letter: ClaimedMessage, rules: LetterRules, nowMs: number): KafkaRecord {
-  const { id, name, key, reason, tries, crashes, lastError, firstAt, lastAt, command, cwd, request } = letterOf(
-    letter,
-    rules,
-  );
+export function recordOf(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
+  const json = deadLetterJson(letter, format);
   const headers: [string, string | null][] = [
-    ["baton-store", name],
-    ["baton-key", key],
-    ["baton-reason", reason],
-    ["baton-tries", String(tries)],
-    ["baton-crashes", String(crashes)],
-    ["baton-last-error", lastError],
-    ["baton-first-at", firstAt],
-    ["baton-last-at", lastAt],
-    ["baton-command", command === null ? null : JSON.stringify(command)],
-    ["baton-cwd", cwd],
-    ["baton-request", request === null ? null : JSON.stringify(request)],
+    ["baton-store", json.name],
+    ["baton-key", json.key],
+    ["baton-reason", json.reason],
+    ["baton-tries", String(json.tries)],
+    ["baton-crashes", String(json.crashes)],
+    ["baton-last-error", json.last_error],
+    ["baton-first-at", json.first_at],
+    ["baton-last-at", json.last_at],
+    ["baton-command", json.command === null ? null : JSON.stringify(json.command)],
+    ["baton-cwd", json.cwd],
+    ["baton-request", json.request === null ? null : JSON.stringify(json.request)],
   ];
   return {
-    key: id,
+    key: json.id,
     value: letter.body,
     headers: headers.filter((pair): pair is [string, string] => pair[1] !== null),
     timestampMs: nowMs,
   };
+}
+
+/** Opens the topic of a command line; reads the files that it names. Throws CONFIG for files that cannot be used. */
+export function openKafkaSink(
+  { brokers, topic, create, tls, login }: KafkaDestination,
+  { storeName, redaction, timeoutMs, takeLock }: DeadLetterFormat & Pick<KafkaSinkOptions, "timeoutMs" | "takeLock">,
+): KafkaSink {
+  const files = tls && { tlsCa: tls.ca, tlsCert: tls.cert, tlsKey: tls.key };
+  return new KafkaSink({
+    addresses: brokers,
+    topic,
+    createAs: create,
+    clientId: `baton-${storeName}`,
+    dial,
+    tls: files && tlsFilesOf(files, (_, act) => act()),
+    credentials: login && { mechanism: login.mechanism, user: login.user, password: passwordIn(login.passwordFile) },
+    clock: systemClock(),
+    timeoutMs,
+    storeName,
+    redaction,
+    takeLock,
+  });
+}
+
+/** The first line of the file. */
+function passwordIn(path: string): string {
+  try {
+    return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
+  } catch (error) {
+    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
 }

@@ -1,30 +1,42 @@
-/** What of a message is left out where it leaves the store: credentials in headers and URLs. Redelivery does not use it. Pure. */
+/** Removes credentials in headers and URLs from messages that leave the store. Redelivery keeps them. Pure. */
+import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import { retryRedactSettings } from "../../config/retry_settings.ts";
+import type { SettingValues } from "../../config/setting.ts";
 import { BatonError } from "../../errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
-/** In the place of a value. */
+/** Replaces a value. */
 export const redacted = "[redacted]";
 
 /** Headers that are credentials (RFC 9110, 11.6.2 and 11.7.2; RFC 6265). */
 export const secretHeaders = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"] as const;
 
-/** Names in lower case. Null: nothing is left out. */
+/** Names in lower case. Null: nothing is redacted. */
 export type Redaction = {
   readonly headers: ReadonlySet<string>;
   readonly parameters: ReadonlySet<string>;
 } | null;
 
-/** The headers above and these, and these query parameters. Throws USAGE for what cannot be a header's name. */
+/** Redacts `secretHeaders`, these headers and these query parameters. Throws USAGE for an invalid header name. */
 export function redactionOf(headers: readonly string[], parameters: readonly string[]): NonNullable<Redaction> {
   for (const name of headers) {
     if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
-    throw new BatonError("USAGE", `"${name}" is not the name of a header`);
+    throw new BatonError("USAGE", `"${name}" is not a valid header name`);
   }
   const names = (all: readonly string[]) => new Set(all.map((name) => name.toLowerCase()));
   return { headers: names([...secretHeaders, ...headers]), parameters: names(parameters) };
 }
 
-/** The head as others may see it. */
+/** The redaction that is configured. Throws USAGE or CONFIG. */
+export function redactionFor(values: SettingValues<typeof retryRedactSettings>, sources: ConfigSources): Redaction {
+  const { retryRedact, retryRedactHeaders = [], retryRedactQuery = [] } = values;
+  const redaction = atOrigin("retryRedactHeaders", retryRedactSettings.retryRedactHeaders, sources, () => {
+    return redactionOf(retryRedactHeaders, retryRedactQuery);
+  });
+  return retryRedact === "none" ? null : redaction;
+}
+
+/** The head without credentials. */
 export function redactedHead(head: MessageHead, redaction: Redaction): MessageHead {
   if (redaction === null) return head;
   if (head.kind === "command") {
@@ -39,15 +51,15 @@ export function redactedHead(head: MessageHead, redaction: Redaction): MessageHe
   };
 }
 
-/** What went wrong, in words that may name a URL. */
+/** An error message, which may contain a URL, without credentials. */
 export function redactedText(text: string | null, redaction: Redaction): string | null {
   return text === null || redaction === null ? text : redactedUrls(text, redaction);
 }
 
-/** Every URL in a text, as in a Referer or in a command's words: user, password and query parameters. */
+/** Redacts user, password and query parameters of every URL in a text, such as a Referer or a command's arguments. */
 function redactedUrls(text: string, redaction: NonNullable<Redaction>): string {
   return text.replaceAll(/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi, (url) => {
-    // RFC 3986, 3.2.1: what stands before the last @ of the authority.
+    // The user information ends at the last @ of the authority (RFC 3986, 3.2.1).
     const named = url.replace(/^([^:]+:\/\/)[^/?#]*@/, `$1${redacted}@`);
     return redactedQuery(named, redaction);
   });
@@ -64,7 +76,7 @@ function redactedQuery(url: string, { parameters }: NonNullable<Redaction>): str
   return `${before}?${pairs.join("")}${fragment}`;
 }
 
-/** A parameter's name as a server reads it, in lower case. */
+/** Decodes the name of a parameter, in lower case. */
 function decoded(name: string): string {
   const spaced = name.replaceAll("+", " ");
   try {

@@ -1,56 +1,51 @@
 /**
- * Dead letters into a publish/subscribe topic, as lines of JSON: each once, under a name that is this death's. There when the server
- * has it on the disk, and only where somebody subscribes.
+ * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each is put once, under a message ID of its own. It is durable when
+ * the server has it on the disk. The topic needs a subscriber.
  */
-import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { requireOk } from "../../pubsub/client/pubsub_client_session.ts";
-import { letterLine, type LetterRules } from "./dead_letter_record.ts";
-import type { LetterPlace, OpenPlace } from "./dead_letter_forwarder.ts";
 import { TopicPutter } from "../targets/topic_putter.ts";
+import type { OpenTopicClient } from "../targets/topic_clients.ts";
+import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
+import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
-/** A client that is open, and what closes it. */
-export interface OpenClient extends Disposable {
-  readonly client: PubsubClientSession;
-}
-
-export interface TopicLettersOptions extends LetterRules {
+export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
-  /** What gives this process's turn back; null: another one of the store sends now. */
-  readonly takeTurn: () => (() => void) | null;
-  /** Nobody else has the client who has the turn. */
-  readonly openClient: (signal: AbortSignal) => Promise<OpenClient>;
+  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  readonly takeLock: () => (() => void) | null;
+  /** Called with the forwarder lock, so that no other process uses the client. */
+  readonly openClient: (signal: AbortSignal) => Promise<OpenTopicClient>;
 }
 
-export class TopicLetters implements LetterPlace {
-  readonly isEachAlone = true;
-  readonly #options: TopicLettersOptions;
+export class TopicSink implements DeadLetterSink {
+  readonly skipsFailed = true;
+  readonly #options: TopicSinkOptions;
 
-  constructor(options: TopicLettersOptions) {
+  constructor(options: TopicSinkOptions) {
     this.#options = options;
   }
 
-  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no letter could be sent now. */
+  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no dead letter could be sent now. */
   async check(signal: AbortSignal): Promise<void> {
     (await this.open(signal))?.close();
   }
 
-  async open(signal: AbortSignal): Promise<OpenPlace | null> {
-    const { topic, takeTurn, openClient } = this.#options;
-    const rules = this.#options;
-    const turn = takeTurn();
-    if (turn === null) return null;
+  async open(signal: AbortSignal): Promise<OpenSink | null> {
+    const { topic, takeLock, openClient } = this.#options;
+    const format = this.#options;
+    const release = takeLock();
+    if (release === null) return null;
     using stack = new DisposableStack();
-    stack.defer(turn);
+    stack.defer(release);
     const putter = new TopicPutter(stack.use(await openClient(signal)).client, topic);
     await putter.check(signal);
     const opened = stack.move();
     return {
-      next: () => null,
+      nextOffset: () => null,
       async send(letter, _, ending) {
-        // A message that was redriven and died again has another letter.
-        const name = `${letter.id}.${letter.fence}`;
-        const body = new TextEncoder().encode(letterLine(letter, rules).trimEnd());
-        requireOk(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(name, body, ending));
+        // A message that was redriven and died again is a new dead letter: the fencing number makes its message ID unique.
+        const messageId = `${letter.id}.${letter.fence}`;
+        const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
+        requireOk(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(messageId, body, ending));
       },
       close: () => opened.dispose(),
     };

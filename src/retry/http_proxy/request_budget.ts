@@ -17,7 +17,7 @@ export interface RequestBudgetOptions {
 }
 
 /** What the budget asks of a request that has not arrived completely. */
-export interface Arriving {
+export interface ArrivingRequest {
   /** To stop reading it, and to go on. */
   pause(): void;
   resume(): void;
@@ -27,7 +27,7 @@ export interface Arriving {
 
 /** A request gives way to others when less than `bytes` of it have arrived for `ms` although it was read. */
 export const slowRequest = { bytes: 16 << 10, ms: 5000 };
-const lookEveryMs = 1000;
+const checkEveryMs = 1000;
 
 export class RequestBudget {
   readonly #options: RequestBudgetOptions;
@@ -37,7 +37,7 @@ export class RequestBudget {
   readonly #bytes = { received: 0, sent: 0 };
   /** Not all requests are read. */
   #isShort = false;
-  #cancelLook: (() => void) | null = null;
+  #cancelCheck: (() => void) | null = null;
 
   constructor(options: RequestBudgetOptions) {
     this.#options = options;
@@ -53,7 +53,7 @@ export class RequestBudget {
   }
 
   /** A request whose head has `bytes`, and of which `left` are still to come. */
-  open({ bytes, left }: { readonly bytes: number; readonly left: number }, arriving: Arriving): RequestShare {
+  open({ bytes, left }: { readonly bytes: number; readonly left: number }, arriving: ArrivingRequest): RequestShare {
     const share = new RequestShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
     this.#unfinished.add(share);
     this.#bytes.received += bytes;
@@ -129,9 +129,9 @@ export class RequestBudget {
       for (const share of this.#unfinished) share.read(true, nowMs);
     }
     this.#isShort = isShort;
-    if (isShort) return this.#look();
-    this.#cancelLook?.();
-    this.#cancelLook = null;
+    if (isShort) return this.#scheduleCheck();
+    this.#cancelCheck?.();
+    this.#cancelCheck = null;
   }
 
   #readShortest(room: number): void {
@@ -144,18 +144,18 @@ export class RequestBudget {
   }
 
   /** While memory is short, requests that become slow give way. */
-  #look(): void {
-    this.#cancelLook ??= this.#options.clock.after(lookEveryMs, () => {
-      this.#cancelLook = null;
+  #scheduleCheck(): void {
+    this.#cancelCheck ??= this.#options.clock.after(checkEveryMs, () => {
+      this.#cancelCheck = null;
       while (this.#isShort && this.refuseSlow());
-      if (this.#isShort) this.#look();
+      if (this.#isShort) this.#scheduleCheck();
     });
   }
 }
 
 /** What one request has of the budget. Only the budget changes it. */
 export class RequestShare {
-  readonly arriving: Arriving;
+  readonly arriving: ArrivingRequest;
   bytes: number;
   left: number;
   half: "received" | "sent" = "received";
@@ -167,7 +167,7 @@ export class RequestShare {
 
   constructor(
     { bytes, left, nowMs }: { readonly bytes: number; readonly left: number; readonly nowMs: number },
-    arriving: Arriving,
+    arriving: ArrivingRequest,
   ) {
     this.arriving = arriving;
     this.bytes = bytes;

@@ -3,7 +3,7 @@
  * schedule (cron). Pure.
  */
 
-export interface SamplerOptions {
+export interface BatchPacerOptions {
   /** At most so many in each interval, or at each time of the schedule. Null: no such limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
@@ -11,21 +11,21 @@ export interface SamplerOptions {
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 
-export interface Sampler {
+export interface BatchPacer {
   /** What may still be taken up to the next time. */
   readonly left: number;
   /** Then it is filled up again; null: never. */
   readonly nextMs: number | null;
 }
 
-export function startSampler(options: SamplerOptions, nowMs: number): Sampler {
+export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPacer {
   if (options.nextTimeMs !== undefined) return { left: 0, nextMs: options.nextTimeMs(nowMs) };
   const { batch, intervalMs } = options;
   return batch === null ? { left: Infinity, nextMs: null } : { left: batch, nextMs: nowMs + intervalMs };
 }
 
 /** As of now. */
-export function sampled(sampler: Sampler, options: SamplerOptions, nowMs: number): Sampler {
+export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
   const { nextMs } = sampler;
   if (nextMs === null || nowMs < nextMs) return sampler;
   const { batch, intervalMs, nextTimeMs } = options;
@@ -35,10 +35,10 @@ export function sampled(sampler: Sampler, options: SamplerOptions, nowMs: number
 }
 
 /** So many were taken, of so many that were asked for: with a schedule, fewer than asked means that this time is over. */
-export function taken(sampler: Sampler, options: SamplerOptions, { count, asked }: {
+export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions, { count, asked }: {
   readonly count: number;
   readonly asked: number;
-}): Sampler {
+}): BatchPacer {
   const isOver = options.nextTimeMs !== undefined && count < asked;
   return { ...sampler, left: isOver ? 0 : sampler.left - count };
 }

@@ -12,7 +12,7 @@ export class ClockSteps {
   }
 
   /** By how much it was set since the last look, in milliseconds; negative: back; 0: it was not. */
-  since(nowMs: number, wallMs: number): number {
+  sinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;
     this.#gapMs += byMs;

@@ -21,13 +21,13 @@ import {
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
 import { filled, fullBucket, type Rate, type RateBucket, tokenAtMs } from "./rate_limit.ts";
-import { restMs } from "./next_wake.ts";
-import { sampled, type Sampler, type SamplerOptions, startSampler, taken } from "./batch_pacer.ts";
+import { nextWakeMs } from "./next_wake.ts";
+import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
 import type { Order } from "../queue/due_messages.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
-import type { AskStore } from "../queue/store_methods.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import type { Attempt, Target } from "../targets/target.ts";
+import type { Target, TryResult } from "../targets/target.ts";
 
 export type ProcessorEvent =
   | { readonly kind: "began"; readonly message: ClaimedMessage }
@@ -44,8 +44,8 @@ export type ProcessorEvent =
   | { readonly kind: "breaker"; readonly state: Breaker["kind"] }
   | { readonly kind: "lost" | "store_busy"; readonly why: string };
 
-export interface ProcessorOptions {
-  readonly store: AskStore;
+export interface RetryProcessorOptions {
+  readonly store: StoreClient;
   readonly target: Target;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
@@ -57,7 +57,7 @@ export interface ProcessorOptions {
   readonly concurrency: number;
   readonly order: Order;
   readonly rate: Rate | null;
-  readonly sampling: SamplerOptions;
+  readonly pacing: BatchPacerOptions;
   readonly breaker: BreakerOptions;
   /** How long tries may go on when the processor is asked to end. */
   readonly drainMs: number;
@@ -71,16 +71,16 @@ export interface ProcessorOptions {
 /** Between two looks for what others have left behind. Milliseconds. */
 const reclaimEveryMs = 1000;
 /** Between two tries to write down an end that the store had no room or no time for. */
-const insistEveryMs = 200;
-const insistMsMax = 5000;
+const busyRetryMs = 200;
+const busyRetryMsMax = 5000;
 
-export class Processor {
-  readonly #options: ProcessorOptions;
+export class RetryProcessor {
+  readonly #options: RetryProcessorOptions;
   readonly #tries = new Set<Promise<void>>();
   #lease: ProcessorLease | null = null;
   #breaker: Breaker = closedBreaker;
   #bucket: RateBucket | null = null;
-  #sampler: Sampler;
+  #pacer: BatchPacer;
   #nextMs: number | null = null;
   /** The last claim had all that it asked for. */
   #hasMore = true;
@@ -91,10 +91,10 @@ export class Processor {
   #isAwake = true;
   readonly #timers: (() => void)[] = [];
 
-  constructor(options: ProcessorOptions) {
+  constructor(options: RetryProcessorOptions) {
     this.#options = options;
     this.#startedMs = options.wallClockMs();
-    this.#sampler = startSampler(options.sampling, this.#startedMs);
+    this.#pacer = startPacer(options.pacing, this.#startedMs);
   }
 
   get inFlight(): number {
@@ -163,7 +163,7 @@ export class Processor {
     this.#lease = null;
     clock.noticeSuspend();
     const askedMs = clock.now();
-    const owner = await this.#patiently(() =>
+    const owner = await this.#retryWhileBusy(() =>
       store.call("register", boot.id, boot.nowMs() + leaseMs, pid, wallClockMs())
     );
     if (owner === null) return;
@@ -174,7 +174,7 @@ export class Processor {
       this.notice();
     });
     const ending = new AbortController();
-    const renewing = this.#renewing(lease, ending.signal);
+    const renewing = this.#renewLease(lease, ending.signal);
     try {
       await this.#work(lease);
     } catch (error) {
@@ -188,48 +188,48 @@ export class Processor {
       off();
       lease.end();
     }
-    if (!lease.lost.aborted) await this.#patiently(() => store.call("leave", owner));
+    if (!lease.lost.aborted) await this.#retryWhileBusy(() => store.call("leave", owner));
   }
 
   async #work(lease: ProcessorLease): Promise<void> {
     for (;;) {
       this.#isAwake = false;
       if (lease.isOver() || this.#isOver()) return;
-      const isIdle = this.#isStopping || !(await this.#take(lease));
-      if (isIdle && this.#tries.size === 0 && await this.#isThrough()) return void (this.#isStopping = true);
+      const isIdle = this.#isStopping || !(await this.#claimDue(lease));
+      if (isIdle && this.#tries.size === 0 && await this.#isFinished()) return void (this.#isStopping = true);
       if (!isIdle || this.#isAwake) continue;
-      await this.#rest();
+      await this.#waitForWork();
     }
   }
 
-  async #isThrough(): Promise<boolean> {
+  async #isFinished(): Promise<boolean> {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
     // What only has to wait for its turn is still to be tried; what a breaker or a batch keeps back is the next call's.
-    if (until === "tried") return !this.#hasMore || this.#sampler.left <= 0 || this.#breaker.kind !== "closed";
-    return await this.#patiently(() => store.call("canBeTried", order)) === false;
+    if (until === "tried") return !this.#hasMore || this.#pacer.left <= 0 || this.#breaker.kind !== "closed";
+    return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
 
   /** Takes what may be taken; true when there may be more at once. */
-  async #take(lease: ProcessorLease): Promise<boolean> {
-    const { store, order, wallClockMs, sampling, until, leads } = this.#options;
-    this.#sampler = sampled(this.#sampler, sampling, wallClockMs());
+  async #claimDue(lease: ProcessorLease): Promise<boolean> {
+    const { store, order, wallClockMs, pacing, until, leads } = this.#options;
+    this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
     if (leads?.() === false) {
       // A time of the schedule was for who led then.
-      if (sampling.nextTimeMs !== undefined) this.#sampler = { ...this.#sampler, left: 0 };
+      if (pacing.nextTimeMs !== undefined) this.#pacer = { ...this.#pacer, left: 0 };
       return false;
     }
     const max = this.#allowance();
     if (max === 0) return false;
     // Once: what was due at the start, and not what failed since.
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
-    const claim = await this.#patiently(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
+    const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
     if (claim === null) return false;
     const { messages } = claim;
     this.#hasMore = messages.length === max;
     this.#nextMs = claim.nextMs;
-    this.#sampler = taken(this.#sampler, sampling, { count: messages.length, asked: max });
+    this.#pacer = pacerAfterClaim(this.#pacer, pacing, { count: messages.length, asked: max });
     if (this.#bucket !== null) this.#bucket = { ...this.#bucket, tokens: this.#bucket.tokens - messages.length };
     for (const message of messages) this.#begin(message, lease);
     return messages.length > 0 && (order === "fifo" || messages.length === max);
@@ -243,12 +243,12 @@ export class Processor {
       this.#bucket = filled(this.#bucket ?? fullBucket(nowMs), rate, nowMs);
       tokens = Math.floor(this.#bucket.tokens);
     }
-    const left = this.#sampler.left;
-    return Math.max(0, Math.min(this.#places(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
+    const left = this.#pacer.left;
+    return Math.max(0, Math.min(this.#freeSlots(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
   }
 
   /** How many more may be tried at once. */
-  #places(): number {
+  #freeSlots(): number {
     const { concurrency, order } = this.#options;
     return (order === "fifo" ? 1 : concurrency) - this.#tries.size;
   }
@@ -256,22 +256,22 @@ export class Processor {
   #begin(message: ClaimedMessage, lease: ProcessorLease): void {
     const isProbe = this.#breaker.kind === "open";
     this.#setBreaker(callBegun(this.#breaker));
-    const attempt = this.#attempt(message, lease, isProbe).finally(() => {
+    const attempt = this.#deliver(message, lease, isProbe).finally(() => {
       this.#tries.delete(attempt);
       this.notice();
     });
     this.#tries.add(attempt);
   }
 
-  async #attempt(message: ClaimedMessage, lease: ProcessorLease, isProbe: boolean): Promise<void> {
+  async #deliver(message: ClaimedMessage, lease: ProcessorLease, isProbe: boolean): Promise<void> {
     await using share: TryLease = lease.forTry(message.id, message.fence);
-    let attempt: Attempt;
+    let attempt: TryResult;
     try {
       // Between the claim and now there may have been a pause: who has no lease any more begins nothing.
       if (lease.isOver()) attempt = { kind: "lost" };
       else {
         this.#options.onEvent({ kind: "began", message });
-        attempt = await this.#options.target.attempt(message, share);
+        attempt = await this.#options.target.deliver(message, share);
       }
     } catch (error) {
       // A bug in a target must not leave the message to nobody: it counts as a crash when the lease is over.
@@ -279,7 +279,7 @@ export class Processor {
         error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error }),
       );
     }
-    const works = attempt.kind === "tried" ? attempt.works : null;
+    const works = attempt.kind === "tried" ? attempt.isHealthy : null;
     const nowMs = this.#options.clock.now();
     this.#setBreaker(callEnded(this.#breaker, { works, isProbe, nowMs }, this.#options.breaker));
     if (attempt.kind === "lost") return;
@@ -294,7 +294,7 @@ export class Processor {
   async #record(
     message: ClaimedMessage,
     { owner, lost }: ProcessorLease,
-    attempt: Extract<Attempt, { kind: "tried" | "not_begun" }>,
+    attempt: Extract<TryResult, { kind: "tried" | "not_begun" }>,
   ): Promise<void> {
     const { store, wallClockMs, onEvent } = this.#options;
     const { seq, fence } = message;
@@ -302,21 +302,21 @@ export class Processor {
     const error = isTried ? attempt.error : null;
     const end = isTried ? attempt.end : null;
     const finish = () => store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });
-    const life = await this.#patiently(finish, lost);
+    const life = await this.#retryWhileBusy(finish, lost);
     if (life === null) return onEvent({ kind: "stale", message });
     if (attempt.kind === "tried") onEvent({ kind: "ended", message, life, error });
     else onEvent({ kind: "given_back", message, why: attempt.why });
   }
 
   /** Up to when something may be taken, unless something is noticed before. */
-  async #rest(): Promise<void> {
+  async #waitForWork(): Promise<void> {
     const { clock, wallClockMs, rate, leads } = this.#options;
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
-    const waitMs = restMs({
-      mayTake: !this.#isStopping && this.#places() > 0 && leads?.() !== false,
-      openMs: breakerOpensAtMs(this.#breaker) - clock.now(),
+    const waitMs = nextWakeMs({
+      mayClaim: !this.#isStopping && this.#freeSlots() > 0 && leads?.() !== false,
+      breakerMs: breakerOpensAtMs(this.#breaker) - clock.now(),
       tokenMs: rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now(),
-      sampleMs: this.#sampler.left > 0 ? 0 : untilWall(this.#sampler.nextMs),
+      batchMs: this.#pacer.left > 0 ? 0 : untilWall(this.#pacer.nextMs),
       dueMs: untilWall(this.#nextMs),
     });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -329,7 +329,7 @@ export class Processor {
   }
 
   /** Renews the lease and takes back what others have left, until it is told to end. */
-  async #renewing(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
+  async #renewLease(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
     const { clock, store, leaseMs } = this.#options;
     const everyMs = Math.min(reclaimEveryMs, leaseMs / 4);
     let renewedMs = clock.now();
@@ -346,7 +346,7 @@ export class Processor {
           renewedMs = askedMs;
         }
       } catch (error) {
-        if (!isPassing(error)) return this.fail(error as BatonError);
+        if (!isTemporary(error)) return this.fail(error as BatonError);
         this.#options.onEvent({ kind: "store_busy", why: (error as Error).message });
       }
       await sleep(clock, everyMs, AbortSignal.any([signal, lease.lost])).catch(() => {});
@@ -368,15 +368,18 @@ export class Processor {
   }
 
   /** What the store has no room or no time for is asked again, as long as there is a lease; null when that is over, or it failed. */
-  async #patiently<T>(ask: () => Promise<T>, lost: AbortSignal | undefined = this.#lease?.lost): Promise<T | null> {
-    for (let waitMs = insistEveryMs;; waitMs = Math.min(2 * waitMs, insistMsMax)) {
+  async #retryWhileBusy<T>(
+    ask: () => Promise<T>,
+    lost: AbortSignal | undefined = this.#lease?.lost,
+  ): Promise<T | null> {
+    for (let waitMs = busyRetryMs;; waitMs = Math.min(2 * waitMs, busyRetryMsMax)) {
       try {
         return await ask();
       } catch (error) {
         const { code, message } = error as BatonError;
         if (code === "LOCK_LOST") this.#lease?.lose(message);
-        else if (!isPassing(error)) this.fail(error as BatonError);
-        if (!isPassing(error) || this.#failed !== null) return null;
+        else if (!isTemporary(error)) this.fail(error as BatonError);
+        if (!isTemporary(error) || this.#failed !== null) return null;
         this.#options.onEvent({ kind: "store_busy", why: message });
       }
       if (lost?.aborted || this.#isOver()) return null;
@@ -386,6 +389,6 @@ export class Processor {
 }
 
 /** Nothing was done, and the next time it may go well. */
-function isPassing(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return error instanceof BatonError && (error.code === "STORE_FULL" || error.code === "LOCK_BUSY");
 }

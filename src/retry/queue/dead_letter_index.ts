@@ -1,19 +1,21 @@
-/** What the store knows of dead letters that are to go elsewhere: which are owed, which have begun to go, and what was in the way. */
+/** The store's record of dead letters that are to be forwarded: which are pending, which are being sent, and the last error of each. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { tables } from "./retry_tables.ts";
-import { claimBytesMax, errorCharsMax, letterRestMs } from "./retry_store_limits.ts";
+import { claimBytesMax, errorCharsMax, forwardDelayMs } from "./retry_store_limits.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
 
-export interface OwedLetter extends ClaimedMessage {
-  /** Where it was going to be, of one that has begun to go. */
-  readonly letterAt: number | null;
+export interface PendingDeadLetter extends ClaimedMessage {
+  /** The offset in the sink of a dead letter that is being sent. */
+  readonly forwardOffset: number | null;
 }
 
-/** In the place of a message's number: the trouble is the place's, and every letter's. */
-const everyLetter = 0;
+/** Replaces the number of a message: the error concerns the sink, and so every dead letter. */
+const allDeadLetters = 0;
 
-export class LetterBook {
+const isPending = "state = 3 AND forwarding IN (1, 2)";
+
+export class DeadLetterIndex {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
@@ -23,82 +25,81 @@ export class LetterBook {
   }
 
   /**
-   * With their bodies; those whose way was begun come first. Behind them all those that had trouble of their own, but for those that
-   * rest: else one that fails again and again could keep others back.
+   * Reads pending dead letters with their bodies. Those that are being sent come first. Those that failed come last, and not during
+   * their delay: otherwise one that fails repeatedly could keep others back.
    */
-  owedLetters(max: number, nowMs: number): OwedLetter[] {
-    const owed = "state = 3 AND letter IN (1, 2)";
+  pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[] {
     const rows = this.#database.all(
-      `SELECT * FROM messages WHERE ${owed} AND NOT EXISTS (SELECT 1 FROM letter_troubles WHERE seq = messages.seq)
-        ORDER BY letter DESC, seq LIMIT ?`,
+      `SELECT * FROM messages WHERE ${isPending} AND NOT EXISTS (SELECT 1 FROM forward_failures WHERE seq = messages.seq)
+        ORDER BY forwarding DESC, seq LIMIT ?`,
       max,
     );
-    if (rows.length < max) rows.push(...this.#troubled(owed, max - rows.length, nowMs));
+    if (rows.length < max) rows.push(...this.#failed(max - rows.length, nowMs));
     return withinBytes(rows.filter((row) => this.#isWhole(row, nowMs))).map((row) => ({
       ...this.#engine.withBody(row),
-      letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
+      forwardOffset: row["forward_offset"] === null ? null : Number(row["forward_offset"]),
     }));
   }
 
-  /** One that is damaged goes nowhere, and rests, so that it keeps no other back. */
+  /** A damaged dead letter is not forwarded. It is delayed, so that it does not keep others back. */
   #isWhole(row: SqlRow, nowMs: number): boolean {
     const damage = this.#engine.damageOf(row);
-    if (damage !== null) this.letterTrouble(Number(row["seq"]), damage, nowMs);
+    if (damage !== null) this.recordForwardFailure(Number(row["seq"]), damage, nowMs);
     return damage === null;
   }
 
-  #troubled(owed: string, max: number, nowMs: number): SqlRow[] {
-    // A rest that is longer than any: the wall clock was set back.
+  #failed(max: number, nowMs: number): SqlRow[] {
+    // A delay that ends after the maximum means that the wall clock was set back: it is ignored.
     return this.#database.all(
-      `SELECT messages.* FROM letter_troubles JOIN messages USING (seq)
-        WHERE ${owed} AND rested_ms NOT BETWEEN ? AND ? ORDER BY seq LIMIT ?`,
+      `SELECT messages.* FROM forward_failures JOIN messages USING (seq)
+        WHERE ${isPending} AND delayed_until_ms NOT BETWEEN ? AND ? ORDER BY seq LIMIT ?`,
       nowMs + 1,
-      nowMs + letterRestMs.max,
+      nowMs + forwardDelayMs.max,
       max,
     );
   }
 
-  /** How many are owed, and what was in the way the last time; null: nothing. */
-  lettersOwed(): { readonly count: number; readonly trouble: string | null } {
-    const sql = "SELECT count(*) AS count FROM messages WHERE state = 3 AND letter IN (1, 2)";
-    const trouble = this.#database.get("SELECT error FROM letter_troubles ORDER BY seq LIMIT 1")?.["error"];
-    return { count: Number(this.#database.get(sql)?.["count"]), trouble: trouble as string | undefined ?? null };
+  /** The number of pending dead letters, and the last error; null: none. */
+  deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
+    const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
+    const error = this.#database.get("SELECT error FROM forward_failures ORDER BY seq LIMIT 1")?.["error"];
+    return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
   }
 
-  /** No letter rests any more: somebody who begins has not seen what was in the way. */
-  wakeLetters(): void {
+  /** Ends all delays: a process that starts may reach what an earlier one could not. */
+  clearForwardDelays(): void {
     const rows = this.#database.all(
-      `SELECT ${tables.letter_troubles.allColumns} FROM letter_troubles WHERE rested_ms > 0`,
+      `SELECT ${tables.forward_failures.allColumns} FROM forward_failures WHERE delayed_until_ms > 0`,
     );
     for (const row of rows) {
       const [seq, failures, error] = [Number(row["seq"]), Number(row["failures"]), String(row["error"])];
-      this.#database.replace(tables.letter_troubles, { seq, failures, rested_ms: 0, error });
+      this.#database.replace(tables.forward_failures, { seq, failures, delayed_until_ms: 0, error });
     }
   }
 
-  /** The letter is about to be written, behind this place of its file. */
-  letterBegun(seq: number, at: number): void {
-    const sql = "SELECT 1 FROM messages WHERE seq = ? AND state = 3 AND letter IN (1, 2)";
-    if (this.#database.get(sql, seq) === undefined) return;
-    this.#database.change(tables.messages, { seq }, { letter: 2, letter_at: at });
+  /** Records that the dead letter is about to be written at this offset of its sink. */
+  markForwarding(seq: number, offset: number): void {
+    if (this.#database.get(`SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`, seq) === undefined) return;
+    this.#database.change(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
   }
 
-  /** What was in the way of one letter, which rests now and longer each time; `seq` null: of all of them, and none rests. */
-  letterTrouble(seq: number | null, error: string, nowMs: number): void {
-    const key = seq ?? everyLetter;
-    const before = this.#database.get("SELECT failures FROM letter_troubles WHERE seq = ?", key);
+  /** Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. */
+  recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
+    const key = seq ?? allDeadLetters;
+    const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);
     const failures = Number(before?.["failures"] ?? 0) + 1;
-    const restMs = seq === null ? 0 : Math.min(letterRestMs.max, letterRestMs.first * 2 ** Math.min(failures - 1, 20));
-    this.#database.replace(tables.letter_troubles, {
+    const { first, max } = forwardDelayMs;
+    const delayMs = seq === null ? 0 : Math.min(max, first * 2 ** Math.min(failures - 1, 20));
+    this.#database.replace(tables.forward_failures, {
       seq: key,
       failures,
-      rested_ms: nowMs + restMs,
+      delayed_until_ms: nowMs + delayMs,
       error: error.slice(0, errorCharsMax),
     });
   }
 }
 
-/** The first, and so many more as their bodies allow. */
+/** The first row, and as many more as the limit of bytes allows. */
 function withinBytes(rows: readonly SqlRow[]): SqlRow[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);

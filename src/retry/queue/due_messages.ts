@@ -23,7 +23,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   }
   const rows = database.wholeRows(tables.messages, max, (limit) =>
     database.all(
-      `SELECT * FROM messages WHERE state = 0 ${turnOf(order)} AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
+      `SELECT * FROM messages WHERE state = 0 ${nextOfKey(order)} AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
       nowMs,
       limit,
     ));
@@ -34,13 +34,13 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
 
 /** When one is due that is not now; null: none is known. */
 export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
-  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${turnOf(order)} AND next_ms > ?`;
+  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKey(order)} AND next_ms > ?`;
   const at = database.get(sql, nowMs)?.["at"] ?? null;
   return at === null ? null : Number(at);
 }
 
-function turnOf(order: Order): string {
-  return order === "key" ? "AND turn = 1" : "";
+function nextOfKey(order: Order): string {
+  return order === "key" ? "AND is_next = 1" : "";
 }
 
 /**
@@ -49,7 +49,7 @@ function turnOf(order: Order): string {
  */
 export function canBeTried(database: RetryDatabase, order: Order): boolean {
   const open = (limit: number) =>
-    database.all(`SELECT * FROM messages WHERE state < 2 ${turnOf(order)} ORDER BY seq LIMIT ?`, limit);
+    database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKey(order)} ORDER BY seq LIMIT ?`, limit);
   const found = order === "fifo"
     ? open(1).filter((row) => database.wholeOrNull(tables.messages, row) !== null)
     : database.wholeRows(tables.messages, 1, open);

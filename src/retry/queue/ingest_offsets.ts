@@ -4,13 +4,13 @@ import type { RetryDatabase } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { tables } from "./retry_tables.ts";
 
-export interface SourceMessage {
+export interface IngestMessage {
   /** Grows from message to message of its topic. */
   readonly id: number;
   readonly body: Uint8Array;
 }
 
-export class SourceBook {
+export class IngestOffsets {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
@@ -20,26 +20,29 @@ export class SourceBook {
   }
 
   /** Takes in those that it has not had, all or none of them; how many that were. In the order of their ids. Throws STORE_FULL, BAD_DATA. */
-  acceptFrom(topic: string, messages: readonly SourceMessage[], nowMs: number): number {
+  ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
     const last = this.#last(topic);
     const fresh = messages.filter(({ id }) => id > last);
     const newest = fresh.at(-1);
     if (newest === undefined) return 0;
     const head = { kind: "command", argv: null, cwd: null } as const;
     this.#engine.accept(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
-    this.#database.replace(tables.sources, { topic, last: newest.id });
+    this.#database.replace(tables.ingest_offsets, { topic, last_id: newest.id });
     return fresh.length;
   }
 
   /** `end`: the newest id that the topic has given. What was noted beyond it is of another topic of this name. */
-  sourceBegins(topic: string, end: number): void {
-    if (this.#last(topic) > end) this.#database.run("DELETE FROM sources WHERE topic = ?", topic);
+  startIngest(topic: string, end: number): void {
+    if (this.#last(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
   }
 
   #last(topic: string): number {
-    const row = this.#database.get(`SELECT ${tables.sources.allColumns} FROM sources WHERE topic = ?`, topic);
+    const row = this.#database.get(
+      `SELECT ${tables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`,
+      topic,
+    );
     if (row === undefined) return -1;
-    if (this.#database.wholeOrNull(tables.sources, row) !== null) return Number(row["last"]);
+    if (this.#database.wholeOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
     const what = `up to which message of topic ${JSON.stringify(topic)} it has taken in`;
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }

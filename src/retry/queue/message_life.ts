@@ -43,7 +43,7 @@ export interface LifeRules {
 
 /** How a try ended, as far as its message is concerned. */
 export interface TryEnd {
-  readonly verdict: "done" | "retry" | "final";
+  readonly outcome: "done" | "retry" | "final";
   readonly retryAfterMs: number | null;
 }
 
@@ -88,7 +88,7 @@ export function givenBack(life: MessageLife, fence: number, nowMs: number): Mess
 export function crashed(life: MessageLife, rules: LifeRules, nowMs: number, random: () => number): MessageLife | null {
   if (life.state !== "in_flight") return null;
   const crashes = life.crashes + 1;
-  if (crashes >= rules.maxCrashes) return over({ ...life, crashes }, "crashed", rules);
+  if (crashes >= rules.maxCrashes) return failedForGood({ ...life, crashes }, "crashed", rules);
   // Not a try, but the gap to the next one is kept all the same.
   const next = nextTry(
     { ...rules.policy, maxRetries: Infinity, maxElapsedMs: null },
@@ -104,7 +104,7 @@ export function damaged(life: MessageLife): MessageLife | null {
 }
 
 /** An operator wants the next try now. Null: it does not wait. */
-export function hurried(life: MessageLife, nowMs: number): MessageLife | null {
+export function dueNow(life: MessageLife, nowMs: number): MessageLife | null {
   return life.state === "waiting" ? { ...life, nextAtMs: Math.min(life.nextAtMs, nowMs) } : null;
 }
 
@@ -126,19 +126,19 @@ export function purged(life: MessageLife): MessageLife | null {
 
 function afterTry(
   life: MessageLife,
-  { verdict, retryAfterMs }: TryEnd,
+  { outcome, retryAfterMs }: TryEnd,
   rules: LifeRules,
   nowMs: number,
   random: () => number,
 ): MessageLife {
   const after = { ...life, tries: life.tries + 1 };
-  if (verdict === "done") return { ...after, state: "done" };
-  if (verdict === "final") return over(after, "final", rules);
+  if (outcome === "done") return { ...after, state: "done" };
+  if (outcome === "final") return failedForGood(after, "final", rules);
   const next = nextTry(rules.policy, { tries: after.tries, sinceMs: life.sinceMs, nowMs, retryAfterMs }, random);
-  if (next.kind === "never") return over(after, next.reason, rules);
+  if (next.kind === "never") return failedForGood(after, next.reason, rules);
   return { ...after, state: "waiting", nextAtMs: next.atMs };
 }
 
-function over(life: MessageLife, reason: DeathReason, { drops }: LifeRules): MessageLife {
+function failedForGood(life: MessageLife, reason: DeathReason, { drops }: LifeRules): MessageLife {
   return { ...life, state: drops ? "dropped" : "dead", reason };
 }

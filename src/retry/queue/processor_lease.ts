@@ -14,7 +14,7 @@ export interface TryLease extends Lease {
   readonly stopped: AbortSignal;
 }
 
-export interface LeaseHolder {
+export interface ProcessorLeaseOptions {
   readonly clock: Clock;
   /** How long it lasts from a renewal on, in milliseconds. */
   readonly leaseMs: number;
@@ -22,16 +22,16 @@ export interface LeaseHolder {
 
 export class ProcessorLease {
   readonly owner: number;
-  readonly #holder: LeaseHolder;
+  readonly #options: ProcessorLeaseOptions;
   readonly #lost = new AbortController();
   readonly #stopped = new AbortController();
   readonly #listeners = new Set<() => void>();
   #endMs: number;
   #cancel = () => {};
 
-  constructor(owner: number, askedMs: number, holder: LeaseHolder) {
+  constructor(owner: number, askedMs: number, holder: ProcessorLeaseOptions) {
     this.owner = owner;
-    this.#holder = holder;
+    this.#options = holder;
     this.#endMs = askedMs + holder.leaseMs;
     this.#watch();
   }
@@ -44,7 +44,7 @@ export class ProcessorLease {
   /** A renewal was answered that was asked for at `askedMs` on the clock. */
   renewed(askedMs: number): void {
     if (this.isOver()) return;
-    this.#endMs = Math.max(this.#endMs, askedMs + this.#holder.leaseMs);
+    this.#endMs = Math.max(this.#endMs, askedMs + this.#options.leaseMs);
     this.#watch();
     for (const listener of [...this.#listeners]) listener();
   }
@@ -66,13 +66,13 @@ export class ProcessorLease {
   }
 
   isOver(): boolean {
-    this.#holder.clock.noticeSuspend();
-    return this.#lost.signal.aborted || this.#holder.clock.now() >= this.#endMs;
+    this.#options.clock.noticeSuspend();
+    return this.#lost.signal.aborted || this.#options.clock.now() >= this.#endMs;
   }
 
   /** For one try: its own name, by which its processes are known. */
   forTry(name: string, fence: number): TryLease {
-    const { clock, leaseMs } = this.#holder;
+    const { clock, leaseMs } = this.#options;
     const controller = new AbortController();
     const abort = (reason: unknown) => {
       if (!controller.signal.aborted) controller.abort(reason);
@@ -108,7 +108,7 @@ export class ProcessorLease {
 
   #watch(): void {
     this.#cancel();
-    const { clock } = this.#holder;
+    const { clock } = this.#options;
     this.#cancel = clock.after(this.#endMs - clock.now(), () => {
       if (clock.now() >= this.#endMs) {
         this.lose("The lease on the messages has ended: the store was not reached in time");

@@ -1,5 +1,5 @@
 /** What operators do with stored messages, each call inside a transaction that its caller has begun. */
-import { cancelled, hurried, type MessageLife, type MessageState, purged, redriven } from "./message_life.ts";
+import { cancelled, dueNow, type MessageLife, type MessageState, purged, redriven } from "./message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
@@ -7,7 +7,7 @@ import { tables } from "./retry_tables.ts";
 import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
 import { kept, stateNumbers } from "./retry_totals.ts";
 import { changesMax } from "./retry_store_limits.ts";
-import { type ClaimedMessage, letterStates, type StoredMessage } from "./stored_message.ts";
+import { type ClaimedMessage, forwardStates, type StoredMessage } from "./stored_message.ts";
 
 export interface MessageFilter {
   readonly states: readonly MessageState[];
@@ -17,12 +17,12 @@ export interface MessageFilter {
   readonly error?: string;
 }
 
-export type Change = "retry" | "cancel" | "redrive" | "purge";
+export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 
 /** Why one message was not changed. */
-export type Refusal = "unknown" | MessageState | "sent";
+export type ChangeRefusal = "unknown" | MessageState | "forwarded";
 
-export class RetryOperator {
+export class RetryAdmin {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
@@ -49,12 +49,12 @@ export class RetryOperator {
     if (row === null) return null;
     this.#checkWhole(row);
     const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
-    const isKept = kept.includes(stateOf(row)) && letterStates[Number(row["letter"])] !== "there";
+    const isKept = kept.includes(stateOf(row)) && forwardStates[Number(row["forwarding"])] !== "forwarded";
     return hasBody || isKept ? this.#engine.withBody(row) : this.#engine.messageOf(row);
   }
 
   /** Null: it is done. */
-  change(id: string, change: Change, nowMs: number): Refusal | null {
+  change(id: string, change: MessageChange, nowMs: number): ChangeRefusal | null {
     const row = this.#row(id);
     if (row === null) return "unknown";
     if (!tables.messages.isIntact(row)) {
@@ -62,7 +62,7 @@ export class RetryOperator {
       this.#remove(Number(row["seq"]));
       return null;
     }
-    return this.#changeRow(row, change, nowMs) ? null : Number(row["letter"]) === 3 ? "sent" : stateOf(row);
+    return this.#changeRow(row, change, nowMs) ? null : Number(row["forwarding"]) === 3 ? "forwarded" : stateOf(row);
   }
 
   /** A number for a redrive: what it has begun again it leaves alone when that dies once more. */
@@ -76,7 +76,7 @@ export class RetryOperator {
   redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql =
-      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND letter < 3 AND ${where} ORDER BY seq LIMIT ?`;
+      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND forwarding < 3 AND ${where} ORDER BY seq LIMIT ?`;
     const rows = this.#database.wholeRows(
       tables.messages,
       Math.min(max, changesMax),
@@ -92,7 +92,7 @@ export class RetryOperator {
   /** How many a redrive that begins now would have. */
   redrivable(filter: Omit<MessageFilter, "states">): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
-    const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND letter < 3 AND ${where}`;
+    const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding < 3 AND ${where}`;
     return Number(this.#database.get(sql, ...values)?.["count"]);
   }
 
@@ -121,7 +121,7 @@ export class RetryOperator {
   }
 
   /** When the oldest message that waits was accepted, and when the next try is due; null: nothing waits. */
-  outlook(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
+  waitingTimes(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
     const first = this.#database.get("SELECT first_ms FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     const next = this.#database.get("SELECT next_ms FROM messages WHERE state = 0 ORDER BY next_ms LIMIT 1");
     return {
@@ -171,24 +171,24 @@ export class RetryOperator {
       gone = drop();
     }
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
-    this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
+    this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
     this.#engine.totals.recount();
     return gone;
   }
 
-  #changeRow(row: SqlRow, change: Change, nowMs: number): boolean {
-    const isSent = letterStates[Number(row["letter"])] === "there";
-    const next = isSent && change === "redrive" ? null : changed(lifeOf(row), change, nowMs);
+  #changeRow(row: SqlRow, change: MessageChange, nowMs: number): boolean {
+    const isForwarded = forwardStates[Number(row["forwarding"])] === "forwarded";
+    const next = isForwarded && change === "redrive" ? null : changed(lifeOf(row), change, nowMs);
     if (next === null) return false;
     this.#engine.write(row, next, { nowMs });
     return true;
   }
 }
 
-function changed(life: MessageLife, change: Change, nowMs: number): MessageLife | null {
+function changed(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
   switch (change) {
     case "retry":
-      return hurried(life, nowMs);
+      return dueNow(life, nowMs);
     case "cancel":
       return cancelled(life);
     case "redrive":

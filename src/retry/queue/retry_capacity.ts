@@ -2,27 +2,27 @@
 import { BatonError } from "../../errors.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { kept, type RetryTotals } from "./retry_totals.ts";
-import type { Totals } from "./stored_message.ts";
+import type { StateTotals } from "./stored_message.ts";
 
-export interface RoomRules {
+export interface CapacityRules {
   /** What waits, is in flight or is dead may take so much, in bodies. */
   readonly maxBytes: number;
   readonly maxMessages: number;
 }
 
-export class RetryRoom {
+export class RetryCapacity {
   readonly #database: RetryDatabase;
   readonly #totals: RetryTotals;
-  readonly #rules: RoomRules;
+  readonly #rules: CapacityRules;
 
-  constructor(database: RetryDatabase, totals: RetryTotals, rules: RoomRules) {
+  constructor(database: RetryDatabase, totals: RetryTotals, rules: CapacityRules) {
     this.#database = database;
     this.#totals = totals;
     this.#rules = rules;
   }
 
   /** Why no message would be taken in now; null: one would, unless it is large. */
-  whyFull(): string | null {
+  fullReason(): string | null {
     try {
       this.check(1, 1);
       return null;
@@ -35,7 +35,7 @@ export class RetryRoom {
   /** Throws STORE_FULL where so many more are too many. */
   check(count: number, bytes: number): void {
     const totals = this.#totals.all();
-    const sum = (what: keyof Totals) => kept.reduce((all, state) => all + totals[state][what], 0);
+    const sum = (what: keyof StateTotals) => kept.reduce((all, state) => all + totals[state][what], 0);
     const { maxMessages, maxBytes } = this.#rules;
     const where = `The message store in ${this.#database.folder} is full`;
     if (sum("count") + count > maxMessages) {
@@ -49,7 +49,7 @@ export class RetryRoom {
       throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
     }
     // It lies in the log first, and then in the database.
-    if (this.#database.roomOnDisk() < 2 * bytes) {
+    if (this.#database.availableBytes() < 2 * bytes) {
       const why = "its disk has no more room than is kept for what was accepted before";
       throw new BatonError("STORE_FULL", `${where}: ${why}`);
     }

@@ -3,9 +3,11 @@
  * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
  * services keep it in a thread, commands that end soon call it themselves.
  */
-import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import process from "node:process";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { nameInDatabase, userName } from "../../support/user_name.ts";
 import { blockFor } from "../../support/write_whole.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { OpenFilesCheck } from "../../storage/open_files_check.ts";
@@ -19,7 +21,6 @@ import { type SqlRow, type SqlValue, withNearestNumbers } from "../../storage/sq
 import type { ChecksumTable } from "../../storage/checksum_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
-import { accessError } from "./store_access.ts";
 import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./retry_store_limits.ts";
 
 export const databaseName = "messages.sqlite";
@@ -53,7 +54,7 @@ export class RetryDatabase {
       const damage = damageInLog(path);
       // SQLite would leave out what it cannot read, and say nothing: messages that were accepted would be gone.
       if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
-      this.#database = patiently(() => openTables(folder));
+      this.#database = retryWhileLocked(() => openTables(folder));
     } catch (error) {
       throw accessError(error, folder, path) ?? storeError(error, folder);
     }
@@ -99,7 +100,7 @@ export class RetryDatabase {
     return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
   }
 
-  /** Changes the row with this key. False: there is none. Throws Damaged, and changes nothing, when it is not as it was stored. */
+  /** Changes the row with this key. False: there is none. Throws DamageError, and changes nothing, when it is not as it was stored. */
   change<Column extends string>(
     table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
@@ -194,7 +195,7 @@ export class RetryDatabase {
 
   /** Makes the log's file as long as it will be, where there is room. Inside a transaction: nobody else writes to it then. */
   reserveLog(): void {
-    if (this.roomOnDisk() < 2 * logBytes) return;
+    if (this.availableBytes() < 2 * logBytes) return;
     reserveFile(join(this.folder, `${databaseName}-wal`), logBytes);
   }
 
@@ -218,7 +219,7 @@ export class RetryDatabase {
   }
 
   /** What may still be taken in before the file system has as little room as is kept for what was accepted. Bytes. */
-  roomOnDisk(): number {
+  availableBytes(): number {
     const { bsize, blocks, bavail } = statfsSync(this.folder);
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, blocks * bsize * freeShareKept));
     return bavail * bsize - kept;
@@ -261,6 +262,27 @@ export function storeError(error: unknown, folder: string): BatonError {
   return new BatonError("IO", `The message store in ${folder} cannot be read or written: ${message}`, options);
 }
 
+/** The error of a user without write access; null: access is not the problem. `path`: the database. */
+function accessError(error: unknown, folder: string, path: string): BatonError | null {
+  if (!/readonly|unable to open/i.test(messageOf(error)) || (mayWrite(folder) && mayWrite(path))) return null;
+  const { uid } = statSync(folder);
+  const owner = uid === process.geteuid?.() ? "this user" : nameInDatabase(String(uid)) ?? `user ${uid}`;
+  // A reader of a write-ahead log writes to shared memory, a file next to the log.
+  const why = `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${userName()}`;
+  return new BatonError("IO", `The message store in ${folder} cannot be opened without write access: ${why}`, {
+    cause: error,
+  });
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Throws CONFIG where there is none, IO where this user cannot see whether there is one. */
 function refuseMissing(folder: string, path: string): void {
   let why = "is missing";
@@ -285,7 +307,7 @@ function makeFolder(folder: string): void {
 }
 
 /** The change to a write-ahead log waits for nobody by itself: of two that make the store, one is told that it is locked. */
-function patiently<T>(open: () => T): T {
+function retryWhileLocked<T>(open: () => T): T {
   const startMs = performance.now();
   for (;;) {
     try {
@@ -302,7 +324,7 @@ function openTables(folder: string): DatabaseSync {
   const found = statSync(path, { throwIfNoEntry: false });
   const isNew = found === undefined;
   // To SQLite an empty file is a database without tables; no baton leaves one.
-  if (found?.size === 0) throw new BatonError("CONFIG", cutOff(path));
+  if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
   // Before the first table: so that a file can become shorter again.
   if (isNew) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
   const database = new DatabaseSync(path);
@@ -328,7 +350,7 @@ function openTables(folder: string): DatabaseSync {
   }
 }
 
-function cutOff(path: string): string {
+function emptyFileMessage(path: string): string {
   return `The message store ${path} is empty: it was cut off, and what was in it is gone. Put a copy in its place, or, to ` +
     `begin with an empty store, remove it and what is beside it with the same beginning of the name`;
 }

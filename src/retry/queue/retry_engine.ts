@@ -20,25 +20,25 @@ import {
 } from "./message_life.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
 import { DamageError } from "../../storage/damage.ts";
-import { KeyTurns } from "./key_ordering.ts";
+import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import { RetryRoom, type RoomRules } from "./retry_capacity.ts";
+import { type CapacityRules, RetryCapacity } from "./retry_capacity.ts";
 import { kept, RetryTotals, stateNumbers } from "./retry_totals.ts";
 import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./retry_store_limits.ts";
 import {
   type ClaimedMessage,
-  type LetterState,
-  letterStates,
+  type ForwardState,
+  forwardStates,
   type MessageHead,
   type NewMessage,
+  type StateTotals,
   type StoredMessage,
-  type Totals,
 } from "./stored_message.ts";
 
-export interface StoreRules extends LifeRules, RoomRules {
+export interface StoreRules extends LifeRules, CapacityRules {
   /** Dead letters have another place to go: one that dies is owed there. */
-  readonly sendsLetters: boolean;
+  readonly forwards: boolean;
 }
 
 export interface ClaimOrder extends DueOptions {
@@ -68,17 +68,17 @@ export class RetryEngine {
   readonly #rules: StoreRules;
   readonly #random: () => number;
   readonly #name: string;
-  readonly #turns: KeyTurns;
+  readonly #keyOrdering: KeyOrdering;
   readonly totals: RetryTotals;
-  readonly room: RetryRoom;
+  readonly capacity: RetryCapacity;
 
   constructor(database: RetryDatabase, rules: StoreRules, random: () => number = Math.random) {
     this.#database = database;
     this.#rules = rules;
     this.#random = random;
-    this.#turns = new KeyTurns(database);
+    this.#keyOrdering = new KeyOrdering(database);
     this.totals = new RetryTotals(database);
-    this.room = new RetryRoom(database, this.totals, rules);
+    this.capacity = new RetryCapacity(database, this.totals, rules);
     const row = database.get(`SELECT ${tables.store.allColumns} FROM store WHERE id = 0`) ?? {};
     this.#name = String(database.damage.checked(tables.store, row, "of this folder")["name"]);
   }
@@ -94,8 +94,8 @@ export class RetryEngine {
       checkSizes(message);
       bytes += message.body.byteLength;
     }
-    this.room.check(messages.length, bytes);
-    const sums = new Map<MessageState, Totals>();
+    this.capacity.check(messages.length, bytes);
+    const sums = new Map<MessageState, StateTotals>();
     const stored = messages.map((message) => {
       const life = accepted(message.tried, this.#rules, nowMs, this.#random);
       const { count, bytes } = sums.get(life.state) ?? { count: 0, bytes: 0 };
@@ -125,10 +125,10 @@ export class RetryEngine {
       error: tried === null ? null : tried.error.slice(0, errorCharsMax),
       owner: null,
       redriven: 0,
-      letter: this.#letterOf(life),
-      letter_at: null,
+      forwarding: this.#forwardStateOf(life),
+      forward_offset: null,
       bytes: body.byteLength,
-      turn: isOpen(state) ? this.#turns.ofNew(key) : 0,
+      is_next: isOpen(state) ? this.#keyOrdering.initialPosition(key) : 0,
     });
     if (kept.includes(state)) this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
     return seq;
@@ -195,7 +195,7 @@ export class RetryEngine {
     if (!isThere) throw new BatonError("LOCK_LOST", "The lease of this process on the messages was given up meanwhile");
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
       const next = taken(lifeOf(row), nowMs);
-      if (next === null || this.#diesDamaged(row, nowMs)) return [];
+      if (next === null || this.#killIfDamaged(row, nowMs)) return [];
       this.write(row, next, { nowMs, owner });
       return [this.withBody({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
     });
@@ -203,7 +203,7 @@ export class RetryEngine {
   }
 
   /** Whether the message's content is not what was stored: then it is a dead letter, and no try begins. */
-  #diesDamaged(row: SqlRow, nowMs: number): boolean {
+  #killIfDamaged(row: SqlRow, nowMs: number): boolean {
     const error = this.damageOf(row);
     if (error === null) return false;
     const next = damaged(lifeOf(row));
@@ -223,7 +223,7 @@ export class RetryEngine {
     }
   }
 
-  /** Throws Damaged. */
+  /** Throws DamageError. */
   #content(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
     const { bodies } = tables;
     const { damage } = this.#database;
@@ -269,28 +269,28 @@ export class RetryEngine {
       error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
       last_ms: triedMs ?? row["last_ms"] ?? null,
       owner,
-      letter: this.#letterOf(next),
+      forwarding: this.#forwardStateOf(next),
     });
     if (before === next.state) return;
     const key = row["key"] as string | null;
-    if (isOpen(before) && !isOpen(next.state)) this.#turns.closed(seq, key);
-    else if (!isOpen(before) && isOpen(next.state)) this.#turns.opened(seq, key);
+    if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.closed(seq, key);
+    else if (!isOpen(before) && isOpen(next.state)) this.#keyOrdering.opened(seq, key);
     this.totals.count(before, -1, -bytes);
     this.totals.count(next.state, 1, bytes);
     if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
-    if (before === "dead") this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
+    if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
   }
 
   /** The letter has left the store: its body goes, the row says where it went. `isMarked`: only one that was said to begin. */
-  letterThere(seq: number, nowMs: number, isMarked = true): void {
+  markForwarded(seq: number, nowMs: number, isMarked = true): void {
     const least = isMarked ? 2 : 1;
-    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND letter BETWEEN ? AND 2";
+    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";
     const row = this.#database.get(sql, seq, least);
     if (row === undefined) return;
-    this.#database.change(tables.messages, { seq }, { letter: 3, ended_ms: nowMs, bytes: 0 });
+    this.#database.change(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     // The place's trouble is over as well.
-    this.#database.run("DELETE FROM letter_troubles WHERE seq IN (0, ?)", seq);
+    this.#database.run("DELETE FROM forward_failures WHERE seq IN (0, ?)", seq);
     this.totals.count("dead", 0, -Number(row["bytes"]));
   }
 
@@ -319,16 +319,16 @@ export class RetryEngine {
       nextMs: state === "waiting" ? Number(row["next_ms"]) : null,
       reason: row["reason"] as DeathReason | null,
       error: row["error"] as string | null,
-      letter: letterStates[Number(row["letter"])] ?? "none",
-      letterError: this.#letterError(row),
+      forwardState: forwardStates[Number(row["forwarding"])] ?? "none",
+      forwardError: this.#forwardError(row),
       bytes: Number(row["bytes"]),
     };
   }
 
   /** Its own before that of all letters. */
-  #letterError(row: SqlRow): string | null {
-    if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["letter"]))) return null;
-    const sql = "SELECT error FROM letter_troubles WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
+  #forwardError(row: SqlRow): string | null {
+    if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["forwarding"]))) return null;
+    const sql = "SELECT error FROM forward_failures WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
     return this.#database.get(sql, Number(row["seq"]))?.["error"] as string | undefined ?? null;
   }
 
@@ -336,10 +336,10 @@ export class RetryEngine {
     return `${this.#name}-${seq}`;
   }
 
-  #letterOf(life: MessageLife): number {
-    const isOwed = life.state === "dead" && life.reason !== "damaged" && this.#rules.sendsLetters;
-    const letter: LetterState = isOwed ? "owed" : "none";
-    return letterStates.indexOf(letter);
+  #forwardStateOf(life: MessageLife): number {
+    const isPending = life.state === "dead" && life.reason !== "damaged" && this.#rules.forwards;
+    const letter: ForwardState = isPending ? "pending" : "none";
+    return forwardStates.indexOf(letter);
   }
 
   #endedMs({ state }: MessageLife, nowMs: number): number | null {

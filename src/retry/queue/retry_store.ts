@@ -5,7 +5,14 @@
 import { Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import type { StoreRules } from "./retry_engine.ts";
-import type { StoreAnswer, StoreCall, StoreMethod, StoreMethods, StoreReply, StoreRequest } from "./store_methods.ts";
+import type {
+  StoreCall,
+  StoreCallResult,
+  StoreMethod,
+  StoreMethods,
+  StoreRequest,
+  StoreThreadMessage,
+} from "./store_methods.ts";
 
 export interface StoreHooks {
   /** Another process may have written. */
@@ -16,7 +23,7 @@ export interface StoreHooks {
   readonly damage?: (sentence: string) => void;
 }
 
-interface Waiting {
+interface PendingStoreCall {
   readonly done: (value: unknown) => void;
   readonly failed: (error: BatonError) => void;
 }
@@ -25,19 +32,19 @@ export class RetryStore implements AsyncDisposable {
   readonly folder: string;
   readonly #worker: Worker;
   readonly #hooks: StoreHooks;
-  readonly #calls = new Map<number, Waiting>();
+  readonly #calls = new Map<number, PendingStoreCall>();
   /** Asked while the thread was at others: sent when those are answered, so that they are one transaction. */
   #unsent: StoreCall[] = [];
   #next = 0;
   #broken: BatonError | null = null;
-  #opening: Waiting | null = null;
+  #opening: PendingStoreCall | null = null;
   #closing: (() => void) | null = null;
 
   private constructor(folder: string, hooks: StoreHooks) {
     this.folder = folder;
     this.#hooks = hooks;
     this.#worker = new Worker(new URL("./retry_store_worker.ts", import.meta.url));
-    this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
+    this.#worker.on("message", (message: StoreThreadMessage) => this.#received(message));
     this.#worker.on("error", (error) => this.#break(this.#ioError(messageOf(error))));
     this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
   }
@@ -110,8 +117,8 @@ export class RetryStore implements AsyncDisposable {
     if (this.#broken === null) this.#worker.postMessage(request);
   }
 
-  #received(reply: StoreReply): void {
-    switch (reply.kind) {
+  #received(message: StoreThreadMessage): void {
+    switch (message.kind) {
       case "opened":
         this.#opening?.done(undefined);
         this.#opening = null;
@@ -119,16 +126,16 @@ export class RetryStore implements AsyncDisposable {
       case "changed":
         this.#hooks.changed?.();
         break;
-      case "answers":
-        for (const answer of reply.answers) this.#answered(answer);
+      case "results":
+        for (const result of message.results) this.#settle(result);
         // Those of this turn, too: what was answered leads to more.
         if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
         break;
       case "damage":
-        this.#hooks.damage?.(reply.sentence);
+        this.#hooks.damage?.(message.sentence);
         break;
       case "broken":
-        this.#break(new BatonError(reply.code as ErrorCode, reply.message));
+        this.#break(new BatonError(message.code as ErrorCode, message.message));
         break;
       case "closed":
         this.#closing?.();
@@ -136,11 +143,11 @@ export class RetryStore implements AsyncDisposable {
     }
   }
 
-  #answered(answer: StoreAnswer): void {
-    const waiting = this.#calls.get(answer.id);
-    this.#calls.delete(answer.id);
-    if (answer.kind === "returned") waiting?.done(answer.value);
-    else waiting?.failed(new BatonError(answer.code as ErrorCode, answer.message));
+  #settle(result: StoreCallResult): void {
+    const call = this.#calls.get(result.id);
+    this.#calls.delete(result.id);
+    if (result.kind === "returned") call?.done(result.value);
+    else call?.failed(new BatonError(result.code as ErrorCode, result.message));
   }
 
   #break(error: BatonError): void {

@@ -30,4 +30,4 @@ export const freeBytesLeast = 8 << 20;
 /** How long a transaction waits for those of other processes, in milliseconds. */
 export const busyMs = 30_000;
 /** How long a dead letter rests that could not be sent while others could: the first time, and at most. Milliseconds. */
-export const letterRestMs = { first: 2000, max: 300_000 };
+export const forwardDelayMs = { first: 2000, max: 300_000 };

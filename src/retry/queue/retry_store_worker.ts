@@ -4,12 +4,12 @@ import { BatonError } from "../../errors.ts";
 import { RetryDatabase, storeError } from "./retry_database.ts";
 import { requestsPerCommit } from "./retry_store_limits.ts";
 import {
-  type StoreAnswer,
   type StoreCall,
+  type StoreCallResult,
   type StoreMethods,
   storeMethods,
-  type StoreReply,
   type StoreRequest,
+  type StoreThreadMessage,
 } from "./store_methods.ts";
 
 const port = parentPort;
@@ -22,7 +22,7 @@ let isBroken = false;
 let isScheduled = false;
 const waiting: StoreCall[] = [];
 
-function reply(message: StoreReply): void {
+function reply(message: StoreThreadMessage): void {
   port?.postMessage(message);
 }
 
@@ -32,24 +32,24 @@ function commit(): void {
   const calls = waiting.splice(0, requestsPerCommit);
   if (waiting.length > 0) schedule();
   if (calls.length === 0 || isBroken || database === null) return;
-  const answers: StoreAnswer[] = [];
+  const results: StoreCallResult[] = [];
   try {
     database.transaction(() => {
-      answers.length = 0;
-      for (const call of calls) answers.push(answerTo(call));
+      results.length = 0;
+      for (const call of calls) results.push(resultOf(call));
     });
-    reply({ kind: "answers", answers });
+    reply({ kind: "results", results });
   } catch (error) {
     const { code, message } = storeError(error, folder);
     // Nothing of it is stored, and the next transaction may go well; after anything else nobody can say what is on the disk.
     if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
-    reply({ kind: "answers", answers: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
+    reply({ kind: "results", results: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
     if (code === "STORE_FULL") database.relieve();
   }
 }
 
 /** A refusal changes nothing; anything else undoes the whole transaction. */
-function answerTo({ id, method, values }: StoreCall): StoreAnswer {
+function resultOf({ id, method, values }: StoreCall): StoreCallResult {
   try {
     const call = methods?.[method] as (...values: readonly unknown[]) => unknown;
     return { kind: "returned", id, value: call(...values) };

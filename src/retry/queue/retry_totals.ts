@@ -2,7 +2,7 @@
 import { type MessageState, messageStates } from "./message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import type { Totals } from "./stored_message.ts";
+import type { StateTotals } from "./stored_message.ts";
 
 /** Messages in these states are kept whole, and count towards the limits. */
 export const kept: readonly MessageState[] = ["waiting", "in_flight", "dead"];
@@ -18,15 +18,15 @@ export class RetryTotals {
     this.#database = database;
   }
 
-  all(): Record<MessageState, Totals> {
+  all(): Record<MessageState, StateTotals> {
     const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
-    const of = (state: MessageState): Totals => {
+    const of = (state: MessageState): StateTotals => {
       const stored = found.get(stateNumbers[state]);
       const isDamaged = stored !== undefined && this.#database.wholeOrNull(tables.totals, stored) === null;
       const row = isDamaged ? this.#counted(stateNumbers[state]) : stored;
       return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
     };
-    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, Totals>;
+    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, StateTotals>;
   }
 
   count(state: MessageState, count: number, bytes: number): void {

@@ -1,21 +1,21 @@
 /** Everything that can be asked of an open store, each inside a transaction: the same by a thread and without one. */
 import { canBeTried, countDamaged, type Order } from "./due_messages.ts";
-import { LetterBook } from "./dead_letter_index.ts";
+import { DeadLetterIndex } from "./dead_letter_index.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
-import { RetryOperator } from "./retry_admin.ts";
-import { SourceBook } from "./ingest_offsets.ts";
+import { RetryAdmin } from "./retry_admin.ts";
+import { IngestOffsets } from "./ingest_offsets.ts";
 
 /** The methods of the engine and of the operator's part, by their names. */
 export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
   const engine = new RetryEngine(database, rules, random);
-  const operator = new RetryOperator(database, engine);
-  const letters = new LetterBook(database, engine);
-  const topics = new SourceBook(database, engine);
+  const operator = new RetryAdmin(database, engine);
+  const letters = new DeadLetterIndex(database, engine);
+  const topics = new IngestOffsets(database, engine);
   return {
     accept: engine.accept.bind(engine),
-    acceptFrom: topics.acceptFrom.bind(topics),
-    sourceBegins: topics.sourceBegins.bind(topics),
+    ingest: topics.ingest.bind(topics),
+    startIngest: topics.startIngest.bind(topics),
     register: engine.register.bind(engine),
     renew: engine.renew.bind(engine),
     leave: engine.leave.bind(engine),
@@ -23,28 +23,28 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     claim: engine.claim.bind(engine),
     finish: engine.finish.bind(engine),
     totals: () => engine.totals.all(),
-    whyFull: engine.room.whyFull.bind(engine.room),
-    letterThere: engine.letterThere.bind(engine),
+    fullReason: engine.capacity.fullReason.bind(engine.capacity),
+    markForwarded: engine.markForwarded.bind(engine),
     storeName: () => engine.storeName,
     list: operator.list.bind(operator),
     show: operator.show.bind(operator),
     change: operator.change.bind(operator),
-    beginRedrive: operator.beginRedrive.bind(operator),
+    startRedrive: operator.beginRedrive.bind(operator),
     redrive: operator.redrive.bind(operator),
-    redrivable: operator.redrivable.bind(operator),
+    countRedrivable: operator.redrivable.bind(operator),
     purge: operator.purge.bind(operator),
     setPaused: operator.setPaused.bind(operator),
     isPaused: operator.isPaused.bind(operator),
-    outlook: operator.outlook.bind(operator),
+    waitingTimes: operator.waitingTimes.bind(operator),
     forget: operator.forget.bind(operator),
-    owedLetters: letters.owedLetters.bind(letters),
-    lettersOwed: letters.lettersOwed.bind(letters),
-    letterBegun: letters.letterBegun.bind(letters),
-    wakeLetters: letters.wakeLetters.bind(letters),
-    letterTrouble: letters.letterTrouble.bind(letters),
+    pendingDeadLetters: letters.pendingDeadLetters.bind(letters),
+    deadLetterBacklog: letters.deadLetterBacklog.bind(letters),
+    markForwarding: letters.markForwarding.bind(letters),
+    clearForwardDelays: letters.clearForwardDelays.bind(letters),
+    recordForwardFailure: letters.recordForwardFailure.bind(letters),
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
-    damages: () => database.damage.count,
+    damageCount: () => database.damage.count,
     canBeTried: (order: Order) => canBeTried(database, order),
     countDamaged: () => countDamaged(database),
   };
@@ -67,19 +67,19 @@ export type StoreRequest =
   | { readonly kind: "look" }
   | { readonly kind: "close" };
 
-export type StoreAnswer =
+export type StoreCallResult =
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string };
 
 /** From it; the answers of one transaction together. */
-export type StoreReply =
+export type StoreThreadMessage =
   | { readonly kind: "opened" | "changed" | "closed" }
   | { readonly kind: "damage"; readonly sentence: string }
-  | { readonly kind: "answers"; readonly answers: readonly StoreAnswer[] }
+  | { readonly kind: "results"; readonly results: readonly StoreCallResult[] }
   | { readonly kind: "broken"; readonly code: string; readonly message: string };
 
 /** The store, by a thread or without one. */
-export interface AskStore {
+export interface StoreClient {
   call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>

@@ -14,8 +14,8 @@ export type MessageHead =
   };
 
 /** Where a dead letter is that has another place to go than the store. */
-export type LetterState = "none" | "owed" | "begun" | "there";
-export const letterStates: readonly LetterState[] = ["none", "owed", "begun", "there"];
+export type ForwardState = "none" | "pending" | "sending" | "forwarded";
+export const forwardStates: readonly ForwardState[] = ["none", "pending", "sending", "forwarded"];
 
 export interface StoredMessage {
   readonly seq: number;
@@ -36,9 +36,9 @@ export interface StoredMessage {
   readonly nextMs: number | null;
   readonly reason: DeathReason | null;
   readonly error: string | null;
-  readonly letter: LetterState;
+  readonly forwardState: ForwardState;
   /** What was in the way of a letter that is owed, the last time. */
-  readonly letterError: string | null;
+  readonly forwardError: string | null;
   /** Of the body. */
   readonly bytes: number;
 }
@@ -58,13 +58,13 @@ export interface NewMessage {
 }
 
 export interface FirstTry {
-  readonly verdict: "retry" | "final";
+  readonly outcome: "retry" | "final";
   readonly retryAfterMs: number | null;
   /** For `lastError`. */
   readonly error: string;
 }
 
-export interface Totals {
+export interface StateTotals {
   readonly count: number;
   readonly bytes: number;
 }

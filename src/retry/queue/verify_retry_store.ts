@@ -5,7 +5,7 @@ import { problemList, type ReportProblem, verifyPart, verifyTables } from "../..
 import { stateNumbers } from "./retry_totals.ts";
 import { schema, tables } from "./retry_tables.ts";
 
-export interface VerifyReport {
+export interface RetryVerifyReport {
   readonly messages: number;
   readonly bytes: number;
   /** Sentences. None: all is well. */
@@ -13,7 +13,7 @@ export interface VerifyReport {
 }
 
 /** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
-export function verifyStore(folder: string): VerifyReport {
+export function verifyRetryStore(folder: string): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, say } = problemList();
   try {
@@ -49,7 +49,7 @@ function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
       say(`${what} is in the state ${row["state"]}, which there is not`);
       continue;
     }
-    const isKept = (state === "dead" && row["letter"] !== 3) || state === "waiting" || state === "in_flight";
+    const isKept = (state === "dead" && row["forwarding"] !== 3) || state === "waiting" || state === "in_flight";
     counted[state].count++;
     if (isKept) counted[state].bytes += Number(row["bytes"]);
     if (isKept && row["body_bytes"] === null) say(`${what} is ${state}, and its body is missing`);
@@ -61,7 +61,7 @@ function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
     if (state !== "in_flight" && row["owner"] !== null) say(`${what} is ${state}, and process ${row["owner"]} has it`);
   }
   const lines =
-    `SELECT key, sum(turn) AS turns FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING turns <> 1`;
+    `SELECT key, sum(is_next) AS turns FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING turns <> 1`;
   for (const row of database.iterate(lines)) say(`${row["turns"]} messages of the key ${row["key"]} have the turn`);
   const orphans = database.get("SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM messages)");
   if (Number(orphans?.["n"]) > 0) say(`${orphans?.["n"]} bodies have no message`);

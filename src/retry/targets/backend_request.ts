@@ -3,7 +3,7 @@ import { METHODS } from "node:http";
 import { BatonError } from "../../errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
-export type Headers = readonly (readonly [name: string, value: string])[];
+export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
 /** By it a backend knows a message that it has dealt with already. */
 export const idempotencyHeader = "idempotency-key";
@@ -28,21 +28,24 @@ const hopByHop: ReadonlySet<string> = new Set([
 const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
 /** Of an answer that was unpacked on its way. */
-const packing: ReadonlySet<string> = new Set(["content-encoding"]);
+const encodingHeaders: ReadonlySet<string> = new Set(["content-encoding"]);
 
 /** Without what belongs to the connection they came by, those included that `Connection` names. */
-export function forwardedHeaders(headers: Headers, { isUnpacked = false }: { isUnpacked?: boolean } = {}): Headers {
+export function forwardedHeaders(
+  headers: HttpHeaders,
+  { isUnpacked = false }: { isUnpacked?: boolean } = {},
+): HttpHeaders {
   const named = headers.filter(([name]) => name.toLowerCase() === "connection").flatMap(([, value]) =>
     value.split(",")
   );
   const dropped = new Set([...hopByHop, ...named.map((name) => name.trim().toLowerCase())]);
   return headers.filter(([name]) => {
     const lower = name.toLowerCase();
-    return !dropped.has(lower) && !(isUnpacked && packing.has(lower));
+    return !dropped.has(lower) && !(isUnpacked && encodingHeaders.has(lower));
   });
 }
 
-export function headerOf(headers: Headers, wanted: string): string | null {
+export function headerOf(headers: HttpHeaders, wanted: string): string | null {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
@@ -91,14 +94,14 @@ export function backendUrl(backend: URL, path: string): string | null {
 export interface BackendRequest {
   readonly url: string;
   readonly method: string;
-  readonly headers: Headers;
+  readonly headers: HttpHeaders;
 }
 
 /** Of a stored message. `defaults`: for one that brings no method and headers of its own. Null: it cannot be sent there. */
 export function requestOf(
   head: MessageHead,
   id: string,
-  { backend, method, headers }: { readonly backend: URL; readonly method: string; readonly headers: Headers },
+  { backend, method, headers }: { readonly backend: URL; readonly method: string; readonly headers: HttpHeaders },
 ): BackendRequest | null {
   const own = head.kind === "http" ? head.headers : [];
   const has = (name: string) => own.some(([one]) => one.toLowerCase() === name.toLowerCase());
@@ -114,7 +117,7 @@ export function requestOf(
 }
 
 /** `Name: value`. Throws USAGE, also for what could not be sent or would be left out: it would cost each message its tries. */
-export function parseHeaders(written: readonly string[]): Headers {
+export function parseHeaders(written: readonly string[]): HttpHeaders {
   return written.map((line) => {
     const match = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line);
     if (match?.[1] === undefined || match[2] === undefined) {
@@ -147,4 +150,20 @@ export function parseMethod(written: string): string {
 /** Whether the body would be left behind on the way. */
 export function losesBody(method: string, body: Uint8Array): boolean {
   return body.byteLength > 0 && bodiless.has(method);
+}
+
+/** A longer Retry-After counts as this, 31 years: a larger number would overflow. */
+const retryAfterSecondsMax = 1e9;
+
+/**
+ * Parses the header Retry-After (RFC 9110, 10.2.3), a number of seconds or a date, to milliseconds from `nowMs`. Null: it is neither. A
+ * date in the past is 0.
+ */
+export function parseRetryAfter(written: string | null, nowMs: number): number | null {
+  const text = written?.trim() ?? "";
+  if (/^\d+$/.test(text)) return Math.min(Number(text), retryAfterSecondsMax) * 1000;
+  // IMF-fixdate and the two obsolete forms; Date.parse accepts more, such as bare numbers.
+  if (!/^[A-Z][a-z]{2,8},? /.test(text)) return null;
+  const atMs = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
+  return Number.isFinite(atMs) ? Math.max(0, atMs - nowMs) : null;
 }

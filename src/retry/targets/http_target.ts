@@ -5,10 +5,10 @@ import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import type { Attempt, Target } from "./target.ts";
-import { type RetryRules, verdictOfStatus } from "./outcome.ts";
-import { type BackendRequest, type Headers, requestOf } from "./backend_request.ts";
-import { parseRetryAfter } from "./retry_after.ts";
+import type { Target, TryResult } from "./target.ts";
+import { outcomeOfStatus, type RetryRules, type TryOutcome } from "./outcome.ts";
+import { type BackendRequest, type HttpHeaders, requestOf } from "./backend_request.ts";
+import { parseRetryAfter } from "./backend_request.ts";
 
 /** What of an answer is read, so that its sender is not cut off in the middle of a short one. Bytes. */
 const answerBytesMax = 256 << 10;
@@ -16,7 +16,7 @@ const answerBytesMax = 256 << 10;
 export interface HttpTargetOptions {
   readonly backend: URL;
   readonly method: string;
-  readonly headers: Headers;
+  readonly headers: HttpHeaders;
   readonly rules: RetryRules;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ export class HttpTarget implements Target {
     this.#options = options;
   }
 
-  async attempt(message: ClaimedMessage, lease: TryLease): Promise<Attempt> {
+  async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { rules, timeoutMs, clock } = this.#options;
     const request = requestOf(message.head, message.id, this.#options);
     if (request === null) return tried("final", "its path leads away from --url", null);
@@ -38,10 +38,10 @@ export class HttpTarget implements Target {
       await drained(answer.response);
       answer.done();
       const { status, headers } = answer.response;
-      const verdict = verdictOfStatus(status, rules);
-      if (verdict === "done") return tried("done", null, true);
+      const outcome = outcomeOfStatus(status, rules);
+      if (outcome === "done") return tried("done", null, true);
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
-      return { ...tried(verdict, `was answered with ${status}`, verdict === "final"), end: { verdict, retryAfterMs } };
+      return { ...tried(outcome, `was answered with ${status}`, outcome === "final"), end: { outcome, retryAfterMs } };
     }
     if (lease.lost.aborted) {
       return lease.stopped.aborted ? tried("retry", "was ended because baton was", null) : { kind: "lost" };
@@ -50,11 +50,11 @@ export class HttpTarget implements Target {
   }
 }
 
-function tried(verdict: "done" | "retry" | "final", error: string | null, works: boolean | null) {
-  return { kind: "tried", end: { verdict, retryAfterMs: null }, error, works } as const;
+function tried(outcome: TryOutcome, error: string | null, isHealthy: boolean | null) {
+  return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy } as const;
 }
 
-export type BackendAnswer =
+export type BackendResponse =
   /** `done` ends the time limit: to be called when the body was read, or is not wanted. */
   | { readonly kind: "answered"; readonly response: Response; done(): void }
   | { readonly kind: "timed_out" | "failed"; readonly why: string };
@@ -70,7 +70,7 @@ export async function callBackend(
     /** A connection of an earlier one may be taken: cheaper, but it may be just about to be closed. */
     readonly mayReuse?: boolean;
   },
-): Promise<BackendAnswer> {
+): Promise<BackendResponse> {
   const controller = new AbortController();
   let isLate = false;
   const cancel = clock.after(timeoutMs, () => {

@@ -1,7 +1,7 @@
 /** What an exit code or an HTTP status means for a message: it is done, worth another try, or final. Pure. */
 import { BatonError } from "../../errors.ts";
 
-export type Verdict = "done" | "retry" | "final";
+export type TryOutcome = "done" | "retry" | "final";
 
 export interface CodeRange {
   readonly first: number;
@@ -26,19 +26,19 @@ const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** Of an exit code, 128 and the signal's number for a signal. */
-export function verdictOfExit(code: number, rules: RetryRules): Verdict {
+export function outcomeOfExit(code: number, rules: RetryRules): TryOutcome {
   if (code === 0) return "done";
-  return ruled(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
+  return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
 /** Of an HTTP status. 2xx and 3xx are answers: the other side has dealt with the request. */
-export function verdictOfStatus(status: number, rules: RetryRules): Verdict {
+export function outcomeOfStatus(status: number, rules: RetryRules): TryOutcome {
   if (status >= 200 && status < 400) return "done";
   const isFinal = status >= 400 && status < 500 && !passingStatuses.has(status);
-  return ruled(status, rules) ?? (isFinal ? "final" : "retry");
+  return ruledOutcome(status, rules) ?? (isFinal ? "final" : "retry");
 }
 
-function ruled(code: number, { retryOn, noRetryOn }: RetryRules): Verdict | null {
+function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryOutcome | null {
   const isIn = (ranges: readonly CodeRange[]) => ranges.some(({ first, last }) => code >= first && code <= last);
   if (isIn(noRetryOn)) return "final";
   return isIn(retryOn) ? "retry" : null;

@@ -9,12 +9,12 @@ export interface Target {
    * Tries once. When this resolves nothing of the try is under way any more, as far as this machine is concerned; it ends by
    * itself when the lease is lost. Never rejects for what the other side did.
    */
-  attempt(message: ClaimedMessage, lease: TryLease): Promise<Attempt>;
+  deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult>;
 }
 
-export type Attempt =
+export type TryResult =
   /** It has been tried. `works`: whether the other side is there at all, for the breaker; null: nothing was learnt. */
-  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly works: boolean | null }
+  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
   /** Nothing was begun, and not because of the message. With `error` no other message can be tried either. */
   | { readonly kind: "not_begun"; readonly why: string; readonly error?: BatonError }
   /** The lease was lost: what it came to counts nothing any more. */

@@ -1,12 +1,19 @@
-/** Messages into a publish/subscribe topic, each once: the message's id is the name it is put under, in all its tries. */
+/** Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the store. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { RequestOutcome } from "../../pubsub/client/requester.ts";
 import { outcomeError } from "../../pubsub/client/outcome_error.ts";
+import type { TryOutcome } from "./outcome.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import type { Attempt, Target } from "./target.ts";
-import type { TopicPutter } from "./topic_putter.ts";
+import { checkDestination } from "../check_destination.ts";
+import type { RetryLog } from "../retry_log.ts";
+import type { Target, TryResult } from "./target.ts";
+import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
+import { TopicPutter } from "./topic_putter.ts";
+
+/** Milliseconds: after this wait for another processor, one that ends by itself gives up, and any other one logs that it waits. */
+const busyNoticeMs = 1000;
 
 export class TopicTarget implements Target {
   readonly #putter: TopicPutter;
@@ -15,34 +22,68 @@ export class TopicTarget implements Target {
     this.#putter = putter;
   }
 
-  async attempt({ id, body }: ClaimedMessage, lease: TryLease): Promise<Attempt> {
+  async deliver({ id, body }: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     if (body.byteLength > bodyBytesMax) {
-      return tried("final", `its body is longer than a topic takes: ${body.byteLength} bytes`, null);
+      return tried("final", `was too long for a topic: ${body.byteLength} bytes, at most ${bodyBytesMax}`, null);
     }
     try {
       const ends = AbortSignal.any([lease.lost, lease.stopped]);
-      return attemptOf(await this.#putter.put(id, body, ends), this.#putter.topic);
+      return tryResultOf(await this.#putter.put(id, body, ends), this.#putter.topic);
     } catch (error) {
-      if (lease.stopped.aborted) return tried("retry", "was ended because baton was", null);
+      if (lease.stopped.aborted) return tried("retry", "was stopped because baton was stopped", null);
       if (lease.lost.aborted) return { kind: "lost" };
       if (!(error instanceof BatonError)) throw error;
-      // The way to the proxies: they could not be looked up.
+      // The proxies could not be looked up.
       return tried("retry", messageOf(error), false);
     }
   }
 }
 
-/** What an outcome means for its message. Pure. */
-export function attemptOf(outcome: RequestOutcome, topic: string): Attempt {
+/** The result of a put for its message. Pure. */
+export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tried("done", null, true);
   const error = outcomeError(`put the message into topic "${topic}"`, outcome);
-  // Not about this message: all others would end the same way.
+  // The client itself is refused: every other message would fail the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
   return tried(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
 }
 
-function tried(verdict: "done" | "retry" | "final", error: string | null, works: boolean | null): Attempt {
-  return { kind: "tried", end: { verdict, retryAfterMs: null }, error, works };
+function tried(outcome: TryOutcome, error: string | null, isHealthy: boolean | null): TryResult {
+  return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy };
+}
+
+/**
+ * Opens a topic as the target of a processor. Of several processors of a store that put into topics, one works at a time. Rejects with
+ * CONFIG if the topic has no subscriber, REFUSED, and LOCK_BUSY while another processor works; with `waits` it waits for that one's end.
+ */
+export async function openTopicTarget(
+  clients: TopicClients,
+  topic: string,
+  { waits, log }: { readonly waits: boolean; readonly log: RetryLog },
+): Promise<Disposable & { readonly target: TopicTarget }> {
+  const open = await openClient(clients, { waits, log });
+  try {
+    const putter = new TopicPutter(open.client, topic);
+    const meanwhile = "messages are tried according to their policy until there is a response";
+    await checkDestination((signal) => putter.check(signal), { option: "--topic", meanwhile, log });
+    return { target: new TopicTarget(putter), [Symbol.dispose]: () => open[Symbol.dispose]() };
+  } catch (error) {
+    open[Symbol.dispose]();
+    throw error;
+  }
+}
+
+async function openClient(
+  clients: TopicClients,
+  { waits, log }: { readonly waits: boolean; readonly log: RetryLog },
+): Promise<OpenTopicClient> {
+  try {
+    return await clients.open("", { waitMs: busyNoticeMs });
+  } catch (error) {
+    if (!waits || !isClientBusy(error)) throw error;
+    log("info", "target_busy", "another processor of this store puts messages into topics; waiting until it ends");
+    return await clients.open("", { waitMs: Infinity });
+  }
 }

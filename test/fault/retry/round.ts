@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
-import { verifyStore } from "../../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../../src/retry/queue/verify_retry_store.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { killKeeper } from "../../support/baton_session.ts";
@@ -342,7 +342,7 @@ class Round {
       stored: messages,
       seen: isHttp ? settled(this.#seen, intervalMs) : this.#seen,
       letters: linesOf("letters").map((line) => (JSON.parse(line) as { id: string }).id),
-      problems: [...verifyStore(store).problems, ...overlaps, ...leaders, ...this.#problems],
+      problems: [...verifyRetryStore(store).problems, ...overlaps, ...leaders, ...this.#problems],
     });
   }
 

@@ -1,25 +1,25 @@
 import { describe, expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
 import {
-  Processor,
   type ProcessorEvent,
-  type ProcessorOptions,
+  RetryProcessor,
+  type RetryProcessorOptions,
 } from "../../../../src/retry/processor/retry_processor.ts";
-import { type AskStore } from "../../../../src/retry/queue/store_methods.ts";
+import { type StoreClient } from "../../../../src/retry/queue/store_methods.ts";
 import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
-import type { Attempt } from "../../../../src/retry/targets/target.ts";
+import type { TryResult } from "../../../../src/retry/targets/target.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { RetryRig, rigFailure, rigMessage, rigRules, rigSuccess } from "../../../support/retry_rig.ts";
 
-const failed: Attempt = { kind: "tried", end: rigFailure, error: "exited with 1", works: false };
-const done: Attempt = { kind: "tried", end: rigSuccess, error: null, works: true };
+const failed: TryResult = { kind: "tried", end: rigFailure, error: "exited with 1", isHealthy: false };
+const done: TryResult = { kind: "tried", end: rigSuccess, error: null, isHealthy: true };
 
 interface Try {
   readonly seq: number;
   readonly atMs: number;
   readonly lease: TryLease;
-  readonly end: (attempt: Attempt) => void;
+  readonly end: (attempt: TryResult) => void;
 }
 
 /** A processor on a real store, with a clock and a target that the test moves. */
@@ -28,24 +28,24 @@ class Bench implements AsyncDisposable {
   readonly rig: RetryRig;
   readonly tries: Try[] = [];
   readonly events: ProcessorEvent[] = [];
-  readonly processor: Processor;
+  readonly processor: RetryProcessor;
   readonly ended: Promise<unknown>;
   most = 0;
   refuse: (method: string) => BatonError | null = () => null;
   readonly #ownsStore: boolean;
   #under = 0;
 
-  constructor(answer: ((message: ClaimedMessage, lease: TryLease) => Attempt) | null, {
+  constructor(answer: ((message: ClaimedMessage, lease: TryLease) => TryResult) | null, {
     options = {},
     store,
     messages = 1,
     clock = new FakeClock(0),
-  }: { options?: Partial<ProcessorOptions>; store?: RetryRig; messages?: number; clock?: FakeClock } = {}) {
+  }: { options?: Partial<RetryProcessorOptions>; store?: RetryRig; messages?: number; clock?: FakeClock } = {}) {
     this.clock = clock;
     this.rig = store ?? new RetryRig();
     this.#ownsStore = store === undefined;
     if (messages > 0) this.rig.call("accept", Array.from({ length: messages }, (_, at) => rigMessage(String(at))), 0);
-    const ask: AskStore = {
+    const ask: StoreClient = {
       call: async (method, ...values) => {
         await Promise.resolve();
         const error = this.refuse(method);
@@ -53,12 +53,12 @@ class Bench implements AsyncDisposable {
         return this.rig.call(method, ...values);
       },
     };
-    this.processor = new Processor({
+    this.processor = new RetryProcessor({
       store: ask,
       target: {
-        attempt: async (message, lease) => {
+        deliver: async (message, lease) => {
           this.most = Math.max(this.most, ++this.#under);
-          const { promise, resolve } = Promise.withResolvers<Attempt>();
+          const { promise, resolve } = Promise.withResolvers<TryResult>();
           this.tries.push({ seq: message.seq, atMs: this.clock.now(), lease, end: resolve });
           if (answer !== null) resolve(answer(message, lease));
           lease.lost.addEventListener("abort", () => resolve(lease.stopped.aborted ? failed : { kind: "lost" }));
@@ -76,7 +76,7 @@ class Bench implements AsyncDisposable {
       concurrency: 4,
       order: "none",
       rate: null,
-      sampling: { batch: null, intervalMs: 10 },
+      pacing: { batch: null, intervalMs: 10 },
       breaker: { failuresMax: 0, resetMs: 100 },
       drainMs: 50,
       until: "stopped",
@@ -146,7 +146,7 @@ describe("a processor", () => {
     let leads = false;
     const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 1000) + 1) * 1000;
     await using bench = new Bench(() => done, {
-      options: { leads: () => leads, sampling: { batch: null, intervalMs: 10, nextTimeMs } },
+      options: { leads: () => leads, pacing: { batch: null, intervalMs: 10, nextTimeMs } },
     });
     await bench.clock.advance(2500);
     leads = true;
@@ -293,11 +293,11 @@ describe("restraint", () => {
   });
 
   test("a batch is all that an interval brings, and a schedule has its times", async () => {
-    await using batched = new Bench(() => done, { options: { sampling: { batch: 2, intervalMs: 50 } }, messages: 5 });
+    await using batched = new Bench(() => done, { options: { pacing: { batch: 2, intervalMs: 50 } }, messages: 5 });
     await batched.clock.advance(100);
     expect(batched.tries.map(({ atMs }) => atMs)).toEqual([0, 0, 50, 50, 100]);
     const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 70) + 1) * 70;
-    await using timed = new Bench(() => failed, { options: { sampling: { batch: null, intervalMs: 1, nextTimeMs } } });
+    await using timed = new Bench(() => failed, { options: { pacing: { batch: null, intervalMs: 1, nextTimeMs } } });
     await timed.clock.advance(300);
     expect(timed.tries.map(({ atMs }) => atMs)).toEqual([70, 140, 210]);
   });

@@ -4,8 +4,8 @@ import {
   accepted,
   cancelled,
   crashed,
+  dueNow,
   givenBack,
-  hurried,
   type LifeRules,
   type MessageLife,
   purged,
@@ -27,7 +27,7 @@ const policy = {
 } as const;
 const rules: LifeRules = { policy, maxCrashes: 2, drops: false };
 const random = () => 0.5;
-const failed = { verdict: "retry", retryAfterMs: null } as const;
+const failed = { outcome: "retry", retryAfterMs: null } as const;
 const end = { rules, nowMs: 100, random };
 const waiting = accepted(null, rules, 100, random);
 const inFlight = taken(waiting, 100) as MessageLife;
@@ -38,7 +38,7 @@ describe("a message", () => {
   });
 
   test("whose first try was final is dead at once, and with no redeliveries any failure is", () => {
-    expect(accepted({ ...failed, verdict: "final" }, rules, 100, random)).toMatchObject({
+    expect(accepted({ ...failed, outcome: "final" }, rules, 100, random)).toMatchObject({
       state: "dead",
       reason: "final",
     });
@@ -55,7 +55,7 @@ describe("a message", () => {
   test("hears only who has its fencing number", () => {
     expect(tried(inFlight, 0, failed, end)).toBeNull();
     expect(givenBack(inFlight, 0, 100)).toBeNull();
-    expect(tried(inFlight, 1, { ...failed, verdict: "done" }, end)).toMatchObject({ state: "done", tries: 1 });
+    expect(tried(inFlight, 1, { ...failed, outcome: "done" }, end)).toMatchObject({ state: "done", tries: 1 });
     expect(tried(waiting, 0, failed, end)).toBeNull();
   });
 
@@ -68,17 +68,17 @@ describe("a message", () => {
   });
 
   test("is dropped instead of dead where that is wanted", () => {
-    expect(accepted({ ...failed, verdict: "final" }, { ...rules, drops: true }, 1, random).state).toBe("dropped");
+    expect(accepted({ ...failed, outcome: "final" }, { ...rules, drops: true }, 1, random).state).toBe("dropped");
   });
 
   test("can be hurried and cancelled while it waits, redriven and purged when it is dead, and not else", () => {
-    const dead = accepted({ ...failed, verdict: "final" }, rules, 100, random);
-    expect(hurried(accepted(failed, rules, 100, random), 105)).toMatchObject({ nextAtMs: 105 });
+    const dead = accepted({ ...failed, outcome: "final" }, rules, 100, random);
+    expect(dueNow(accepted(failed, rules, 100, random), 105)).toMatchObject({ nextAtMs: 105 });
     expect(cancelled(waiting)).toMatchObject({ state: "cancelled" });
     expect(redriven({ ...dead, fence: 7 }, 200)).toMatchObject({ state: "waiting", tries: 0, crashes: 0, fence: 7 });
     expect(purged(dead)).toMatchObject({ state: "dropped", reason: "purged" });
     for (
-      const refused of [hurried(dead, 1), cancelled(inFlight), cancelled(dead), redriven(waiting, 1), purged(inFlight)]
+      const refused of [dueNow(dead, 1), cancelled(inFlight), cancelled(dead), redriven(waiting, 1), purged(inFlight)]
     ) {
       expect(refused).toBeNull();
     }
@@ -112,8 +112,8 @@ property(
     let nowMs = 0, begun = 0;
     for (const event of story) {
       nowMs += 20;
-      const told = (verdict: "done" | "retry" | "final", fence = life.fence) =>
-        tried(life, fence, { verdict, retryAfterMs: null }, { rules: own, nowMs, random: dice });
+      const told = (outcome: "done" | "retry" | "final", fence = life.fence) =>
+        tried(life, fence, { outcome, retryAfterMs: null }, { rules: own, nowMs, random: dice });
       const next = event === "take"
         ? taken(life, nowMs)
         : event === "crash"
@@ -121,7 +121,7 @@ property(
         : event === "give back"
         ? givenBack(life, life.fence, nowMs)
         : event === "hurry"
-        ? hurried(life, nowMs)
+        ? dueNow(life, nowMs)
         : event === "stale"
         ? told("done", life.fence - 1)
         : told(event === "fail" ? "retry" : event);

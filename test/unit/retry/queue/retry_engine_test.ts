@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { refuseNetworkFolder } from "../../../../src/retry/queue/network_folder.ts";
 import { databaseName, RetryDatabase, storeError } from "../../../../src/retry/queue/retry_database.ts";
 import { tables } from "../../../../src/retry/queue/retry_tables.ts";
-import { verifyStore } from "../../../../src/retry/queue/verify_retry_store.ts";
+import { verifyRetryStore } from "../../../../src/retry/queue/verify_retry_store.ts";
 import { property } from "../../../support/property.ts";
 import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../support/retry_rig.ts";
 
@@ -32,7 +32,7 @@ describe("a stored message", () => {
     expect(rig.call("finish", report)).toBeNull();
     expect(rig.call("show", id)).toMatchObject({ state: "done", lastMs: 101, nextMs: null });
     expect(rig.call("totals")).toMatchObject({ done: { count: 1, bytes: 0 }, waiting: { count: 0, bytes: 0 } });
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
   });
 
   test("is dead after its redeliveries, and says why", () => {
@@ -70,7 +70,7 @@ describe("a stored message", () => {
     expect(rig.call("claim", { owner: next, ...order, nowMs: 210 }).messages).toMatchObject([{ fence: 2 }]);
     expect(reclaim(0, "another boot")).toBe(1);
     expect(rig.call("totals").dead.count).toBe(1);
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
   });
 });
 
@@ -96,8 +96,8 @@ describe("order", () => {
     using rig = new RetryRig();
     rig.call("accept", ["a", "a", "a"].map((key) => rigMessage("x", { key })), 100);
     const owner = rig.call("register", "boot", 1000, 7, 100);
-    const finish = (seq: number, fence: number, verdict: "done" | "final") =>
-      rig.call("finish", { seq, fence, owner, end: { ...rigSuccess, verdict }, error: "", nowMs: 100 });
+    const finish = (seq: number, fence: number, outcome: "done" | "final") =>
+      rig.call("finish", { seq, fence, owner, end: { ...rigSuccess, outcome }, error: "", nowMs: 100 });
     expect(claimed(rig, owner, "key")).toEqual([1]);
     finish(1, 1, "final");
     expect(claimed(rig, owner, "key")).toEqual([2]);
@@ -107,12 +107,12 @@ describe("order", () => {
     expect(claimed(rig, owner, "key")).toEqual([1]);
     finish(1, 2, "final");
     rig.call("change", "1", "redrive", 100);
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
     expect(claimed(rig, owner, "key")).toEqual([1]);
     finish(1, 3, "done");
     rig.call("change", "3", "cancel", 100);
     rig.call("accept", [rigMessage("x", { key: "a" })], 100);
-    expect([claimed(rig, owner, "key"), verifyStore(rig.folder).problems]).toEqual([[4], []]);
+    expect([claimed(rig, owner, "key"), verifyRetryStore(rig.folder).problems]).toEqual([[4], []]);
   });
 
   test("by key what waits behind the first of a key costs nothing", () => {
@@ -139,7 +139,7 @@ describe("order", () => {
     expect(claimed(rig, owner, "fifo")).toEqual([]);
     rig.call("finish", { seq: 1, fence: 1, owner, end: rigFailure, error: "", nowMs: 100 });
     expect([claimed(rig, owner, "fifo", 109), claimed(rig, owner, "fifo", 110)]).toEqual([[], [1]]);
-    rig.call("finish", { seq: 1, fence: 2, owner, end: { ...rigFailure, verdict: "final" }, error: "", nowMs: 110 });
+    rig.call("finish", { seq: 1, fence: 2, owner, end: { ...rigFailure, outcome: "final" }, error: "", nowMs: 110 });
     expect(claimed(rig, owner, "fifo", 110)).toEqual([2]);
   });
 });
@@ -155,7 +155,7 @@ describe("a limit", () => {
     rig.call("claim", { owner, ...order, nowMs: 100 });
     rig.call("finish", { seq: 1, fence: 1, owner, end: rigSuccess, error: null, nowMs: 101 });
     rig.call("accept", [rigMessage("3")], 1);
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
   });
 
   test("of a key and of a command line", () => {
@@ -172,7 +172,7 @@ describe("an operator", () => {
       "accept",
       Array.from({ length: count }, (_, at) =>
         rigMessage(String(at), {
-          tried: { verdict: "final", retryAfterMs: null, error: `exited with ${at % 2 ? 64 : 65}` },
+          tried: { outcome: "final", retryAfterMs: null, error: `exited with ${at % 2 ? 64 : 65}` },
         })),
       1,
     );
@@ -180,15 +180,15 @@ describe("an operator", () => {
   test("redrives each dead letter once by a command, though it dies again meanwhile", () => {
     using rig = new RetryRig();
     dead(rig, 3);
-    const number = rig.call("beginRedrive");
+    const number = rig.call("startRedrive");
     expect(rig.call("redrive", number, {}, 2, 10)).toBe(2);
     const owner = rig.call("register", "boot", 1000, 7, 100);
     for (const { seq, fence } of rig.call("claim", { owner, ...order, nowMs: 10 }).messages) {
-      rig.call("finish", { seq, fence, owner, end: { ...rigFailure, verdict: "final" }, error: "", nowMs: 10 });
+      rig.call("finish", { seq, fence, owner, end: { ...rigFailure, outcome: "final" }, error: "", nowMs: 10 });
     }
     expect(rig.call("totals").dead.count).toBe(3);
     expect([rig.call("redrive", number, {}, 9, 10), rig.call("redrive", number, {}, 9, 10)]).toEqual([1, 0]);
-    expect(rig.call("redrive", rig.call("beginRedrive"), {}, 9, 10)).toBe(2);
+    expect(rig.call("redrive", rig.call("startRedrive"), {}, 9, 10)).toBe(2);
   });
 
   test("chooses by the error, cancels and hurries what waits, and purges what is dead", () => {
@@ -208,7 +208,7 @@ describe("an operator", () => {
     expect(rig.call("change", id, "cancel", 1)).toBe("cancelled");
     expect(rig.call("totals")).toMatchObject({ dead: { count: 2 }, dropped: { count: 2 }, cancelled: { count: 1 } });
     expect(rig.call("forget", 51)).toBe(3);
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
   });
 
   test("pauses: nothing is claimed until it is resumed", () => {
@@ -222,19 +222,23 @@ describe("an operator", () => {
   });
 
   test("a letter that has another place to go leaves the store when it is there, and not before", () => {
-    using rig = new RetryRig({ sendsLetters: true });
+    using rig = new RetryRig({ forwards: true });
     dead(rig, 1);
-    expect(rig.call("owedLetters", 9, 0)).toMatchObject([{ seq: 1, letter: "owed", letterAt: null }]);
-    rig.call("letterThere", 1, 5);
-    expect(rig.call("owedLetters", 9, 0).length).toBe(1);
-    rig.call("letterBegun", 1, 77);
-    expect(rig.call("owedLetters", 9, 0)).toMatchObject([{ letter: "begun", letterAt: 77 }]);
-    rig.call("letterThere", 1, 5);
-    expect(rig.call("owedLetters", 9, 0)).toEqual([]);
-    expect(rig.call("change", "1", "redrive", 9)).toBe("sent");
+    expect(rig.call("pendingDeadLetters", 9, 0)).toMatchObject([{
+      seq: 1,
+      forwardState: "pending",
+      forwardOffset: null,
+    }]);
+    rig.call("markForwarded", 1, 5);
+    expect(rig.call("pendingDeadLetters", 9, 0).length).toBe(1);
+    rig.call("markForwarding", 1, 77);
+    expect(rig.call("pendingDeadLetters", 9, 0)).toMatchObject([{ forwardState: "sending", forwardOffset: 77 }]);
+    rig.call("markForwarded", 1, 5);
+    expect(rig.call("pendingDeadLetters", 9, 0)).toEqual([]);
+    expect(rig.call("change", "1", "redrive", 9)).toBe("forwarded");
     expect(rig.call("totals").dead).toEqual({ count: 1, bytes: 0 });
     expect(rig.call("forget", 6)).toBe(1);
-    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
   });
 });
 
@@ -246,7 +250,7 @@ describe("a store", () => {
       const raw = new DatabaseSync(join(folder, databaseName));
       raw.exec("PRAGMA user_version = 9");
       expect(() => new RetryDatabase(folder)).toThrow(
-        /has format 9; this version of baton knows 2: a newer one wrote it/,
+        /has format 9; this version of baton knows 3: a newer one wrote it/,
       );
       raw.exec("PRAGMA application_id = 5");
       raw.close();
@@ -261,7 +265,7 @@ describe("a store", () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
     try {
       writeFileSync(join(folder, databaseName), "");
-      expect(() => verifyStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
+      expect(() => verifyRetryStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
       expect(readdirSync(folder)).toEqual([databaseName]);
       expect(() => new RetryDatabase(folder)).toThrow(/The message store .*messages\.sqlite is empty: it was cut off/);
       expect(readdirSync(folder)).toEqual([databaseName]);
@@ -271,7 +275,7 @@ describe("a store", () => {
       // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
       truncateSync(join(folder, databaseName), 0);
       expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was cut off/);
-      expect(() => verifyStore(folder)).toThrow(/messages\.sqlite is empty/);
+      expect(() => verifyRetryStore(folder)).toThrow(/messages\.sqlite is empty/);
       expect(statSync(join(folder, `${databaseName}-wal`)).size).toBeGreaterThan(0);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -308,7 +312,7 @@ describe("a store", () => {
     const raw = new DatabaseSync(join(rig.folder, databaseName));
     raw.exec("DELETE FROM bodies WHERE seq = 1; UPDATE messages SET state = 1 WHERE seq = 2");
     raw.close();
-    expect(verifyStore(rig.folder).problems).toEqual([
+    expect(verifyRetryStore(rig.folder).problems).toEqual([
       "row 2 of the messages of this store is damaged",
       "message 1 is waiting, and its body is missing",
       "message 2 is in flight, and nobody has it",
@@ -363,7 +367,7 @@ property(
     expect(list.length).toBe(count);
     for (const { tries, crashes } of list) expect([tries <= 3, crashes <= 2]).toEqual([true, true]);
     expect(Object.values(two.call("totals")).reduce((sum, one) => sum + one.count, 0)).toBe(count);
-    expect(verifyStore(one.folder)).toMatchObject({ messages: count, problems: [] });
+    expect(verifyRetryStore(one.folder)).toMatchObject({ messages: count, problems: [] });
   },
   20,
 );

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { faultOf } from "../../../../commands/retry/fault_body.ts";
+import { faultOf } from "../../../../src/retry/http_proxy/fault_body.ts";
 import {
   backendUrl,
   forwardedHeaders,
@@ -10,7 +10,7 @@ import {
   parseMethod,
   requestOf,
 } from "../../../../src/retry/targets/backend_request.ts";
-import { parseRetryAfter } from "../../../../src/retry/targets/retry_after.ts";
+import { parseRetryAfter } from "../../../../src/retry/targets/backend_request.ts";
 import { property } from "../../../support/property.ts";
 
 const backend = parseBackend("http://backend:9000/stock");

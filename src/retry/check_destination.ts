@@ -1,0 +1,28 @@
+/** Checks at the start whether messages or dead letters could be delivered at all, before any is tried. */
+import { BatonError } from "../errors.ts";
+import { systemClock } from "../support/clock.ts";
+import { deadlineAfter } from "../support/deadline.ts";
+import type { RetryLog } from "./retry_log.ts";
+
+/** The longest wait for a response at the start, and at the end of a run that ends by itself. Milliseconds. */
+export const checkTimeoutMs = 3000;
+
+/**
+ * Rejects with a permanent error. A destination that cannot be reached now may be reachable later: that is a warning. `option`:
+ * "--topic"; `meanwhile`: what happens until the destination responds.
+ */
+export async function checkDestination(
+  check: (signal: AbortSignal) => Promise<void>,
+  { option, meanwhile, log }: { readonly option: string; readonly meanwhile: string; readonly log: RetryLog },
+): Promise<void> {
+  const reason = () => new BatonError("UNREACHABLE", `no response within ${checkTimeoutMs / 1000} s`);
+  const deadline = deadlineAfter(systemClock(), checkTimeoutMs, { reason });
+  try {
+    await check(deadline.signal);
+  } catch (error) {
+    if (!(error instanceof BatonError) || !["UNREACHABLE", "CONNECTION_LOST"].includes(error.code)) throw error;
+    log("warning", "unreachable", `${option}: ${error.message}; ${meanwhile}`);
+  } finally {
+    deadline.cancel();
+  }
+}

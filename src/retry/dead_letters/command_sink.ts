@@ -1,0 +1,53 @@
+/** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
+import { OwnTime } from "../../process/supervise/local_lease.ts";
+import { startGuard } from "../../process/guard/guard.ts";
+import { BatonError } from "../../errors.ts";
+import type { ClaimedMessage } from "../queue/stored_message.ts";
+import { ResignableLease } from "../../coordination/election/resignable_lease.ts";
+import { onAbort } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import { runWithInput } from "../targets/run_with_input.ts";
+import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
+import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
+
+export interface CommandSinkOptions extends DeadLetterFormat {
+  readonly line: string;
+  readonly timeoutMs: number;
+  readonly killAfterMs: number;
+  readonly clock: Clock;
+  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  readonly takeLock: () => (() => void) | null;
+}
+
+export class CommandSink implements DeadLetterSink {
+  readonly skipsFailed = true;
+  readonly #options: CommandSinkOptions;
+
+  constructor(options: CommandSinkOptions) {
+    this.#options = options;
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous for sinks on other machines
+  async open(): Promise<OpenSink | null> {
+    const release = this.#options.takeLock();
+    if (release === null) return null;
+    return { nextOffset: () => null, send: (letter, _, signal) => this.#send(letter, signal), close: release };
+  }
+
+  /** The signal stops the command: the dead letter stays in the store. */
+  async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
+    const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
+    const lease = new ResignableLease(new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000));
+    const off = onAbort(signal, () => lease.resign("The processor ends"));
+    const ended = await runWithInput({
+      command: ["/bin/sh", "-c", line],
+      env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
+      body: new TextEncoder().encode(deadLetterLine(letter, this.#options)),
+      guard: startGuard(),
+      hangUpIgnored: false,
+      ...{ lease, clock, timeoutMs, killAfterMs },
+    }).finally(off);
+    if (ended.kind === "not_started") throw ended.error;
+    if (ended.code !== 0) throw new BatonError("IO", `the command of --dead-letter ${ended.how}`);
+  }
+}

@@ -1,0 +1,73 @@
+/** Opens the sink that --dead-letter names. */
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { ConfigSources } from "../../config/resolve_settings.ts";
+import type { retryPolicySettings, retryRedactSettings } from "../../config/retry_settings.ts";
+import type { SettingValues } from "../../config/setting.ts";
+import { BatonError } from "../../errors.ts";
+import { loadLibc } from "../../process/libc.ts";
+import { systemClock } from "../../support/clock.ts";
+import { checkDestination } from "../check_destination.ts";
+import type { RetryLog } from "../retry_log.ts";
+import type { TopicClients } from "../targets/topic_clients.ts";
+import { CommandSink } from "./command_sink.ts";
+import { deadLetterDestinationOf } from "./dead_letter_destination.ts";
+import type { DeadLetterSink } from "./dead_letter_forwarder.ts";
+import { FileSink } from "./file_sink.ts";
+import { redactionFor } from "./redaction.ts";
+
+export interface DeadLetterSinkOptions {
+  readonly location: { readonly name: string; readonly folder: string };
+  readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings>;
+  readonly sources: ConfigSources;
+  readonly log: RetryLog;
+  /** Null: no topic is used. */
+  readonly topics: TopicClients | null;
+  /** Milliseconds from the stop signal to SIGKILL, for commands. */
+  readonly killAfterMs: number;
+}
+
+/** Null: dead letters stay in the store, or are dropped. Rejects with CONFIG or REFUSED if none could ever be sent. */
+export async function openDeadLetterSink(options: DeadLetterSinkOptions): Promise<DeadLetterSink | null> {
+  const { location, values, sources, topics, killAfterMs, log } = options;
+  const destination = deadLetterDestinationOf(values, sources);
+  if (destination.kind === "store" || destination.kind === "drop") return null;
+  const format = { storeName: location.name, redaction: redactionFor(values, sources) };
+  const libc = await loadLibc();
+  const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
+  if (destination.kind === "file") return new FileSink({ ...format, path: destination.path, lockFile });
+  const takeLock = () => forwarderLock(location.folder, lockFile);
+  const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
+  if (destination.kind === "exec") {
+    return new CommandSink({ ...common, line: destination.line, killAfterMs, clock: systemClock() });
+  }
+  let sink: DeadLetterSink & { check(signal: AbortSignal): Promise<void> };
+  if (destination.kind === "kafka") {
+    sink = (await import("./kafka_sink.ts")).openKafkaSink(destination.topic, common);
+  } else {
+    if (topics === null) throw new BatonError("INTERNAL", "no topic clients for --dead-letter topic:");
+    const { TopicSink } = await import("./topic_sink.ts");
+    // This process has the forwarder lock: a process that still has the client is about to close it.
+    const openClient = (signal: AbortSignal) => topics.open(".dead-letters", { waitMs: 5000, signal });
+    sink = new TopicSink({ ...common, topic: destination.topic, openClient });
+  }
+  try {
+    const meanwhile = "dead letters stay in the store until there is a response";
+    await checkDestination((signal) => sink.check(signal), { option: "--dead-letter", meanwhile, log });
+    return sink;
+  } catch (error) {
+    sink.close?.();
+    throw error;
+  }
+}
+
+/**
+ * Takes the lock that lets one process of a store send dead letters at a time. Gives the function that releases it; the system releases it
+ * when the process dies. Null: another process has it.
+ */
+function forwarderLock(folder: string, lockFile: (fd: number) => boolean): (() => void) | null {
+  const fd = openSync(join(folder, "dead_letters.lock"), "a", 0o600);
+  if (lockFile(fd)) return () => closeSync(fd);
+  closeSync(fd);
+  return null;
+}

@@ -1,0 +1,141 @@
+/**
+ * Elects which of several processors of one store tries messages, by baton's own election. The election is named after the random name of
+ * the store, so that stores with the same --name on two machines have separate elections. Owns the session and the campaign. The election
+ * only decides which process starts tries; the store itself prevents two tries of one message at the same time.
+ */
+import { hostname } from "node:os";
+import process from "node:process";
+import { connect } from "../../zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
+import { messageOf } from "../../errors.ts";
+import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
+import { holderInfo, nameOfHolder } from "../../coordination/holder_info.ts";
+import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
+import { onAbort } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
+import { type Coordination, reach } from "../../coordination/connect/coordination_servers.ts";
+import type { RetryLog } from "../retry_log.ts";
+
+/** Milliseconds after stepping down on request, so that a waiting candidate is elected first. */
+const standAgainMs = 1000;
+
+export interface ProcessorElectionOptions {
+  /** The random name of the store, which is unique. */
+  readonly storeName: string;
+  readonly place: Coordination;
+  readonly clock: Clock;
+  readonly log: RetryLog;
+  /** Called when the result of `leads()` may have changed. */
+  readonly onChange: () => void;
+}
+
+export class ProcessorElection {
+  readonly #options: ProcessorElectionOptions;
+  readonly #name: string;
+  readonly #stopping = new AbortController();
+  readonly #session: CandidateSession;
+  #leadership: Leadership | null = null;
+
+  constructor(options: ProcessorElectionOptions) {
+    const { storeName, place, clock, log } = this.#options = options;
+    this.#name = `retry-${storeName}`;
+    this.#session = new CandidateSession({
+      connect: (to) => connect({ ...to, clock }),
+      options: place.connect,
+      clock,
+      isPatient: true,
+      onOpened: () => {},
+      onUnreachable: (why) =>
+        log("warning", "election_unreachable", `${why}; nothing is tried until a server responds`),
+    });
+  }
+
+  /** Whether this process leads, by its own clock: while true, no server can have elected another one. */
+  leads(): boolean {
+    return this.#leadership?.isHeld() ?? false;
+  }
+
+  /** Gives up the leadership immediately; then `run` resolves. */
+  stop(): void {
+    this.#stopping.abort(new Error("it was stopped"));
+  }
+
+  /**
+   * Stands for election, leads, and stands again, until it is stopped. Rejects when no server responds at the start, and with errors that
+   * servers report. Servers that responded once are waited for.
+   */
+  async run(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { clock, log, place } = this.#options;
+    log("info", "standing", `standing for election ${this.#name} among ${reach[place.scope]}`, {
+      election: this.#name,
+    });
+    try {
+      while (!signal.aborted) {
+        const leadership = await this.#campaign();
+        const isRevoked = await this.#lead(leadership);
+        // If the release fails, the end of the session releases the leadership.
+        await leadership.release().catch(() => this.#session.close(signal));
+        if (isRevoked) await sleep(clock, standAgainMs, signal).catch(() => {});
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      await this.#session.close(signal);
+    }
+  }
+
+  async #campaign(): Promise<Leadership> {
+    const { signal } = this.#stopping;
+    const { clock, place, log } = this.#options;
+    for (;;) {
+      const zk = await this.#session.session(signal);
+      let isLogged = false;
+      try {
+        return await campaign(zk, this.#name, {
+          value: `${hostname()}:${process.pid}`,
+          clock,
+          signal,
+          root: place.root,
+          info: holderInfo({ command: ["baton retry-processor"], values: { publishCommand: false } }),
+          onWaiting: (waiting) => {
+            if (!isLogged) log("info", "waiting", this.#describe(waiting), { election: this.#name });
+            isLogged = true;
+          },
+          ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
+        });
+      } catch (thrown) {
+        if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        log("warning", "session_expired", "the session of the candidate expired; standing for election again");
+      }
+    }
+  }
+
+  /** Leads until the leadership ends; true: another process requested the end. */
+  async #lead(leadership: Leadership): Promise<boolean> {
+    const { log, onChange } = this.#options;
+    const { signal } = this.#stopping;
+    this.#leadership = leadership;
+    log("info", "leading", `this process leads ${this.#name} and tries messages`, { election: this.#name });
+    onChange();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const offs = [leadership.lost, signal].map((end) => onAbort(end, () => resolve()));
+    await promise;
+    for (const off of offs) off();
+    this.#leadership = null;
+    onChange();
+    if (signal.aborted) return false;
+    const { code, message } = leadership.lost.reason as { code?: string; message: string };
+    const why = `this process no longer leads ${this.#name} and starts no tries: ${messageOf(message)}`;
+    log("warning", "leadership_ended", why, { election: this.#name });
+    return code === "REVOKED";
+  }
+
+  #describe({ status }: WaitingStatus): string {
+    const holder = status.holders[0];
+    const leader = holder === undefined ? "another process" : nameOfHolder(holder);
+    return `waiting: ${leader} leads ${this.#name} and tries messages`;
+  }
+}

@@ -1,0 +1,390 @@
+/**
+ * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes stored, the forwarder
+ * of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and `serve` have one.
+ */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import {
+  type retryLimitSettings,
+  type retryPolicySettings,
+  retryProcessorSettings,
+  type retryRedactSettings,
+  type retryTopicSettings,
+} from "../../config/retry_settings.ts";
+import type { SettingValues } from "../../config/setting.ts";
+import type { connectionSettings } from "../../config/settings.ts";
+import { BatonError } from "../../errors.ts";
+import { loadLibc } from "../../process/libc.ts";
+import { systemClock } from "../../support/clock.ts";
+import { counted } from "../../support/text.ts";
+import { sleep } from "../../support/deadline.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { checkTimeoutMs } from "../check_destination.ts";
+import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
+import { openDeadLetterSink } from "../dead_letters/open_dead_letter_sink.ts";
+import { RetryStore } from "../queue/retry_store.ts";
+import { changesMax } from "../queue/retry_store_limits.ts";
+import type { RetryLog } from "../retry_log.ts";
+import type { Target } from "../targets/target.ts";
+import type { TopicClients } from "../targets/topic_clients.ts";
+import { ClockSteps } from "./clock_steps.ts";
+import { cronTimes } from "./cron_times.ts";
+import type { ProcessorElection } from "./processor_election.ts";
+import { logDamage, logProcessorEvent } from "./processor_log.ts";
+import { parseRate } from "./rate_limit.ts";
+import { type ProcessorEvent, RetryProcessor } from "./retry_processor.ts";
+import { storeRulesOf } from "./retry_rules.ts";
+import type { TopicIngestTask } from "./topic_ingest.ts";
+
+export interface StoreProcessorOptions {
+  readonly location: { readonly name: string; readonly folder: string };
+  readonly target: Target;
+  readonly values: SettingValues<
+    & typeof retryLimitSettings
+    & typeof retryPolicySettings
+    & typeof retryProcessorSettings
+    & typeof retryRedactSettings
+    & typeof retryTopicSettings
+    & typeof connectionSettings
+  >;
+  readonly sources: ConfigSources;
+  readonly log: RetryLog;
+  readonly until: "stopped" | "tried" | "empty";
+  /** Null: no topic is used. The caller closes it. */
+  readonly topics: TopicClients | null;
+  /** Milliseconds from the stop signal to SIGKILL, for the commands of dead letters. */
+  readonly killAfterMs: number;
+}
+
+/** Milliseconds between two checks for messages that other processes stored. */
+const watchEveryMs = 100;
+/** Milliseconds after the end of a lease in which a guard on a busy machine kills what ran under it. */
+const graceMs = 2000;
+const forgetEveryMs = 60_000;
+
+/** What a process has done since it started, for /metrics. */
+class RetryCounters {
+  /** Tries that ended, by the state of the message afterwards. */
+  readonly ended = { done: 0, waiting: 0, dead: 0, dropped: 0 };
+  stale = 0;
+  reclaimed = 0;
+  leasesLost = 0;
+  forwarded = 0;
+  ingested = 0;
+  untried = 0;
+  forwardFailures = 0;
+
+  count(event: ProcessorEvent): void {
+    if (event.kind === "ended" && event.life.state in this.ended) {
+      this.ended[event.life.state as keyof typeof this.ended]++;
+    } else if (event.kind === "stale") this.stale++;
+    else if (event.kind === "reclaimed") this.reclaimed += event.count;
+    else if (event.kind === "lost") this.leasesLost++;
+  }
+}
+
+interface ProcessorParts {
+  readonly store: RetryStore;
+  readonly processor: RetryProcessor;
+  readonly counters: RetryCounters;
+  readonly log: RetryLog;
+  readonly forwarder: DeadLetterForwarder | null;
+  readonly election: ProcessorElection | null;
+  readonly ingest: TopicIngestTask | null;
+  /** True: messages that are in the topic now are ingested before anything is tried, and none afterwards. */
+  readonly drainsTopic: boolean;
+  readonly keepDoneMs: number;
+}
+
+export class StoreProcessor implements AsyncDisposable {
+  readonly #parts: ProcessorParts;
+  /** Aborts at the first call of `stop`. */
+  readonly #stopping = new AbortController();
+  /** Aborts at the second call of `stop`. */
+  readonly #hurrying = new AbortController();
+  /** Aborts when background work has to end. */
+  readonly #ending = new AbortController();
+
+  private constructor(parts: ProcessorParts) {
+    this.#parts = parts;
+  }
+
+  static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
+    const { location, target, values, sources, log, until } = options;
+    const { rate, nextTimeMs } = scheduleOf(values, sources);
+    const openElection = values.retryElect ? await electionOpener(options) : null;
+    const boot = await machineBoot();
+    const counters = new RetryCounters();
+    let processor: RetryProcessor | null = null;
+    const store = await RetryStore.open(location.folder, {
+      rules: storeRulesOf(values, sources),
+      hooks: {
+        changed: () => processor?.notice(),
+        broken: (error) => processor?.fail(error),
+        damage: (sentence) => logDamage(log, sentence),
+      },
+    });
+    const forwarder = await openForwarder(options, store, counters);
+    const election = openElection?.(await store.call("storeName"), () => processor?.notice()) ?? null;
+    const onEvent = (event: ProcessorEvent) => {
+      logProcessorEvent(log, event);
+      counters.count(event);
+      if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) forwarder?.notice();
+    };
+    processor = new RetryProcessor({
+      store,
+      target,
+      clock: systemClock(),
+      wallClockMs: () => Date.now(),
+      boot,
+      pid: process.pid,
+      leaseMs: values.retryLease,
+      graceMs,
+      concurrency: values.retryConcurrency,
+      order: values.retryOrder,
+      rate,
+      pacing: { batch: values.retryBatch ?? null, intervalMs: values.retryInterval, nextTimeMs },
+      breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
+      drainMs: values.retryDrainTimeout,
+      until,
+      leads: election === null ? undefined : () => election.leads(),
+      onEvent,
+    });
+    const ingest = await openIngest(options, store, (count) => {
+      counters.ingested += count;
+      processor?.notice();
+    });
+    const drainsTopic = until !== "stopped";
+    const keepDoneMs = values.retryKeepDone;
+    return new StoreProcessor({
+      store,
+      processor,
+      counters,
+      log,
+      forwarder,
+      election,
+      ingest,
+      drainsTopic,
+      keepDoneMs,
+    });
+  }
+
+  get store(): RetryStore {
+    return this.#parts.store;
+  }
+
+  get counters(): RetryCounters {
+    return this.#parts.counters;
+  }
+
+  get processor(): RetryProcessor {
+    return this.#parts.processor;
+  }
+
+  /** Whether it may start tries; false while another process leads or the leader is unknown. */
+  get leads(): boolean {
+    return this.#parts.election?.leads() ?? true;
+  }
+
+  /** Lets the tries in flight end; meanwhile another process may lead. A second call stops them. */
+  stop(): void {
+    if (this.#stopping.signal.aborted) this.#hurrying.abort();
+    this.#stopping.abort();
+    this.#parts.election?.stop();
+    this.#parts.processor.stop();
+  }
+
+  async run(): Promise<void> {
+    const { store, processor, ingest, drainsTopic, forwarder, election } = this.#parts;
+    // The reserve lets tries be recorded when the disk has become full.
+    await store.call("reserveLog").catch(() => {});
+    const drainError = drainsTopic ? await this.#drain() : null;
+    const ingesting = drainsTopic ? undefined : ingest?.run(this.#ending.signal).catch((error) => {
+      processor.fail(asFailure(error));
+    });
+    const background = [
+      this.#watchStore(),
+      this.#forgetOld(),
+      forwarder?.run(this.#ending.signal, this.#stopping.signal, this.#hurrying.signal),
+    ];
+    let electionError: unknown = null;
+    const leading = election?.run().catch((error) => {
+      electionError = error;
+      processor.stop();
+    });
+    try {
+      await processor.run();
+    } finally {
+      election?.stop();
+      this.#ending.abort();
+      await Promise.all([...background, leading, ingesting]);
+    }
+    if (electionError !== null) throw electionError;
+    if (drainError !== null) throw drainError;
+    if (!drainsTopic || this.#stopping.signal.aborted) return;
+    await this.#checkDamaged();
+    await this.#checkDeadLetters();
+  }
+
+  /** A run that ends by itself fails if messages could not be tried because they are damaged. */
+  async #checkDamaged(): Promise<void> {
+    const { store } = this.#parts;
+    if (await store.call("damageCount") === 0) return;
+    const count = await store.call("countDamaged");
+    if (count === 0) return;
+    const which = counted(count, "damaged message was", "damaged messages were");
+    throw new BatonError(
+      "IO",
+      `${which} not tried; list them with baton retry-processor verify, cancel them with cancel ID`,
+    );
+  }
+
+  /** A run that ends by itself fails if dead letters could not be delivered. */
+  async #checkDeadLetters(): Promise<void> {
+    if (this.#parts.forwarder === null) return;
+    const { count, error } = await this.#parts.store.call("deadLetterBacklog");
+    if (count === 0) return;
+    const which = counted(count, "dead letter is", "dead letters are");
+    const why = error ?? "another process of this store is sending dead letters";
+    throw new BatonError("UNREACHABLE", `${which} still in the store, not delivered to --dead-letter: ${why}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    await this.#parts.store.close();
+  }
+
+  /** Returns the error instead of throwing it: it is reported after the messages of the store were tried. */
+  async #drain(): Promise<BatonError | null> {
+    try {
+      await this.#parts.ingest?.drain(this.#stopping.signal);
+      return null;
+    } catch (error) {
+      return this.#stopping.signal.aborted ? null : asFailure(error);
+    }
+  }
+
+  async #watchStore(): Promise<void> {
+    const clock = systemClock();
+    const steps = new ClockSteps(clock.now(), Date.now());
+    while (await this.#pause(watchEveryMs)) {
+      this.#parts.store.look();
+      clock.noticeSuspend();
+      this.#logClockStep(steps.sinceLastCheck(clock.now(), Date.now()));
+    }
+  }
+
+  /** Explains why suddenly nothing is tried, or everything. */
+  #logClockStep(byMs: number): void {
+    if (byMs === 0) return;
+    const [way, when] = byMs < 0 ? ["back", "later"] : ["forward", "earlier"];
+    const by = formatDuration(Math.abs(byMs));
+    const sentence = `the wall clock was set ${way} by ${by}: waiting messages are tried ${by} ${when}`;
+    this.#parts.log("warning", "clock_set", sentence, { by_ms: Math.round(byMs) });
+  }
+
+  /** Removes messages in small transactions, so that other calls do not wait for long. */
+  async #forgetOld(): Promise<void> {
+    const { store, keepDoneMs } = this.#parts;
+    do {
+      try {
+        while (await store.call("forget", Date.now() - keepDoneMs) === changesMax && !this.#ending.signal.aborted);
+      } catch (error) {
+        if (!(error instanceof BatonError)) throw error; // the processor meets the same error and reports it
+      }
+    } while (await this.#pause(forgetEveryMs));
+  }
+
+  /** False: the background work has to end. */
+  async #pause(milliseconds: number): Promise<boolean> {
+    await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
+    return !this.#ending.signal.aborted;
+  }
+}
+
+/** Throws USAGE or CONFIG, depending on where the value was given. */
+function scheduleOf({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
+  const rate = () => retryRate === undefined ? null : parseRate(retryRate);
+  const nextTimeMs = () => retryCron === undefined ? undefined : cronTimes(retryCron);
+  return {
+    rate: atOrigin("retryRate", retryProcessorSettings.retryRate, sources, rate),
+    nextTimeMs: atOrigin("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),
+  };
+}
+
+function asFailure(error: unknown): BatonError {
+  return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
+}
+
+/** Null: no topic is read. */
+async function openIngest(
+  { values: { retryFromTopic: topic }, topics: clients, log }: StoreProcessorOptions,
+  store: RetryStore,
+  onIngested: (count: number) => void,
+): Promise<TopicIngestTask | null> {
+  if (topic === undefined || clients === null) return null;
+  const { TopicIngestTask } = await import("./topic_ingest.ts");
+  return new TopicIngestTask({ clients, topic, store, log, onIngested });
+}
+
+/** Loads the election code only where it is used. Rejects invalid --servers settings before the store is opened. */
+async function electionOpener({ values, sources, log }: StoreProcessorOptions) {
+  const [{ coordinationOf }, { ProcessorElection }] = await Promise.all([
+    import("../../coordination/connect/coordination_servers.ts"),
+    import("./processor_election.ts"),
+  ]);
+  const place = coordinationOf(values, sources);
+  return (storeName: string, onChange: () => void) =>
+    new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
+}
+
+/** Null: dead letters stay in the store. */
+async function openForwarder(
+  options: StoreProcessorOptions,
+  store: RetryStore,
+  counters: RetryCounters,
+): Promise<DeadLetterForwarder | null> {
+  const { log } = options;
+  const sink = await openDeadLetterSink(options);
+  if (sink === null) return null;
+  return new DeadLetterForwarder({
+    store,
+    sink,
+    clock: systemClock(),
+    wallClockMs: () => Date.now(),
+    ...(options.until === "stopped" ? {} : { openTimeoutMs: checkTimeoutMs }),
+    onForwarded({ id }) {
+      counters.forwarded++;
+      log("info", "dead_letter_forwarded", `delivered the dead letter ${id} to --dead-letter`, { id });
+    },
+    onFailure(why, letter) {
+      counters.forwardFailures++;
+      const sentence = letter === null
+        ? `${why}; dead letters stay in the store and are retried`
+        : `the dead letter ${letter.id} was not delivered: ${why}; it stays in the store and is retried`;
+      log("warning", "dead_letter_failed", sentence, letter === null ? {} : { id: letter.id });
+    },
+  });
+}
+
+/** The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the machine. */
+export interface MachineBoot {
+  readonly id: string;
+  nowMs(): number;
+}
+
+/** Rejects CONFIG where the clock of the machine cannot be read: processes could not agree on the end of a lease. */
+async function machineBoot(): Promise<MachineBoot> {
+  const libc = await loadLibc();
+  if (libc === null) {
+    throw new BatonError("CONFIG", "The retry processor needs the clock of the C library, which is not available here");
+  }
+  let id = "";
+  try {
+    id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+  } catch {
+    // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
+  }
+  return { id, nowMs: () => libc.bootTimeMs() };
+}

@@ -1,0 +1,206 @@
+/**
+ * Moves messages from a publish/subscribe topic into the message store, each once. The store records the id of the last message in the
+ * transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in between, messages are delivered
+ * again: the store recognizes them by their ids, which increase and are never reused.
+ */
+import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
+import { counted } from "../../support/text.ts";
+import { deadlineAfter, sleep } from "../../support/deadline.ts";
+import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
+import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
+import { checkTimeoutMs } from "../check_destination.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
+import type { RetryLog } from "../retry_log.ts";
+import { isClientBusy, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
+
+export interface TopicIngestOptions {
+  readonly client: Pick<PubsubClientSession, "subscribe" | "info">;
+  readonly subscriber: Pick<Subscriber, "topic" | "fetch" | "acknowledge">;
+  readonly store: StoreClient;
+  readonly clock: Clock;
+  readonly wallClockMs: () => number;
+  /** Called with the number of messages that are new in the store. */
+  readonly onIngested: (count: number) => void;
+  /** Called with an error after which the topic is read again. */
+  readonly onFailure: (why: string) => void;
+}
+
+/** Messages in one request and one transaction. */
+const fetchMax = 256;
+/** How long one request waits for a message, in milliseconds. */
+const fetchWaitMs = 20_000;
+const failureBackoff = { firstMs: 1000, maxMs: 30_000 };
+
+/** Errors that do not go away by trying again. */
+const finalCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "REFUSED",
+  "FENCED",
+  "CONFIG",
+  "USAGE",
+  "INTERNAL",
+  "IO",
+]);
+
+export class TopicIngest {
+  readonly #options: TopicIngestOptions;
+  #isSubscribed = false;
+
+  constructor(options: TopicIngestOptions) {
+    this.#options = options;
+  }
+
+  /** Runs until the signal. Rejects with one of `finalCodes`. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, onFailure } = this.#options;
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        await this.#next(fetchWaitMs, signal);
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof BatonError) || finalCodes.has(error.code)) throw error;
+        onFailure(messageOf(error));
+        const waitMs = Math.max(failureBackoff.firstMs / 2, backoffMs(failures++, failureBackoff));
+        await sleep(clock, waitMs, signal).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Moves the messages that are in the topic now. Rejects as `run`, and with UNREACHABLE when there is no response to the first request
+   * within `firstMs` (milliseconds): a run from a crontab should not wait for a whole request timeout.
+   */
+  async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
+    const { clock, subscriber: { topic } } = this.#options;
+    const reason = () =>
+      new BatonError("UNREACHABLE", `Cannot read topic "${topic}": no response within ${firstMs} ms`);
+    const deadline = deadlineAfter(clock, firstMs, { signal, reason });
+    try {
+      await this.#subscribe(deadline.signal);
+    } finally {
+      deadline.cancel();
+    }
+    while (await this.#next(0, signal) > 0);
+  }
+
+  /** Returns how many messages arrived, new or not. */
+  async #next(waitMs: number, signal: AbortSignal): Promise<number> {
+    const { subscriber, onFailure } = this.#options;
+    if (!this.#isSubscribed) await this.#subscribe(signal);
+    try {
+      const { messages, missed } = await subscriber.fetch({ max: fetchMax, waitMs, signal });
+      if (missed > 0) {
+        onFailure(`${missed} messages of "${subscriber.topic}" were removed by its retention before they were read`);
+      }
+      await this.#ingest(messages, signal);
+      return messages.length;
+    } catch (error) {
+      if (error instanceof BatonError && error.code === "NOT_SUBSCRIBED") this.#isSubscribed = false;
+      throw error;
+    }
+  }
+
+  async #subscribe(signal: AbortSignal): Promise<void> {
+    const { client, subscriber: { topic }, store } = this.#options;
+    await client.subscribe(topic, { signal });
+    // A topic that was created again starts at the first id: the recorded id is of the old one.
+    const { end = 0 } = await client.info(topic, { signal });
+    await store.call("startIngest", topic, end);
+    this.#isSubscribed = true;
+  }
+
+  /** Stores all of them in their order, as many in a transaction as the store has room for. */
+  async #ingest(messages: readonly ReceivedMessage[], signal: AbortSignal): Promise<void> {
+    const { subscriber, store, wallClockMs, clock, onIngested, onFailure } = this.#options;
+    let size = messages.length;
+    let failures = 0;
+    for (let at = 0; at < messages.length;) {
+      const part = messages.slice(at, at + size);
+      try {
+        const plain = part.map(({ id, body }) => ({ id, body: body.slice() }));
+        const added = await store.call("ingest", subscriber.topic, plain, wallClockMs());
+        at += part.length;
+        failures = 0;
+        // The messages are durable now: they need not be delivered again.
+        subscriber.acknowledge(part.at(-1)?.id ?? 0);
+        if (added > 0) onIngested(added);
+      } catch (error) {
+        const { code, message } = error as BatonError;
+        if (code !== "STORE_FULL" && code !== "LOCK_BUSY") throw error;
+        if (part.length > 1) size = Math.ceil(part.length / 2);
+        else {
+          if (failures === 0) onFailure(`${message}; messages of "${subscriber.topic}" stay there`);
+          await sleep(clock, Math.max(failureBackoff.firstMs / 2, backoffMs(failures++, failureBackoff)), signal);
+        }
+      }
+    }
+  }
+}
+
+export interface TopicIngestTaskOptions {
+  readonly clients: TopicClients;
+  readonly topic: string;
+  readonly store: StoreClient;
+  readonly log: RetryLog;
+  readonly onIngested: (count: number) => void;
+}
+
+/** Milliseconds after which the log says that another process reads the topic. */
+const busyNoticeMs = 500;
+
+/** The part of a processor that reads a topic. One process of a store does this at a time. */
+export class TopicIngestTask {
+  readonly #options: TopicIngestTaskOptions;
+
+  constructor(options: TopicIngestTaskOptions) {
+    this.#options = options;
+  }
+
+  /** Runs until the signal. Rejects as TopicIngest does. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clients } = this.#options;
+    try {
+      using open = await this.#open(signal) ?? await clients.open(".source", { waitMs: Infinity, signal });
+      await this.#ingest(open).run(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** Moves the messages that are in the topic now. */
+  async drain(signal: AbortSignal): Promise<void> {
+    using open = await this.#open(signal);
+    if (open !== null) await this.#ingest(open).drain(signal, { firstMs: checkTimeoutMs });
+  }
+
+  /** Null: another process reads the topic. */
+  async #open(signal: AbortSignal): Promise<OpenTopicClient | null> {
+    const { clients, topic, log } = this.#options;
+    try {
+      return await clients.open(".source", { waitMs: busyNoticeMs, signal });
+    } catch (error) {
+      if (!isClientBusy(error)) throw error;
+      log("info", "ingest_busy", `another process of this store reads topic "${topic}"`, { topic });
+      return null;
+    }
+  }
+
+  #ingest({ client }: OpenTopicClient): TopicIngest {
+    const { topic, store, log, onIngested } = this.#options;
+    return new TopicIngest({
+      client,
+      subscriber: new Subscriber(client, topic),
+      store,
+      clock: systemClock(),
+      wallClockMs: () => Date.now(),
+      onIngested(count) {
+        log("detail", "ingested", `stored ${counted(count, "message")} of "${topic}"`, { topic, count });
+        onIngested(count);
+      },
+      onFailure: (why) => log("warning", "ingest_failed", why, { topic }),
+    });
+  }
+}

@@ -1,0 +1,63 @@
+/** A message store for a short-lived command, without a thread. */
+import { RetryDatabase, storeError } from "./retry_database.ts";
+import type { StoreRules } from "./retry_engine.ts";
+import { type StoreMethod, type StoreMethods, storeMethods } from "./store_methods.ts";
+
+/** Rules for commands that neither accept nor try messages. They are not used. */
+export const readOnlyRules: StoreRules = {
+  policy: {
+    maxRetries: 0,
+    backoff: "fixed",
+    intervalMs: 0,
+    delaysMs: [],
+    maxDelayMs: 0,
+    jitter: "none",
+    maxElapsedMs: null,
+  },
+  maxCrashes: 1,
+  drops: false,
+  forwards: false,
+  maxBytes: 0,
+  maxMessages: 0,
+};
+
+export class DirectStore implements Disposable {
+  readonly #database: RetryDatabase;
+  readonly #methods: StoreMethods;
+
+  /** Throws as RetryDatabase does, and IO if the name of the store cannot be read. */
+  constructor(folder: string, rules: StoreRules, { mustExist }: { readonly mustExist: boolean }) {
+    this.#database = new RetryDatabase(folder, { mustExist });
+    try {
+      this.#methods = storeMethods(this.#database, rules);
+    } catch (error) {
+      this.#database.close();
+      throw storeError(error, folder);
+    }
+  }
+
+  /** Durable when it returns. Throws the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown. */
+  call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): ReturnType<StoreMethods[Name]> {
+    return this.#database.transaction(() => this.#invoke(method, values));
+  }
+
+  /** Changes nothing and does not wait for other processes. */
+  read<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): ReturnType<StoreMethods[Name]> {
+    return this.#database.snapshot(() => this.#invoke(method, values));
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+
+  #invoke<Name extends StoreMethod>(method: Name, values: Parameters<StoreMethods[Name]>) {
+    const call = this.#methods[method] as (...values: Parameters<StoreMethods[Name]>) => ReturnType<StoreMethods[Name]>;
+    return call(...values);
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Delivers messages to a command: the body is its stdin. The command runs under the guard: when the processor dies, the command is killed
+ * within a second, before the lease ends that keeps other processors from trying the same message.
+ */
+import { statSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import type { JobTable } from "../../process/proc/job_table.ts";
+import { resolveCommand } from "../../process/spawn/resolve_command.ts";
+import type { Guard } from "../../process/guard/guard.ts";
+import { BatonError, type ErrorCode } from "../../errors.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
+import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
+import type { Target, TryResult } from "./target.ts";
+import { outcomeOfExit, type RetryRules } from "./outcome.ts";
+import type { Clock } from "../../support/clock.ts";
+import { runWithInput } from "./run_with_input.ts";
+
+export interface CommandTargetOptions {
+  /** A shell command for every message; null: each message has its own command. */
+  readonly line: string | null;
+  readonly rules: RetryRules;
+  /** The exit code that stands for a failure, such as 127 for a command that is not found. */
+  readonly exitCodeOf: (code: ErrorCode) => number;
+  readonly timeoutMs: number;
+  readonly killAfterMs: number;
+  readonly storeName: string;
+  readonly guard: Guard;
+  readonly jobTable: JobTable;
+  readonly clock: Clock;
+  readonly hangUpIgnored: boolean;
+}
+
+export class CommandTarget implements Target {
+  readonly #options: CommandTargetOptions;
+
+  constructor(options: CommandTargetOptions) {
+    this.#options = options;
+  }
+
+  async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
+    const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
+    const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
+    if (command === null) return failed("final", "has no command of its own, and --exec is missing");
+    if (command.cwd !== null && !isFolder(command.cwd)) {
+      return failed("retry", `could not be run: its working directory ${command.cwd} does not exist`);
+    }
+    const ended = await runWithInput({
+      command: command.argv,
+      env: messageEnvironment(message, this.#options.storeName),
+      cwd: command.cwd,
+      body: message.body,
+      beside: jobTable,
+      ...{ lease, clock, guard, timeoutMs, killAfterMs, hangUpIgnored },
+    });
+    if (ended.kind === "not_started") return { kind: "not_begun", why: ended.error.message, error: ended.error };
+    const { outcome: end, code, how } = ended;
+    if (end.kind === "lost" || end.kind === "cancelled") return { kind: "lost" };
+    if (end.kind === "breach") {
+      const pids = end.survivors.join(", ");
+      return { kind: "breach", error: new BatonError("FENCE_BREACH", `The try of ${message.id} ${how}: ${pids}`) };
+    }
+    if (end.kind === "start_failed") {
+      return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", end.message) };
+    }
+    // A stop of baton says nothing about the message, but the try counts.
+    if (end.kind === "revoked") return failed("retry", how);
+    const outcome = outcomeOfExit(typeof code === "number" ? code : this.#options.exitCodeOf(code), rules);
+    const error = outcome === "done" ? null : how;
+    return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy: outcome !== "retry" };
+  }
+}
+
+/** The environment variables that describe the message to its command. */
+export function messageEnvironment(
+  { id, tries, fence, key }: Pick<ClaimedMessage, "id" | "tries" | "fence" | "key">,
+  storeName: string,
+): Record<string, string | undefined> {
+  return {
+    BATON_MESSAGE_ID: id,
+    BATON_MESSAGE_TRY: String(tries + 1),
+    BATON_MESSAGE_FENCE: String(fence),
+    BATON_MESSAGE_KEY: key ?? "",
+    BATON_MESSAGE_STORE: storeName,
+  };
+}
+
+/** The message's own command. A relative path to a program is resolved from the directory where the command was stored. */
+function commandOf(head: MessageHead): { readonly argv: readonly string[]; readonly cwd: string | null } | null {
+  if (head.kind !== "command" || head.argv === null) return null;
+  const [name = "", ...args] = head.argv;
+  const isRelative = head.cwd !== null && name.includes("/") && !isAbsolute(name);
+  return { argv: [isRelative ? join(head.cwd ?? "", name) : name, ...args], cwd: head.cwd };
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+function failed(outcome: "retry" | "final", error: string): TryResult {
+  return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy: null };
+}
+
+/**
+ * Looks up the program of a simple shell command before any message is tried: with a mistyped name every message would become a dead
+ * letter. Throws COMMAND_NOT_FOUND, NOT_EXECUTABLE.
+ */
+export function checkExecLine(line: string, path: string | undefined): void {
+  const [word = ""] = line.trim().split(/\s+/);
+  if (!/^[\w./+-]+$/.test(word) || shellWords.has(word)) return;
+  const found = resolveCommand(word, path);
+  if (found.kind === "not_found") throw new BatonError("COMMAND_NOT_FOUND", `--exec: ${found.message}`);
+  if (found.kind === "not_executable") throw new BatonError("NOT_EXECUTABLE", `--exec: ${found.message}`);
+}
+
+/** Reserved words and built-in commands of the shell (POSIX 2.4 and 2.14), which have no file. */
+const shellWords: ReadonlySet<string> = new Set(
+  ("if for while until case . : break continue eval exec exit export readonly return set shift times trap unset cd read " +
+    "umask command type alias wait ulimit hash").split(" "),
+);

@@ -1,0 +1,82 @@
+/** Runs a command with a body as its stdin, under a guard and a time limit. Signals to baton are not passed on to it. */
+import { closeSync } from "node:fs";
+import { superviseChild, type SuperviseOptions } from "../../process/supervise/supervise_child.ts";
+import type { ChildOutcome } from "../../process/spawn/child_outcome.ts";
+import type { BatonError, ErrorCode } from "../../errors.ts";
+import { openBodyFile } from "../../process/spawn/input_file.ts";
+import { formatDuration } from "../../support/duration.ts";
+
+export interface RunWithInputOptions
+  extends Pick<SuperviseOptions, "command" | "env" | "lease" | "clock" | "guard" | "killAfterMs" | "beside"> {
+  readonly body: Uint8Array;
+  readonly timeoutMs: number;
+  readonly hangUpIgnored: boolean;
+  /** The working directory; null: that of baton. */
+  readonly cwd?: string | null;
+}
+
+export interface CommandEnd {
+  /** The exit code, 128 and the signal's number, or why there is none. */
+  readonly code: number | ErrorCode;
+  /** "exited with 3": follows the command's name. */
+  readonly how: string;
+}
+
+/** `not_started`: the body could not be passed to the command. */
+export type RunWithInputResult =
+  | { readonly kind: "not_started"; readonly error: BatonError }
+  | { readonly kind: "ended"; readonly outcome: ChildOutcome } & CommandEnd;
+
+export async function runWithInput(
+  { body, timeoutMs, hangUpIgnored, cwd = null, ...options }: RunWithInputOptions,
+): Promise<RunWithInputResult> {
+  let input: number;
+  try {
+    input = openBodyFile(body);
+  } catch (error) {
+    return { kind: "not_started", error: error as BatonError };
+  }
+  try {
+    const outcome = await superviseChild({
+      ...options,
+      signals: { hangUpIgnored, listen: () => () => {} },
+      descriptors: [],
+      stopSignal: "SIGTERM",
+      onDoubt: "ignore",
+      maxHoldMs: timeoutMs,
+      foreground: false,
+      input,
+      ...(cwd === null ? {} : { cwd }),
+    });
+    return { kind: "ended", outcome, ...commandEnd(outcome, timeoutMs) };
+  } finally {
+    closeSync(input);
+  }
+}
+
+export function commandEnd(outcome: ChildOutcome, timeoutMs: number): CommandEnd {
+  switch (outcome.kind) {
+    case "exited":
+      return { code: outcome.code, how: `exited with ${outcome.code}` };
+    case "signaled":
+      return { code: 128 + outcome.signalNumber, how: `was killed by ${outcome.signal}` };
+    case "time_limit":
+      return { code: "TIME_LIMIT", how: `ran longer than ${formatDuration(timeoutMs)} and was stopped` };
+    case "not_found":
+      return { code: "COMMAND_NOT_FOUND", how: `could not be run: ${outcome.message}` };
+    case "not_executable":
+      return { code: "NOT_EXECUTABLE", how: `could not be run: ${outcome.message}` };
+    case "start_failed":
+      return { code: "START_FAILED", how: `could not be started: ${outcome.message}` };
+    case "unreadable":
+      return { code: "INTERNAL", how: `ended with an unknown result: ${outcome.why}` };
+    case "revoked":
+      return { code: "REVOKED", how: "was stopped because baton was stopped" };
+    case "lost":
+      return { code: "LOCK_LOST", how: "was stopped because its lease was lost" };
+    case "breach":
+      return { code: "FENCE_BREACH", how: "could not be confirmed dead" };
+    case "cancelled":
+      return { code: "REVOKED", how: "was not started" };
+  }
+}

@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { EventEmitter } from "node:events";
+import type { Socket } from "node:net";
+import { HttpConnections } from "../../../../src/retry/http_proxy/http_connections.ts";
+
+class FakeSocket extends EventEmitter {
+  isDestroyed = false;
+
+  destroy(): void {
+    this.isDestroyed = true;
+    this.emit("close");
+  }
+}
+
+function socket(): FakeSocket & Socket {
+  return new FakeSocket() as FakeSocket & Socket;
+}
+
+test("one connection too many takes the place of the one without a request for longest, never of one with a request", () => {
+  const connections = new HttpConnections(3, () => false);
+  const [busy, idle, silent, late, refused] = Array.from({ length: 5 }, socket);
+  if (!busy || !idle || !silent || !late || !refused) throw new Error("five were made");
+  for (const one of [busy, idle, silent]) connections.add(one);
+  connections.requestBegan(busy);
+  connections.requestBegan(idle);
+  connections.requestEnded(idle);
+  connections.add(late);
+  expect([busy, idle, silent, late].map(({ isDestroyed }) => isDestroyed)).toEqual([false, false, true, false]);
+  for (const one of [idle, late]) connections.requestBegan(one);
+  connections.add(refused);
+  expect([busy, idle, late, refused].map(({ isDestroyed }) => isDestroyed)).toEqual([false, false, false, true]);
+  expect(connections.size).toBe(3);
+});
+
+test("where all have a request, one that no longer arrives gives way", () => {
+  let asked = 0;
+  const connections = new HttpConnections(1, () => ++asked > 0);
+  const [first, second] = [socket(), socket()];
+  connections.add(first);
+  connections.requestBegan(first);
+  connections.add(second);
+  expect([asked, second.isDestroyed]).toEqual([1, false]);
+});
