@@ -50,8 +50,8 @@ test("words of a client: missing, unknown, in another order, too many", async ()
     [64, "client alice ack news zz", 'ack: "zz" is not the id of a message'],
     [64, "client alice ack news 7", 'ack: message 7 of "news" was not handed out to "alice"'],
     [64, "client alice ack news 9007199254740991", "ack: message 9007199254740991 of"],
-    [65, "client alice seek news 5", "message 5 was never given to anybody"],
-    [65, "client alice seek news 9007199254740991", "message 9007199254740991 was never given to anybody"],
+    [65, "client alice seek news 5", "message 5 does not exist"],
+    [65, "client alice seek news 9007199254740991", "message 9007199254740991 does not exist"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
@@ -277,7 +277,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
       "A token has 1025 bytes; 1024 are the limit",
     ],
     [1, "server forget s9 --accept-loss", 'There is no server "s9", and no topic of such a one'],
-    [73, "server backup file --data-dir s1", "file is there already, and is no folder"],
+    [73, "server backup file --data-dir s1", "file exists and is not a folder"],
     [78, "server verify --data-dir folder", "There is no topic store in"],
     [64, 'proxy --id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
     [64, "proxy more", 'baton pubsub proxy takes no "more"'],

@@ -330,7 +330,7 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
   const { problems } = verifyStore(join(root, "b"));
   expect(problems.join("\n")).toContain('message 50 of topic "news": the row is missing');
   expect(problems.join("\n")).toContain("row 60");
-  expect(problems.join("\n")).toContain('"reader" has had message 500, and 100 is the newest');
+  expect(problems.join("\n")).toContain('"reader" is at message 500, but the newest is 100');
   expect(problems.join("\n")).toContain("1 row of messages left of topic 99");
   expect(() => backupStore(join(root, "b"), join(root, "c"))).toThrow(
     'row 60 of the messages of topic "news" is damaged',
@@ -345,7 +345,7 @@ test("a backup that was interrupted is no store, and the next one into its folde
   const [from, to] = [join(root, "a"), join(root, "b")];
   const atTheEnd = () => {
     expect(() => verifyStore(to)).toThrow("There is no topic store");
-    expect(() => backupStore(from, to)).toThrow("of a backup that was interrupted or is being made, is there already");
+    expect(() => backupStore(from, to)).toThrow("of an interrupted or running backup, already exists");
     throw new Error("no more");
   };
   expect(() => backupStore(from, to, atTheEnd)).toThrow("no more");

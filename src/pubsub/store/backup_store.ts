@@ -1,4 +1,4 @@
-/** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
+/** Backup of a topic store, also while a server uses it: a consistent snapshot, taken while commits continue. */
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -11,16 +11,17 @@ import { databaseName, openToRead, storeError } from "./topic_database.ts";
 import { verifyRows } from "./verify_topic_store.ts";
 
 /**
- * Copies the store in `dataDir` into the folder `target`, which then is a data directory. Takes as long as reading and writing
- * it does: call it in a process or a thread of its own. `mark` is called when all is there, before it counts. Throws CONFIG
- * where there is no store, CANNOT_CREATE when the target is there already, IO otherwise, also where what was copied is damaged;
- * there is no copy then.
+ * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Takes as long as reading and
+ * writing all data: call it in a process or thread of its own. `mark` is called when the copy is complete, before it
+ * gets its final name.
+ * Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, IO otherwise, also if the data is damaged.
+ * After an error no copy is left.
  */
 export function backupStore(dataDir: string, target: string, mark: () => void = () => {}): void {
   const path = join(target, databaseName);
-  // Under another name until it is whole: whoever is killed meanwhile leaves nothing that could be taken for a store.
+  // Written under another name until it is complete, so that an interrupted backup is never mistaken for a store.
   const part = `${path}.part`;
-  const damage = damageInLog(join(dataDir, databaseName)); // before the files are open here: see there
+  const damage = damageInLog(join(dataDir, databaseName)); // before this process opens the files, see there
   const database = openToRead(dataDir);
   let ours: string | null = null;
   try {
@@ -39,11 +40,11 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === "mkdir") {
-      const why = code === "EEXIST" ? `${target} is there already, and is no folder` : messageOf(error);
+      const why = code === "EEXIST" ? `${target} exists and is not a folder` : messageOf(error);
       throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
     }
     if (code === "EEXIST") {
-      throw alreadyThere(dataDir, target, `${part}, of a backup that was interrupted or is being made,`);
+      throw alreadyThere(dataDir, target, `${part}, of an interrupted or running backup,`);
     }
     if (ours !== null) { for (const name of [ours, `${ours}-journal`]) rmSync(name, { force: true }); }
     throw storeError(error, dataDir);
@@ -52,7 +53,7 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   }
 }
 
-/** Reads the copy back: what is damaged in the store is so in the copy, and an older backup may have it whole. */
+/** Reads the copy back: damage in the store is also in the copy, and an older backup may still be good. */
 function checkCopy(dataDir: string, target: string, part: string): void {
   using copy = new DatabaseSync(part, { readOnly: true });
   const { problems } = verifyRows(copy);
@@ -64,10 +65,10 @@ function ofNoUse(dataDir: string, target: string, problems: readonly string[]): 
   const rest = more.length === 0 ? "" : `, and ${counted(more.length, "other problem")}`;
   return new BatonError(
     "IO",
-    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. baton pubsub server verify says all; no copy is left`,
+    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. No copy is left; all problems: baton pubsub server verify`,
   );
 }
 
 function alreadyThere(dataDir: string, target: string, what: string): BatonError {
-  return new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${what} is there already`);
+  return new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${what} already exists`);
 }

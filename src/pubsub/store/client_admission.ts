@@ -1,4 +1,7 @@
-/** Which client a request is of, and whether it may go on: not fenced, registered, and with room at the topic for one that is new. */
+/**
+ * Decides whether the client of a request is admitted: it must not be fenced, it must be registered, and a new client
+ * needs capacity at the topic.
+ */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { DamageError } from "../../storage/damage.ts";
@@ -16,7 +19,7 @@ export type AdmissionResult =
     readonly reason: string;
     readonly more?: Partial<StoreResponse>;
   }
-  /** `isRaised`: its session is a newer one than before, which is to be stored. */
+  /** `isRaised`: the session is newer than the stored one and must be stored. */
   | { readonly kind: "admitted"; readonly client: TopicClient; readonly isNew: boolean; readonly isRaised: boolean };
 
 export class ClientAdmission {
@@ -28,7 +31,10 @@ export class ClientAdmission {
     this.#capacity = room;
   }
 
-  /** Its session is raised. Whoever only asks leaves no trace. `diskFull`: why nothing may change. Throws Damaged. */
+  /**
+   * Admits the client and raises its session. A client that only reads leaves no trace. `diskFull`: why nothing may
+   * change. Throws Damaged.
+   */
   admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;
     const known = topic.subscribers.get(name) ?? this.#clients.findUnsubscribed(topic.id, name);
@@ -53,7 +59,7 @@ export class ClientAdmission {
     return { kind: "admitted", client, isNew: known === null, isRaised: checked.raised };
   }
 
-  /** A request that was refused leaves no client that it made. */
+  /** Removes a client that was created for a request which was then refused. */
   withdraw(client: TopicClient, topic: StoredTopic): void {
     const isPlain = client.session === 0;
     if (!this.#clients.forgetUnstored(client)) return;
@@ -65,17 +71,18 @@ export class ClientAdmission {
     if (operation.kind === "get" || operation.kind === "seek") {
       return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
-    // The one whose row is damaged may be this one.
+    // The client with the damaged row may be this one.
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
     const unregistered = this.#unregistered(operation, topic, null);
     if (unregistered !== null || diskFull !== null) return unregistered;
     const full = this.#capacity.whyFull(topic, operation);
-    // Where others were forgotten for it, it comes again with the new number: its own requests from before do not count.
+    // If others were forgotten to make space, the client must register again: its own earlier requests are not valid
+    // either.
     return full === null ? this.#unregistered(operation, topic, null) : refused("FULL", full);
   }
 
   #unregistered(operation: ClientOperation, topic: StoredTopic, known: TopicClient | null): AdmissionResult | null {
-    if (operation.session === null) return null; // it was never forgotten, but by an operator
+    if (operation.session === null) return null; // never forgotten, except by an operator
     const view = { client: known?.registration ?? null, topic: topic.registration };
     if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
     const reason = "this topic may have forgotten the client since the request was made";

@@ -1,6 +1,6 @@
 /**
- * Room for clients at a topic: how many it knows at most, and which publishers it forgets so that there is room for others. A
- * part is kept for subscribers, and clients without sessions, which can never be forgotten safely, have no more than a part.
+ * Capacity of a topic for clients, and which publishers it forgets to make space. A share is reserved for subscribers.
+ * Clients without sessions have a limit of their own, because they can never be forgotten safely.
  */
 import type { ClientOperation } from "../../wire/pubsub/store_operations.ts";
 import type { TopicClient } from "./topic_client.ts";
@@ -10,18 +10,18 @@ import type { StoreOptions } from "./store_options.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-/** Of all clients: those that are no subscribers, those without a session, those that were busy last and are not forgotten. */
+/** Shares of all clients: publishers; clients without a session; recently active ones, which are not forgotten. */
 const publisherShare = 0.75;
 const plainShare = 0.5;
 const busyShare = 0.1;
 const warningShare = 0.8;
-/** So many of the oldest are looked at for such as have nothing unresolved. */
+/** How many times the wanted number of old publishers is checked for unresolved puts. */
 const candidates = 2;
 
 export class ClientCapacity {
   readonly #database: TopicDatabase;
   readonly #clients: ClientTable;
-  /** Clients that a topic knows at most. */
+  /** Maximum number of clients of a topic. */
   readonly max: number;
   readonly #warn: (sentence: string) => void;
   readonly #warned = new Set<string>();
@@ -40,7 +40,7 @@ export class ClientCapacity {
     this.#warn = warn;
   }
 
-  /** Why a client that is not known cannot become so, as a sentence; null: it can. May forget others, in the open transaction. */
+  /** Returns why a new client is refused, as a sentence, or null. May forget others in the open transaction. */
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {
@@ -59,18 +59,18 @@ export class ClientCapacity {
     return null;
   }
 
-  /** How near a topic is to what it can know, from 0 to 1. */
+  /** The used share of the capacity, from 0 to 1. */
   shareOf(topic: StoredTopic): number {
     return Math.max(topic.clientCount / this.max, topic.plainCount / (this.max * plainShare));
   }
 
   /**
-   * The oldest publishers that never subscribed, have no msg-ids, and are not busy: those first that have said that nothing of
-   * theirs is unresolved. What they have asked for before is refused from now on, so that it is never stored twice.
+   * Forgets the oldest publishers that never subscribed, have no msg-ids and were not active recently: first those
+   * without unresolved puts. Their earlier requests are refused from now on, so that none is stored twice.
    */
   #forget(topic: StoredTopic): void {
     this.#database.begin();
-    this.#clients.flush(); // what is looked at is what is stored
+    this.#clients.flush(); // the queries below read stored rows
     const busy = new Set(this.#clients.recentlyActive(topic.id, Math.ceil(this.max * busyShare)));
     const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
     const resolved: TopicClient[] = [];
@@ -95,14 +95,14 @@ export class ClientCapacity {
     this.#warned.add(topic.name);
     const plain = topic.plainCount > 0 ? `, ${topic.plainCount} of them without a session` : "";
     this.#warn(
-      `topic ${JSON.stringify(topic.name)} knows ${topic.clientCount} clients${plain}: from ${this.max} on (` +
+      `topic ${JSON.stringify(topic.name)} has ${topic.clientCount} clients${plain}: above ${this.max} (` +
         `${
           this.max * plainShare
-        } without a session) new ones are refused; baton pubsub server forget-client makes room`,
+        } without a session) new ones are refused; to remove one: baton pubsub server forget-client`,
     );
   }
 }
 
 function full(count: number, what: string, max: number): string {
-  return `the topic knows ${count} ${what}, and ${max} are the limit: baton pubsub server forget-client makes room`;
+  return `the topic has ${count} ${what}, the limit is ${max}; to remove one: baton pubsub server forget-client`;
 }

@@ -1,4 +1,7 @@
-/** What is stored of clients, as it is read: every row is checked against what was stored. Everything has to be written. */
+/**
+ * Reads the rows of clients. Every row is checked against its checksum. Changes in memory must have been written
+ * before.
+ */
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { DamageError, sentenceOf } from "../../storage/damage.ts";
 import type { ChecksumTable } from "../../storage/checksum_table.ts";
@@ -17,13 +20,13 @@ export class ClientRows {
   }
 
   /**
-   * The subscribers of a topic by name, how many clients it knows, and what is wrong with them: one whose row is damaged or missing
-   * may have been subscribed, or have put what comes again.
+   * Returns the subscribers of a topic by name, the number of its clients, and what is wrong with them. A client whose
+   * row is damaged or missing may have been a subscriber, or may repeat an old put.
    */
   load(topicId: number, topic: string, count: number): {
     readonly subscribers: Map<string, TopicClient>;
     readonly count: number;
-    /** Of those, without a session. */
+    /** Clients without a session. */
     readonly plain: number;
     readonly damaged: string | null;
   } {
@@ -45,8 +48,8 @@ export class ClientRows {
       damaged = this.#database.damage.found(`the index of the clients ${where} is damaged`).message;
     }
     if (rows?.length !== count) {
-      const found = rows === null ? "they cannot be read" : `${rows.length} are there`;
-      damaged = this.#database.damage.found(`${count} clients ${where} were stored, and ${found}`).message;
+      const found = rows === null ? "they cannot be read" : `${rows.length} were found`;
+      damaged = this.#database.damage.found(`${count} clients ${where} were stored, but ${found}`).message;
     }
     return { subscribers, count: Math.max(count, rows?.length ?? 0), plain, damaged };
   }
@@ -61,7 +64,7 @@ export class ClientRows {
     }
   }
 
-  /** Whether each is found by its name: one that is not would be taken for new. */
+  /** Whether the index finds each client by its name. A client that is not found would be treated as new. */
   #areFound(topicId: number, where: string): boolean {
     const found = "SELECT id, name FROM clients INDEXED BY clients_name WHERE topic = ?";
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
@@ -75,7 +78,7 @@ export class ClientRows {
     }
   }
 
-  /** Null: it is not known. Throws Damaged, as all that follow. */
+  /** Returns null for an unknown client. Throws Damaged, like all methods below. */
   client(topicId: number, name: string): TopicClient | null {
     const row = this.#read(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
@@ -85,11 +88,11 @@ export class ClientRows {
     const client = clientOf(this.#checked(tables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
     throw this.#database.damage.found(
-      `the index of the clients is damaged: ${JSON.stringify(name)} is not where it leads to`,
+      `the index of the clients is damaged: ${JSON.stringify(name)} is not found by it`,
     );
   }
 
-  /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
+  /** All stored clients of a topic, in the order of their names' bytes. */
   *all(topicId: number): Generator<TopicClient, void, void> {
     let after: SqlRow | undefined;
     do {
@@ -99,13 +102,13 @@ export class ClientRows {
         after?.["name"] ?? new Uint8Array(0),
       );
       for (const row of rows) {
-        yield clientOf(this.#database.damage.checked(tables.clients, row, "of a topic that is sent"));
+        yield clientOf(this.#database.damage.checked(tables.clients, row, "of an exported topic"));
       }
       after = rows.at(-1);
     } while (after !== undefined);
   }
 
-  /** Those that never subscribed, and have sessions, in the order in which they came; damaged ones are left out. */
+  /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
   oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
@@ -114,8 +117,8 @@ export class ClientRows {
   }
 
   /**
-   * What is stored of a publisher's puts: all are resolved, as it has said, or it has not said so. `kept`: it must not be forgotten, as
-   * it has msg-ids, or has put without a session.
+   * The state of a publisher's puts: `resolved` if the publisher knows all outcomes, `unresolved` if it has not
+   * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
    */
   resolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
     try {
@@ -128,7 +131,7 @@ export class ClientRows {
     }
   }
 
-  /** What is stored of its windows, without keeping them. Throws Damaged. */
+  /** Reads its windows without caching them. Throws Damaged. */
   windows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
@@ -151,10 +154,10 @@ export class ClientRows {
     return windows;
   }
 
-  /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
+  /** The rows of a client in one of these tables, in order. Throws Damaged if one is damaged. */
   of({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
-    // What the index says is found, and all of it is read from the rows: one that is not there is none.
+    // The ids come from the index, all other columns from the table. A row that only the index has is reported.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
     const sql = `SELECT ${columns} FROM (SELECT id FROM ${table.name} WHERE client = ?) AS found
       LEFT JOIN ${table.name} AS stored ON stored.id = found.id ORDER BY found.id`;
@@ -169,7 +172,7 @@ export class ClientRows {
   #requireIndexes({ id, name }: Pick<TopicClient, "id" | "name">): void {
     const { damagedIndexes } = this.#database;
     if (damagedIndexes !== "all" && !damagedIndexes.has(id)) return;
-    throw this.#database.damage.found(`the index of what client ${JSON.stringify(name)} has put is damaged`);
+    throw this.#database.damage.found(`the index of the puts of client ${JSON.stringify(name)} is damaged`);
   }
 
   #checked(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {

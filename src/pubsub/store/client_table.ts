@@ -1,6 +1,6 @@
 /**
- * What is stored of clients: sessions, places, windows of counters, msg-ids. Subscribers are in memory; of others those
- * that were busy last. Changes are collected and written by `flush`, into the transaction that is open then.
+ * The clients of all topics: sessions, positions, counter windows, msg-ids. Subscribers are in memory, and other
+ * clients that were active recently. `flush` writes the collected changes into the open transaction.
  */
 import {
   type ClientRecord,
@@ -30,11 +30,13 @@ const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET ses
 export class ClientTable {
   readonly #database: TopicDatabase;
   readonly rows: ClientRows;
-  /** Known clients without a subscription, the busiest last. */
+  /** Known clients without a subscription; the most recently active one is last. */
   readonly #unsubscribed = new Map<string, TopicClient>();
-  /** The last of them. */
+  /** The last client of `#unsubscribed`. */
   #newest: TopicClient | null = null;
-  /** Whose windows are in memory, and how many counters were added to those since they were forgotten. */
+  /**
+   * Clients with windows in memory, and the number of counters added since the windows were last dropped from memory.
+   */
   readonly #withWindows = new Set<TopicClient>();
   #entries = 0;
   readonly #changed = new Set<TopicClient>();
@@ -53,9 +55,9 @@ export class ClientTable {
     this.#nextKeyId = next("msg_ids");
   }
 
-  /** A client that is not subscribed; null when it is not known. */
+  /** Returns a known client without a subscription, or null. */
   findUnsubscribed(topicId: number, name: string): TopicClient | null {
-    // A publisher comes again and again: it is where it belongs already.
+    // Shortcut for a publisher that puts again and again: it is the last one already.
     if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
     const slot = `${topicId} ${name}`;
     let client = this.#unsubscribed.get(slot);
@@ -68,7 +70,7 @@ export class ClientTable {
     return client;
   }
 
-  /** A client that the topic does not know; `registration`: the topic's number. */
+  /** Creates a new client; `registration` is the topic's number. */
   create(topicId: number, name: string, registration: number): TopicClient {
     const client: TopicClient = {
       id: this.#nextClientId++,
@@ -92,7 +94,7 @@ export class ClientTable {
     return client;
   }
 
-  /** A client that was made for a request which was refused leaves no trace, unless it has raised its session. */
+  /** Removes a client that was created for a refused request, unless its session was raised. */
   forgetUnstored(client: TopicClient): boolean {
     const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
     if (!isNew || client.opSession + client.op > 0) return false;
@@ -102,7 +104,7 @@ export class ClientTable {
     return true;
   }
 
-  /** It has subscribed, and is kept with its topic. */
+  /** Called when the client has subscribed: its topic keeps it now. */
   removeUnsubscribed(client: TopicClient): void {
     if (this.#newest === client) this.#newest = null;
     this.#unsubscribed.delete(`${client.topicId} ${client.name}`);
@@ -112,21 +114,21 @@ export class ClientTable {
     this.#unsubscribed.set(`${client.topicId} ${client.name}`, client);
   }
 
-  /** Forgets what is in memory of a topic's clients: it was dropped or replaced. */
+  /** Drops a topic's clients from memory: the topic was dropped or replaced. */
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
     for (const [slot, client] of this.#unsubscribed) if (client.topicId === topicId) this.#unsubscribed.delete(slot);
     for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
   }
 
-  /** Names of a topic's clients without a subscription that asked for something last, as far as they are in memory. */
+  /** Names of the most recently active clients of a topic without a subscription, as far as they are in memory. */
   recentlyActive(topicId: number, most: number): string[] {
     return [...this.#unsubscribed.values()].filter((client) => client.topicId === topicId).slice(-most).map((
       { name },
     ) => name);
   }
 
-  /** All that is stored of it, in the open transaction. */
+  /** Deletes a client and all its rows, in the open transaction. */
   forget(client: TopicClient): void {
     for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
     deleteRows(this.#database, "clients", "id = ?", client.id);
@@ -150,7 +152,7 @@ export class ClientTable {
     return client.windows;
   }
 
-  /** In the open transaction: those that have had message `from` have had all up to `to`. */
+  /** Moves subscribers from position `from` or later to `to`, in the open transaction. */
   moveSubscribers(clients: Iterable<TopicClient>, { from, to }: { readonly from: number; readonly to: number }): void {
     for (const client of clients) {
       if ((client.position ?? -1) < from) continue;
@@ -159,7 +161,7 @@ export class ClientTable {
     }
   }
 
-  /** Windows and msg-ids are read again when they are needed. Everything has to be written. */
+  /** Drops windows and msg-ids from memory; they are read again when needed. Changes must have been written before. */
   forgetWindows(): void {
     for (const client of this.#withWindows) {
       client.windows = null;
@@ -181,8 +183,9 @@ export class ClientTable {
   }
 
   /**
-   * A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. One that is older than all
-   * of them, of which nothing had come before, is kept beside them: its client may not have heard that it came now.
+   * Creates a window, stored with the next flush. If there are too many, the window of the oldest session is deleted. A
+   * window older than all others is kept: its client may have repeated a put of that session, and may not know that it
+   * arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windows(client);
@@ -202,7 +205,7 @@ export class ClientTable {
     return window;
   }
 
-  /** The window's bound was raised and nothing was added to it. */
+  /** Notes that the window's bound was raised without a new entry. */
   boundRaised(client: TopicClient, window: PublisherWindow): void {
     this.#bounds.set(window, client);
   }
@@ -215,7 +218,7 @@ export class ClientTable {
     else pending.entries.push(entry);
   }
 
-  /** In the open transaction; the oldest beyond the limit is forgotten. */
+  /** Adds a msg-id in the open transaction; deletes the oldest one above the limit. */
   addKey(client: TopicClient, key: KeyEntry): void {
     const known = this.msgIds(client);
     known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
@@ -227,7 +230,7 @@ export class ClientTable {
     }
   }
 
-  /** A client as another server sent it, in the open transaction; gives its number. */
+  /** Inserts a client received from another server, in the open transaction; returns its id. */
   insert(topicId: number, record: ClientRecord): number {
     const client: TopicClient = {
       ...record,
@@ -262,7 +265,7 @@ export class ClientTable {
     return this.#changed.size + this.#resolved.size + this.#bounds.size > 0;
   }
 
-  /** Writes what has changed. */
+  /** Writes all changes. */
   flush(): void {
     for (const client of this.#changed) this.#writeClient(client);
     this.#changed.clear();
@@ -279,7 +282,9 @@ export class ClientTable {
     this.#database.run(writeClient, ...tables.clients.bind(rowOf(client)));
   }
 
-  /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
+  /**
+   * The bound is written with the entries. After a crash, a counter below it is not new, even if it was never stored.
+   */
   #writeEntries(client: TopicClient, window: PublisherWindow, entries: readonly ResolvedCounter[]): void {
     window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);

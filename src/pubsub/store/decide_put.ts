@@ -1,4 +1,4 @@
-/** What a put does, given what is stored of its publisher and topic. Pure. */
+/** Decides what a put does, from the stored state of its publisher and topic. Pure. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { PutOperation } from "../../wire/pubsub/store_operations.ts";
@@ -6,23 +6,23 @@ import type { PublisherWindow } from "./publisher_window.ts";
 import { sessionWindowCountersMax } from "./topic_store_limits.ts";
 
 export interface PutView {
-  /** Of the session in which the counters were first used; an empty one when nothing is stored. */
+  /** The window of the session in which the counters were first used; empty if nothing is stored. */
   readonly window: PublisherWindow;
-  /** That session is so old that nothing is remembered of it, or it was another process's. */
+  /** The session is too old to be remembered, or belonged to another client state. */
   readonly windowGone: boolean;
-  /** What is stored under the request's msg-id. */
+  /** The message stored under the request's msg-id. */
   readonly sameKey: { readonly id: number; readonly fingerprint: number } | null;
-  /** Of the bodies, in their order. */
+  /** Fingerprints of the bodies, in their order. */
   readonly fingerprints: readonly number[];
-  /** The newest id that was given. */
+  /** The last message id that was assigned. */
   readonly last: number;
-  /** Why nothing more can be stored; null: it can. Asked only when something would be. */
+  /** Returns why nothing more can be stored, or null. Called only if something would be stored. */
   readonly full: (messages: number) => string | null;
 }
 
 export type PutDecision =
   | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly failedAt?: number }
-  /** `bound`: the window's. `newIndexes`: places of the bodies that are to be stored, with ids from `last` + 1 on. */
+  /** `bound`: the window's new bound. `newIndexes`: indexes of the bodies to store, with ids from `last` + 1. */
   | {
     readonly kind: "done";
     readonly bound: number;
@@ -30,7 +30,7 @@ export type PutDecision =
     readonly ids: readonly number[];
   };
 
-/** A batch is done as a whole or refused as a whole. */
+/** A batch is stored or refused as a whole. */
 export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
@@ -41,7 +41,7 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const newIndexes: number[] = [];
   for (let index = 0; index < fingerprints.length; index++) {
     const counter = put.counter + index;
-    // Below the bound of the moment before: what this request itself says settles nothing about its own counters.
+    // Compared with the bound before this request: a request does not make its own counters stale.
     if (counter < window.firstUnacked) return stale(counter, window.firstUnacked);
     const known = window.get(counter) ?? view.sameKey;
     if (known === null) {
@@ -63,7 +63,7 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   return full === null ? { kind: "done", bound, newIndexes, ids } : refused("FULL", full);
 }
 
-/** Ids as ranges, which is what they mostly are. */
+/** Converts ids to ranges; mostly there is only one. */
 export function rangesOf(ids: readonly number[]): IdRange[] {
   const ranges: IdRange[] = [];
   let first = ids[0];
@@ -77,14 +77,16 @@ export function rangesOf(ids: readonly number[]): IdRange[] {
 }
 
 function malformed(put: PutOperation, highest: number): PutDecision | null {
-  if (put.bodies.length === 0) return refused("BAD_REQUEST", "a put without a message");
+  if (put.bodies.length === 0) return refused("BAD_REQUEST", "a put needs at least one message");
   if (!Number.isSafeInteger(highest)) {
     return refused("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
   }
   if (put.firstUnacked > put.counter) {
     return refused("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
   }
-  if (put.msgId !== null && put.bodies.length > 1) return refused("BAD_REQUEST", "a msg-id is for one message");
+  if (put.msgId !== null && put.bodies.length > 1) {
+    return refused("BAD_REQUEST", "a msg-id is only allowed for a single message");
+  }
   return null;
 }
 
@@ -93,17 +95,17 @@ function outOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | n
   if (after === null || after < Math.max(window.firstUnacked, put.firstUnacked) || window.get(after) !== undefined) {
     return null;
   }
-  return refused("OVERLOADED", `counter ${after}, which has to come before ${put.counter}, is not here yet`);
+  return refused("OVERLOADED", `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`);
 }
 
 function forgotten(put: PutOperation): PutDecision {
   const number = put.fromSession?.number ?? 0;
-  return { ...refused("STALE_OP", `what session ${number} has put is not known any more`), failedAt: put.counter };
+  return { ...refused("STALE_OP", `the puts of session ${number} are no longer remembered`), failedAt: put.counter };
 }
 
 function stale(counter: number, firstUnacked: number): PutDecision {
   return {
-    ...refused("STALE_OP", `counter ${counter} is below ${firstUnacked}: what became of it is forgotten`),
+    ...refused("STALE_OP", `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`),
     failedAt: counter,
   };
 }

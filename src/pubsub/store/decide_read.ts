@@ -1,18 +1,18 @@
-/** What a get, a subscribe, an unsubscribe and a seek do, given the subscriber's place and the topic's log. Pure. */
+/** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { GetOperation, SeekOperation, SubscribeOperation } from "../../wire/pubsub/store_operations.ts";
 import { operationOrder, type OperationState } from "./topic_fence.ts";
 
 export interface SubscriberState extends OperationState {
-  /** The last message it had; null: not subscribed. */
+  /** The last acknowledged message; null: not subscribed. */
   readonly position: number | null;
 }
 
-/** A topic's log: ids from `first` to `last` are there. */
+/** State of a topic's log: the messages from `first` to `last` exist. */
 export interface LogState {
   readonly first: number;
   readonly last: number;
-  /** Numbers up to it are those of a time before a restore, and nobody knows how many of them were given; 0 otherwise. */
+  /** Ids up to here were assigned before a restore; how many is unknown. 0 without a restore. */
   readonly baseOffset?: number;
 }
 
@@ -24,36 +24,39 @@ interface ReadRefusal {
 
 export type GetDecision =
   | ReadRefusal
-  /** The subscriber is at `position` now; messages from `next` on are for it, `missed` before them are gone. */
+  /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
-/** The same `last` again gives the same next message: the place moves by what the client says it had, and never back. */
+/**
+ * The same `last` returns the same next message. The position moves to what the client has acknowledged, and never
+ * back.
+ */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
   const { position } = subscriber;
   if (position === null) return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
   const order = operationOrder(subscriber, get.session, get.op);
   if (order === "stale") {
-    return refused("STALE_OP", `operation ${subscriber.op} was done since, and this get knows of ${get.op} only`);
+    return refused("STALE_OP", `operation ${subscriber.op} was done since; this get is from operation ${get.op}`);
   }
   if (get.last > log.last) {
-    return refused("BAD_REQUEST", `message ${get.last} was never given to anybody: ${log.last} is the newest`);
+    return refused("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.last}`);
   }
   const moved = Math.max(position, get.last);
   const next = Math.max(moved + 1, log.first);
   return { kind: "read", position: moved, next, missed: missedBetween(moved, next, log.baseOffset) };
 }
 
-/** Messages between the last that was had and the next that is there; across a restore nobody can say. */
+/** Messages between the last acknowledged and the next existing one. Unknown across a restore: then 0. */
 export function missedBetween(had: number, next: number, baseOffset = 0): number {
   return had < baseOffset && next > baseOffset ? 0 : next - had - 1;
 }
 
 export type PlaceDecision =
   | ReadRefusal
-  /** null: no longer subscribed. `done`: the operation's number is to be stored. */
+  /** A null position: no longer subscribed. `numbered`: the operation's number must be stored. */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
 
-/** Who is subscribed stays where it is; who becomes so again begins at the end. */
+/** A subscriber keeps its position; a new one starts at the end. */
 export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,
@@ -75,16 +78,16 @@ export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log
   if (order === "repeated") return { kind: "placed", position, numbered: false };
   const wanted = seek.to === "start" ? log.first - 1 : seek.to === "end" ? log.last : seek.to;
   if (wanted > log.last) {
-    return refused("BAD_REQUEST", `message ${wanted} was never given to anybody: ${log.last} is the newest`);
+    return refused("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.last}`);
   }
   if (wanted < log.first - 1) {
-    return refused("BAD_REQUEST", `message ${wanted + 1} is gone: ${log.first} is the oldest that is there`);
+    return refused("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.first}`);
   }
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
 function stale(what: string, op: number | null, { op: done }: SubscriberState): ReadRefusal {
-  return refused("STALE_OP", `this ${what} is operation ${op}, and a newer one was done: ${done}`);
+  return refused("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
 }
 
 function refused(code: StatusCode, reason: string): ReadRefusal {

@@ -1,25 +1,25 @@
 /**
- * Whether a request of a session is of a client as the topic knows it. A topic forgets publishers, and with them which counters
- * they have used: what such a client asked for before may come again, from itself or from the network, and must not be taken
- * for something new. So a topic has a number that grows when it forgets, and requests say which one they know. Pure; the
- * model in test/model asks this very function.
+ * Decides whether a request of a session comes from a client as the topic knows it.
+ * A topic forgets publishers and their used counters. A delayed or repeated request of such a client must not be
+ * treated as new. So a topic has a registration number that grows when it forgets a client, and a request contains the
+ * number that its client knows. Pure; the model in test/model calls this function.
  */
 
 export interface RegistrationView {
-  /** The topic's number when the client came; null: it is not known. */
+  /** The topic's number when the client was created; null: unknown client. */
   readonly client: number | null;
-  /** The topic's number. */
+  /** The topic's current number. */
   readonly topic: number;
 }
 
 /**
- * - known: it came before, and was not forgotten since the request was made
- * - new: it is not known, and nothing was forgotten since the request was made
- * - unregistered: it may have been forgotten since; done is nothing
+ * - known: the client exists and was not forgotten since the request was made
+ * - new: the client is unknown, and none was forgotten since the request was made
+ * - unregistered: the client may have been forgotten since; nothing is done
  */
 export type RegistrationDecision = "known" | "new" | "unregistered";
 
-/** `carried`: the number that the request names, 0 where it names none. */
+/** `carried`: the number in the request, 0 if it has none. */
 export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
   if (carried < (client ?? topic)) return "unregistered";
   return client === null ? "new" : "known";

@@ -1,11 +1,11 @@
-/** Deletes rows also where a table and its index say different things, which a disk that changes a bit brings about. */
+/** Deletes rows even if a table and its index disagree, as happens when a disk flips a bit. */
 import { isDamage } from "../../storage/checksum_table.ts";
 import type { SqlValue } from "../../storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /**
- * In the open transaction. The indexes of a table that is not as they say are made again from it, behind the deletion: of two rows
- * that are the same to an index one may be among those that go. Throws what SQLite does where the table itself cannot be read.
+ * Deletes rows in the open transaction. A damaged index is rebuilt from its table after the deletion: of two rows that
+ * look equal to the index, one may be among those deleted. Throws SQLite's error if the table itself cannot be read.
  */
 export function deleteRows(database: TopicDatabase, table: string, condition: string, ...values: SqlValue[]): void {
   const drop = () => database.run(`DELETE FROM ${table} WHERE ${condition}`, ...values);
@@ -13,7 +13,7 @@ export function deleteRows(database: TopicDatabase, table: string, condition: st
     drop();
   } catch (error) {
     if (!isDamage(error)) throw error;
-    // What only the index has as theirs goes as well: it would be found among another's.
+    // Entries that exist only in the index are deleted, too: they would be found under another client's id.
     const found = table === "windows" ? [] : readable(() => idsOf(database, table, condition, values));
     withNewIndexes(database, table, () => {
       for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
@@ -22,7 +22,7 @@ export function deleteRows(database: TopicDatabase, table: string, condition: st
   }
 }
 
-/** In the open transaction: work at a table without its indexes, which are made again from what is there then. */
+/** Runs `work` on a table without its indexes, then rebuilds them, in the open transaction. */
 export function withNewIndexes(database: TopicDatabase, table: string, work: () => void): void {
   const sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL";
   const indexes = database.all(sql, table);

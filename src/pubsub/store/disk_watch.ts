@@ -1,17 +1,17 @@
 /**
- * How full the store's disk is: its own limit, and the file system's room, which others take as well. Looks after commits, and
- * counts what comes in between.
+ * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures after
+ * commits and counts new bytes in between.
  */
 import { diskFullShare, diskWarningShare } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-/** Between two looks at what the store takes, in commits and in bytes, whichever comes first. */
+/** Interval of measurements, in commits and in bytes, whichever comes first. */
 const commitsPerMeasurement = 64;
 const bytesPerMeasurement = 1 << 20;
-/** What is stored lies in the log before it lies in the database. */
+/** New data is in the log first, and then in the database as well. */
 const copies = 2;
 
-/** What is asked of a database here. */
+/** The methods of a database used here. */
 type MeasuredDatabase = Pick<TopicDatabase, "usedBytes" | "fileSystem">;
 
 export class DiskWatch {
@@ -21,7 +21,7 @@ export class DiskWatch {
   #usedBytes = 0;
   #fileSystemShare = 0;
   #fileSystemBytes = 0;
-  /** Taken in since the last look. */
+  /** Bytes received since the last measurement. */
   #newBytes = 0;
 
   constructor(database: MeasuredDatabase, maxBytes: number | null) {
@@ -30,17 +30,17 @@ export class DiskWatch {
     this.measure();
   }
 
-  /** So much is going to be written. */
+  /** Counts bytes that will be written. */
   expectBytes(bytes: number): void {
     this.#newBytes += bytes;
   }
 
-  /** Something was written. */
+  /** Called after a commit. */
   committed(): void {
     this.#commits++;
     if (this.#maxBytes !== null || this.#commits >= commitsPerMeasurement || this.#newBytes >= bytesPerMeasurement) {
       this.measure();
-    } // A few µs: what somebody else fills is seen before the next message is taken.
+    } // A few µs: space that other programs take is seen before the next message.
     else if (this.#newBytes > 0) this.#measureFileSystem();
   }
 
@@ -57,7 +57,7 @@ export class DiskWatch {
     this.#fileSystemShare = bytes === 0 ? 0 : 1 - freeBytes / bytes;
   }
 
-  /** The part of the nearer limit that is taken, from 0 to 1 and beyond. */
+  /** The used share of the nearer limit, from 0 to more than 1. */
   get share(): number {
     return Math.max(this.#ownShare, this.#fileSystemShareSoon);
   }
@@ -74,14 +74,14 @@ export class DiskWatch {
     return this.#usedBytes;
   }
 
-  /** A sentence when the alarm is due; null otherwise. */
+  /** Returns a sentence above the warning limit, otherwise null. */
   warning(): string | null {
     return this.share >= diskWarningShare ? this.#sentence(diskWarningShare) : null;
   }
 
-  /** A sentence when nothing more may be stored; null otherwise. */
+  /** Returns a sentence if nothing more may be stored, otherwise null. */
   full(): string | null {
-    // What somebody has freed is seen at once, too.
+    // Measures again, so that freed space counts immediately.
     if (this.share >= diskFullShare) this.#measureFileSystem();
     return this.share >= diskFullShare ? this.#sentence(diskFullShare) : null;
   }
@@ -91,9 +91,9 @@ export class DiskWatch {
     const isOwn = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShareSoon;
     const share = isOwn ? this.#usedBytes / (this.#maxBytes as number) : this.#fileSystemShare;
     const what = isOwn
-      ? `the store takes ${this.#usedBytes} of ${this.#maxBytes} bytes`
-      : `${percent(share)} of the file system is taken`;
-    const soon = share >= limit ? "" : ", and with what is being written too much";
+      ? `the store uses ${this.#usedBytes} of ${this.#maxBytes} bytes`
+      : `${percent(share)} of the file system is used`;
+    const soon = share >= limit ? "" : ", more with the data being written";
     return `${what}${soon}; the limit is ${percent(limit)}`;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A topic as a stream, to be read bit by bit while the store goes on with other work: its messages, which may begin while the
- * topic is still open, and, once it is sealed, what changes until then: cursors, windows, msg-ids.
+ * Exports a topic as a stream, read in steps while the store does other work. First its messages, also while the topic
+ * is still open; after the seal the data that changes until then: cursors, windows, msg-ids.
  */
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/pubsub/topic_transfer_data.ts";
@@ -11,24 +11,24 @@ import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
-/** What is to be exported. Asked again and again: all but its name changes until it is sealed. */
+/** The topic to export. All values except the name may change until the seal. */
 export interface ExportedTopic {
   readonly id: number;
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
-  /** The newest message whose row was deleted, and the newest that is in a row, at this moment. */
+  /** The current ids of the last deleted message and the last stored one. */
   readonly ends: () => { readonly gone: number; readonly stored: number };
 }
 
 export interface ExportStep {
   readonly piece: Uint8Array | null;
-  /** Every message that is there just now was given, and the topic is open: seal it, or ask for what comes meanwhile. */
+  /** All messages up to now were returned and the topic is open: seal it, or ask for later ones. */
   readonly isCaughtUp: boolean;
 }
 
 /**
- * Pieces of about 1 MiB; returns SHA-256 of all, in hexadecimal. Everything has to be in the database whenever it is asked. Throws
- * Damaged where something is not as it was stored, or is missing.
+ * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. All changes must be in the database at
+ * each step. Throws Damaged if data is damaged or missing.
  */
 export function* exportTopic(
   database: TopicDatabase,
@@ -79,7 +79,7 @@ export function* exportTopic(
   return stream.hash();
 }
 
-/** The next rows, as many as one piece takes. */
+/** Reads the next rows, as many as fit into a piece. */
 function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number): SqlRow[] {
   return database.damage.reading(`the messages ${whereOf(topic)}`, () => {
     let bytes = 0, through = -1;
@@ -111,7 +111,7 @@ function checkRow({ damage }: TopicDatabase, topic: ExportedTopic, row: SqlRow, 
   checkMissing({ damage }, topic, last, Number(row["previous"]));
 }
 
-/** Everything up to `previous` that is not deleted has to have been read. */
+/** All messages up to `previous` must have been read or deleted. */
 function checkMissing(
   { damage }: Pick<TopicDatabase, "damage">,
   topic: ExportedTopic,
@@ -124,25 +124,25 @@ function checkMissing(
 
 const whereOf = (topic: ExportedTopic) => `of topic ${JSON.stringify(topic.record().name)}`;
 
-/** Records on their way into pieces. */
+/** Collects records into pieces. */
 class PieceStream {
-  /** Written so far, its end included. */
+  /** Records written so far, including the end. */
   records = 0;
   readonly writer = new TopicDataWriter(pieceBytes);
   readonly #hash = createHash("sha256");
 
-  /** What is there, once it is a piece; of a long record several. */
+  /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
   *full(): Generator<ExportStep, void, void> {
     if (this.writer.byteLength < pieceBytes) return;
     const all = this.cut() as Uint8Array;
     if (all.byteLength < 2 * pieceBytes) return yield { piece: all, isCaughtUp: false };
     for (let at = 0; at < all.byteLength; at += pieceBytes) {
-      // Each with a buffer of its own: it goes to another thread, and its buffer goes with it.
+      // A copy with its own buffer, because the buffer is transferred to another thread.
       yield { piece: all.slice(at, at + pieceBytes), isCaughtUp: false };
     }
   }
 
-  /** What is there; null: nothing. */
+  /** Returns the buffer as a piece, or null if it is empty. */
   cut(): Uint8Array | null {
     if (this.writer.byteLength === 0) return null;
     const piece = this.writer.finish().slice();

@@ -1,4 +1,7 @@
-/** A topic that another server sends: into rows of its own, which nobody serves before the hash was compared and it is taken over. */
+/**
+ * Imports a topic that another server sends. The rows are not used before the hash was checked and the topic was
+ * activated.
+ */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../errors.ts";
 import {
@@ -24,14 +27,14 @@ export class TopicImport {
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
   #topicId: number | null = null;
-  /** The topic's numbers have come, and no message comes any more. */
+  /** The topic record has arrived: no message may follow. */
   #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
   #records = 0;
   #ended = false;
   #last = 0;
-  /** What the sender had deleted up to; the last message of the newest row. */
+  /** Messages deleted by the sender; last message of the newest row. */
   #gone = 0;
   #stored: number;
   #bytes = 0;
@@ -50,12 +53,12 @@ export class TopicImport {
     this.#stored = content.baseOffset;
   }
 
-  /** Of the rows that it writes; null as long as there are none. */
+  /** Id of the new topic row; null before the first piece. */
   get topicId(): number | null {
     return this.#topicId;
   }
 
-  /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
+  /** Imports one piece in the open transaction. Throws BAD_DATA or PROTOCOL for invalid data. */
   push(piece: Uint8Array): void {
     this.#hash.update(piece);
     const { incarnation, baseOffset, epoch, owner } = this.#content;
@@ -64,33 +67,36 @@ export class TopicImport {
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
-  /** Everything was sent: throws BAD_DATA when it is not all, not what its SHA-256 says, or not in the store any more. */
+  /**
+   * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
+   * the store.
+   */
   check(hash: string): void {
     const found = this.#hash.digest("hex");
-    if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
+    if (found !== hash) throw this.#wrong(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
     const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.#topicId);
     if (Number(row?.["state"]) !== topicStates.receiving) {
-      throw this.#wrong("what came of it has been dropped meanwhile");
+      throw this.#wrong("its rows were dropped during the transfer");
     }
   }
 
-  /** In the open transaction; when that is durable the topic can be opened. */
+  /** Stages the topic, in the open transaction. After the commit it can be activated. */
   finish(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
     const row = { ...ends, bytes: this.#bytes, clients: this.#clients, state: topicStates.staged };
     this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
   }
 
-  /** In the open transaction. */
+  /** Drops the rows, in the open transaction. */
   abandon(): void {
     if (this.#topicId !== null) this.#topics.drop(this.#topicId);
   }
 
   #receive(record: TopicDataRecord): void {
-    if (this.#ended) throw this.#wrong("something comes behind its end");
+    if (this.#ended) throw this.#wrong("data follows its end");
     if ((record.kind === "message" || record.kind === "topic") === this.#hasTopic) {
-      throw this.#wrong("its numbers do not come once, behind its messages");
+      throw this.#wrong("its topic record must come once, after all messages");
     }
     switch (record.kind) {
       case "topic": {
@@ -100,13 +106,13 @@ export class TopicImport {
           sent.name !== this.name || sent.incarnation !== incarnation || sent.baseOffset !== baseOffset ||
           sent.epoch !== epoch
         ) {
-          throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
+          throw this.#wrong(`it is of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
         }
         if (sent.last < Math.max(this.#rowLast, baseOffset)) {
-          throw this.#wrong(`its newest message is ${this.#rowLast}, and ${sent.last} is said to be`);
+          throw this.#wrong(`its newest message is ${this.#rowLast}, but its record says ${sent.last}`);
         }
         if (sent.first > sent.last + 1) {
-          throw this.#wrong(`its oldest message is ${sent.first}, and ${sent.last} its newest`);
+          throw this.#wrong(`its oldest message, ${sent.first}, is after its newest, ${sent.last}`);
         }
         this.#writeRow();
         this.#gone = sent.first - 1;
@@ -130,7 +136,7 @@ export class TopicImport {
         break;
       case "end":
         if (record.records !== this.#records) {
-          throw this.#wrong(`it has ${this.#records} records, and ${record.records} were sent`);
+          throw this.#wrong(`it has ${this.#records} records, but ${record.records} were sent`);
         }
         this.#ended = true;
         break;
@@ -138,7 +144,7 @@ export class TopicImport {
     this.#records++;
   }
 
-  /** Each name once, in the order of its bytes, as every sender has them. */
+  /** Names are unique and in the order of their bytes, as every sender writes them. */
   #insertClient(client: ClientRecord): void {
     const name = nameBytes(client.name);
     if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
@@ -147,7 +153,7 @@ export class TopicImport {
     if (client.name === "") throw this.#wrong("a client has no name");
     if ((client.position ?? 0) > this.#last) {
       throw this.#wrong(
-        `${JSON.stringify(client.name)} has had message ${client.position}, and ${this.#last} is the newest`,
+        `${JSON.stringify(client.name)} is at message ${client.position}, but the newest is ${this.#last}`,
       );
     }
     this.#clientName = name;
@@ -171,15 +177,15 @@ export class TopicImport {
   }
 
   /**
-   * The sender has deleted them since it sent them: who had not had them, and was told that retention has given them up, must
-   * not have them from here, behind what was handed out in their place.
+   * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
+   * receive them here, after newer ones.
    */
   #dropBelow(first: number): void {
     const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
     const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.#topicId, first, first) ?? {};
     this.#bytes -= Number(bytes ?? 0);
     this.#database.run(`DELETE ${gone}`, this.#topicId, first, first);
-    // Rows are cut otherwise here than there: one may have both.
+    // Row boundaries differ from the sender's: one row may have both deleted and kept messages.
     const row = this.#database.get(
       "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
       this.#topicId,
@@ -218,7 +224,7 @@ export class TopicImport {
   }
 
   #wrong(why: string): BatonError {
-    return new BatonError("BAD_DATA", `Cannot take the data of topic ${JSON.stringify(this.name)}: ${why}`);
+    return new BatonError("BAD_DATA", `Cannot import topic ${JSON.stringify(this.name)}: ${why}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether the indexes by which a client's puts are found agree with their tables. A row that its index does not lead to has a
- * checksum that nobody looks at: a put that comes again would be stored again. SQLite does not compare them by itself.
+ * Checks that the indexes for clients' puts agree with their tables. If an index does not find a row, that row's checksum
+ * is never checked, and a repeated put would be stored again. SQLite does not compare them by itself.
  */
 import { isDamage } from "../../storage/checksum_table.ts";
 import type { SqlRow } from "../../storage/sql_row.ts";
@@ -14,7 +14,7 @@ const indexes = [
   { table: "msg_ids", index: "msg_ids_client", columns: "id, client" },
 ] as const;
 
-/** Numbers of the clients of which a row is found by its index only, or only without it; "all": the index cannot be read. */
+/** Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. */
 export function clientsOfDamagedIndexes(database: Reader): ReadonlySet<number> | "all" {
   const clients = new Set<number>();
   try {
@@ -29,7 +29,7 @@ export function clientsOfDamagedIndexes(database: Reader): ReadonlySet<number> |
   return clients;
 }
 
-/** Sums take a tenth of the time that the rows themselves would. */
+/** Comparing sums takes a tenth of the time of comparing rows. */
 function agrees(database: Reader, { table, index, columns }: (typeof indexes)[number]): boolean {
   const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",

@@ -1,6 +1,6 @@
 /**
- * The rows of a topic's messages as they are read: each is checked against what was stored before anything is believed of it.
- * What is read for where a row belongs is read from the row itself, not from the index, so that a row that is deleted is in both.
+ * Reads the rows of a topic's messages. Each row is checked against its checksums before use. The position of a row is
+ * read from the table, not from the index, so that a deletion removes it from both.
  */
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
@@ -8,28 +8,28 @@ import { type DamageError, rangeOfMessages, sentenceOf } from "../../storage/dam
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
-/** A row is small below so many bytes; so many small rows are read together. */
+/** Rows smaller than this are read ahead, up to this many together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
-/** Where a row belongs. */
+/** The position of a row in the log. */
 export interface RowHead {
   readonly id: number;
   readonly first: number;
   readonly last: number;
-  /** The last message of the row that was stored before it. */
+  /** The last message of the row stored before it. */
   readonly previous: number;
   readonly bytes: number;
 }
 
-/** A row as it is read. */
+/** A row with its messages. */
 export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
   readonly records: Uint8Array;
-  /** None: an operator has given it up. */
+  /** Empty if an operator has given the messages up. */
   readonly offsets: readonly number[];
 }
 
-/** Rows that were read or written last, for all topics of a store. */
+/** Cache of recently read and written rows, for all topics of a store. */
 export class RowCache {
   readonly #bytesMax: number;
   readonly #rows = new Map<number, LogRow>();
@@ -71,9 +71,9 @@ export class LogRows {
   readonly #database: TopicDatabase;
   readonly #cache: RowCache;
   readonly #topicId: number;
-  /** As in `of topic "news"`. */
+  /** Text for messages: `of topic "news"`. */
   readonly #where: string;
-  /** Rows that were read ahead, by their first messages. */
+  /** Ids of rows that were read ahead, by their first messages. */
   readonly #ahead = new Map<number, number>();
 
   constructor(database: TopicDatabase, cache: RowCache, topic: { readonly id: number; readonly name: string }) {
@@ -83,7 +83,7 @@ export class LogRows {
     this.#where = `of topic ${JSON.stringify(topic.name)}`;
   }
 
-  /** Writes a row that comes behind all others, in the open transaction. */
+  /** Appends a row in the open transaction. */
   write(row: LogRow, previous: number): RowHead {
     const head = { id: row.id, first: row.first, last: row.last, previous, bytes: row.records.byteLength };
     insertMessages(this.#database, { ...head, topic: this.#topicId }, row.records);
@@ -91,23 +91,25 @@ export class LogRows {
     return head;
   }
 
-  /** In the open transaction. */
+  /** Deletes a row in the open transaction. */
   delete({ id }: RowHead): void {
     this.#database.run("DELETE FROM messages WHERE id = ?", id);
     this.#cache.delete(id);
   }
 
-  /** The last row that begins with message `id` or before it; null when there is none. Throws Damaged, as all that reads. */
+  /**
+   * Returns the last row that starts at message `id` or before it, or null. Throws Damaged, like all reading methods.
+   */
   upTo(id: number): RowHead | null {
     return this.#head("first <= ? ORDER BY first DESC", id, (first) => first <= id);
   }
 
-  /** The first row whose messages are all behind `id`. */
+  /** Returns the first row that starts after message `id`, or null. */
   after(id: number): RowHead | null {
     return this.#head("first > ? ORDER BY first", id, (first) => first > id);
   }
 
-  /** A row that begins with this message, and was read ahead of its time. */
+  /** Returns a row that starts with this message, if it was read ahead. */
   ahead(first: number): LogRow | undefined {
     const id = this.#ahead.get(first);
     return id === undefined ? undefined : this.#cache.get(id);
@@ -129,7 +131,7 @@ export class LogRows {
     return loaded;
   }
 
-  /** Messages from `first` to `last` were stored and are not there. */
+  /** Reports that messages from `first` to `last` were stored but are missing. */
   missing(first: number, last: number): DamageError {
     return this.#database.damage.found(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }
@@ -152,7 +154,7 @@ export class LogRows {
     return this.#database.damage.found(damagedMessages(row, this.#where));
   }
 
-  /** Who reads one small row reads the next, and to find each takes longer than to read it. */
+  /** A reader of small rows usually wants the next ones; finding each one takes longer than reading it. */
   #readAhead(last: number): void {
     this.#ahead.clear();
     let rows: SqlRow[];
@@ -166,7 +168,7 @@ export class LogRows {
         rowsAhead,
       );
     } catch {
-      return; // whoever needs one of them meets it again
+      return; // the error occurs again when one of them is needed
     }
     for (const row of rows) {
       const loaded = logRow(row);
@@ -177,7 +179,7 @@ export class LogRows {
   }
 }
 
-/** A new row of messages, in the open transaction. */
+/** Inserts a row of messages in the open transaction. */
 export function insertMessages(
   database: TopicDatabase,
   { id, topic, first, last, previous, bytes }: RowHead & { readonly topic: number },
@@ -203,21 +205,21 @@ function headOf(row: SqlRow): RowHead {
   };
 }
 
-/** Whether a row of messages that was read with its records has what was stored. */
+/** Whether a row and its records match their checksums. */
 export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Array } {
   const { records } = row;
   return messages.isIntact(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
     crc32(records) === row["content_sum"];
 }
 
-/** What is said of a row that is not as it was stored. Where its numbers are what is damaged, they say nothing. */
+/** Describes a damaged row. Its message ids are left out if they may be damaged, too. */
 export function damagedMessages(row: SqlRow, where: string): string {
   const { id, first, last } = headOf(row);
   const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";
   return `${sentenceOf("messages", id, where)}${which}`;
 }
 
-/** Null: it is not as it was stored. */
+/** Returns null for a damaged row. */
 function logRow(row: SqlRow): LogRow | null {
   if (!hasItsRecords(row)) return null;
   const { id, first, last } = headOf(row);

@@ -1,15 +1,16 @@
 /**
- * Tells two bodies apart: 53 bits, of which 32 are CRC-32 and 21 a multiplicative hash. It decides whether a publisher that
- * uses a counter again says the same; whoever makes two bodies collide on purpose loses a message of its own.
+ * Fingerprint that distinguishes two bodies: 53 bits, of which 32 are CRC-32 and 21 a multiplicative hash. It decides
+ * whether a reused counter has the same body. A publisher that produces a collision on purpose only loses its own
+ * message.
  */
 import { crc32 } from "node:zlib";
 
 const seed = 0x9747b28c;
-/** The view of the last piece of memory, if it is not large: many bodies lie in one. */
+/** View of the last buffer, if it is small: many bodies share one buffer. */
 const keptBytesMax = 1 << 20;
 let kept: DataView = new DataView(new ArrayBuffer(0));
 
-/** A whole number from 0 to 2^53 - 1. */
+/** Returns an integer from 0 to 2^53 - 1. */
 export function fingerprintOf(body: Uint8Array): number {
   const words = body.byteLength >>> 2;
   let hash = seed ^ body.byteLength;

@@ -1,7 +1,6 @@
 /**
- * What topic ownership asks of a server's store. Narrow on purpose: the store in `../store` implements it, a test may put
- * anything in its place. Whatever changes something is durable when its promise resolves, and is done whole or not at all;
- * done twice it is the same as done once. A process that is no more has stopped writing: one process owns a store.
+ * The store as topic ownership sees it; tests use their own. Every change is durable when its promise resolves, is done
+ * completely or not at all, and may be repeated. One process owns a store; a process that has ended no longer writes.
  */
 
 /** The content that a server serves, or has served. */
@@ -9,7 +8,7 @@ export interface TopicCopy {
   readonly incarnation: string;
   readonly baseOffset: number;
   readonly epoch: number;
-  /** The server that receives it: closed for good at this epoch. Null: open. */
+  /** The receiving server: the copy is closed for good at this epoch. Null: open. */
   readonly sealedFor: string | null;
 }
 
@@ -26,70 +25,80 @@ export interface DroppedTopic {
   readonly epoch: number;
 }
 
-/** What is stored of one topic. */
+/** The stored copies of one topic. */
 export interface TopicCopies {
-  /** What is answered from, or was. */
+  /** The active copy, open or sealed. */
   readonly copy: TopicCopy | null;
-  /** What was received and not opened yet. */
+  /** Received but not yet activated. */
   readonly staged: StagedCopy | null;
-  /** What is remembered of a copy that was dropped. */
+  /** The last dropped copy. */
   readonly dropped: DroppedTopic | null;
 }
 
-/** A topic on its way out. */
+/** Outgoing content of a topic. */
 export interface OutgoingContent {
-  /** Null: what came before it is to have arrived before more is asked for. */
+  /** Null: everything before it must have arrived before more is requested. */
   readonly pieces: AsyncIterable<Uint8Array | null>;
-  /** SHA-256 of all of them in hexadecimal, when they have ended: the same for the same content, however it is cut. */
+  /**
+   * SHA-256 of all pieces in hexadecimal, available after the last one. It does not depend on the sizes of the pieces.
+   */
   readonly hash: () => string;
 }
 
-/** A topic on its way in. */
+/** Incoming content of a topic. */
 export interface IncomingContent {
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** What its sender says, when they have ended. */
+  /** The sender's hash, available after the last piece. */
   readonly hash: () => string;
 }
 
-/** What tells one content from another, wherever it is. */
+/** Identifies content on any server. */
 export interface ContentName extends StagedCopy {
   readonly baseOffset: number;
 }
 
 export interface OwnedStore {
-  /** Names the store for as long as it lives: random, made with it. Two servers of one id are told apart by it. */
+  /**
+   * Random id, created with the store and never changed. It distinguishes the stores of two servers with the same id.
+   */
   readonly storeId: string;
-  /** Grows with what is stored, whenever it is raised: an older copy of the store has a smaller one. */
+  /** Grows whenever it is raised: an older copy of the store has a smaller generation. */
   generation(): Promise<number>;
-  /** Raises it above `above`. Null, and nothing is done, where nothing was stored since the last time and `above` is 0. */
+  /**
+   * Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call and
+   * `above` is 0.
+   */
   raiseGeneration(above?: number): Promise<number | null>;
-  /** Topics with a copy, or with something staged. */
+  /** Topics with an active or staged copy. */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
-  /** An open topic without messages, whose first sequence number is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
+  /**
+   * Creates an open topic without messages; its first message id is baseOffset + 1. Replaces an empty copy of the same
+   * incarnation.
+   */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**
-   * From the moment this is durable no request changes the copy, those that were let in before included: the store
-   * compares epoch and seal in the transaction that stores them. Rejects when the copy is not open at this epoch.
+   * Once this is durable no request changes the copy, not even an admitted one: the store checks epoch and seal in the
+   * transaction of each change. Rejects if the copy is not open at this epoch.
    */
   seal(topic: string, epoch: number, to: string): Promise<void>;
   /**
-   * The copy of this epoch: messages, and behind them what changes until it is sealed, cursors and windows. Of an open copy the
-   * messages that are there go ahead; when hardly any are left it calls `seal`, and only then gives the rest. The pieces reject
-   * when the copy is no longer this one, and with what `seal` rejects with.
+   * Exports the copy of this epoch: messages, then the data that changes until the seal (cursors, windows, msg-ids).
+   * For an open copy the messages are sent first; when almost all are sent, it calls `seal` and then sends the rest.
+   * The pieces reject if the copy is replaced, and with errors of `seal`.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
-   * Stages what another server has sealed, in the place of anything staged at an earlier epoch or of another incarnation.
-   * Rejects with BAD_DATA, and stages nothing, when the pieces do not add up to the hash.
+   * Stages content that another server has sealed. Replaces content staged at an earlier epoch or of another
+   * incarnation. Rejects with BAD_DATA and stages nothing if the hash does not match.
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
-  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
+  /** Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. */
   activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void>;
-  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
+  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
   drop(topic: string, epoch: number): Promise<void>;
-  /** Removes what is staged. */
+  /** Removes the staged copy. */
   discard(topic: string): Promise<void>;
-  /** Puts the copy where nothing responses from it and an operator finds it. */
+  /** Keeps the copy out of use, for an operator. */
   setAside(topic: string): Promise<void>;
 }

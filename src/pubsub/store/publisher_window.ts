@@ -1,4 +1,7 @@
-/** The counters of one publisher's session that are resolved, and the bound below which they are forgotten. No storage, no clock. */
+/**
+ * The resolved counters of one publisher session, and the bound below which counters are forgotten. No storage, no
+ * clock.
+ */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import { plainWindowCounters } from "./topic_store_limits.ts";
 
@@ -10,7 +13,7 @@ interface WindowRow {
 }
 
 export class PublisherWindow {
-  /** 0: a plain client's, whose bound follows its newest counter. */
+  /** 0 for a client without sessions, whose bound follows its newest counter. */
   readonly session: number;
   readonly key: string;
   readonly #resolved = new Map<number, ResolvedCounter>();
@@ -24,7 +27,7 @@ export class PublisherWindow {
     this.#firstUnacked = firstUnacked;
   }
 
-  /** Counters below it are not known any more. */
+  /** Counters below this bound are no longer known. */
   get firstUnacked(): number {
     return this.#firstUnacked;
   }
@@ -37,14 +40,14 @@ export class PublisherWindow {
     return this.#resolved.get(counter);
   }
 
-  /** All that are at or above the bound, ascending. */
+  /** The resolved counters at or above the bound, ascending. */
   entries(): ResolvedCounter[] {
     return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
       a.counter - b.counter
     );
   }
 
-  /** The bound that a request with this `firstUnacked` and highest counter brings with it; it never sinks. */
+  /** The new bound for a request with this `firstUnacked` and highest counter; it never decreases. */
   boundFor(firstUnacked: number, highest: number): number {
     const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : firstUnacked;
     return Math.max(this.#firstUnacked, asked);
@@ -59,7 +62,7 @@ export class PublisherWindow {
     if (entry.counter > this.#highest) this.#highest = entry.counter;
   }
 
-  /** The entries are in the stored row `id`. */
+  /** Notes that the entries are in the stored row `id`. */
   addRow(id: number, entries: readonly ResolvedCounter[]): void {
     let highest = -1;
     for (const { counter } of entries) highest = Math.max(highest, counter);
@@ -67,13 +70,13 @@ export class PublisherWindow {
   }
 
   /**
-   * When `rows` stored rows in a row, from the oldest on, have nothing at or above the bound: forgets them here, and gives
-   * the number of the last, up to which they are to be deleted; null before that.
+   * Forgets the oldest `rows` stored rows if all their counters are below the bound, and returns the id of the last
+   * one, up to which rows can be deleted. Otherwise returns null.
    */
   forgetRows(rows: number): number | null {
     for (let index = 0; index < rows; index++) {
       const row = this.#rows[index];
-      // Rows follow each other nearly by counter: one that is out of order waits for those before it.
+      // Rows are nearly in the order of counters; one that is out of order waits for the rows before it.
       if (row === undefined || row.highest >= this.#firstUnacked) return null;
     }
     const gone = this.#rows.splice(0, rows);

@@ -1,4 +1,4 @@
-/** What a get brings, from the rows of a topic's log. */
+/** Reads the messages for a get from the rows of a topic's log. */
 import type { GetOperation, StoreResponse, TopicMessageContent } from "../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
@@ -15,17 +15,17 @@ export interface PendingRead {
   readonly client: TopicClient;
   readonly next: number;
   readonly missed: number;
-  /** The newest message when it was decided: a later unsubscribe of the same batch cuts nothing off, and adds nothing. */
+  /** The last message when the get was decided. A later unsubscribe in the same batch does not change the result. */
   readonly last: number;
 }
 
-/** The response to a get: as many messages as it asks for. Throws Damaged. */
+/** The response to a get, with up to as many messages as requested. Throws Damaged. */
 export function responseFrom(reading: PendingRead): StoreResponse {
   const { get: { ticket, peek }, client } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
-    // Nothing is there but a gap: messages that were put while nobody was subscribed.
-    return { ticket, code: "NO_MESSAGE", reason: "there is no message that this subscriber has not had", missed };
+    // Only a gap: these messages were put while there was no subscriber.
+    return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
   for (const { id } of messages) if (id <= client.handedOut) redelivered++;
@@ -34,8 +34,8 @@ export function responseFrom(reading: PendingRead): StoreResponse {
 }
 
 /**
- * As many as the get asks for, in their order; bodies are views onto rows of the store. Throws Damaged where the first of them is:
- * what comes before a damaged one is brought.
+ * Reads up to as many messages as requested, in order; bodies are views onto rows. Throws Damaged if the first message
+ * is damaged; otherwise stops before a damaged one.
  */
 function readMessages(
   { get, topic, next, last, missed }: PendingRead,
@@ -49,7 +49,7 @@ function readMessages(
     const row = rowAt(topic, id, messages.length > 0);
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
-    if ((row.first > id || isGivenUp) && messages.length > 0) break; // ids of one response follow each other
+    if ((row.first > id || isGivenUp) && messages.length > 0) break; // the ids of one response are contiguous
     if (row.first > id) gone += missedBetween(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {
@@ -71,12 +71,12 @@ function rowAt(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null 
   try {
     return topic.log.rowAt(id);
   } catch (error) {
-    if (hasSome && error instanceof DamageError) return null; // the next get is told
+    if (hasSome && error instanceof DamageError) return null; // the next get reports it
     throw error;
   }
 }
 
-/** What its bodies may take together: no more than one message on the wire has room for. */
+/** Byte limit of a get's bodies: at most what fits into one message on the wire. */
 export function getBytesMax({ maxBytes }: GetOperation): number {
   return maxBytes === 0 ? getBytesDefault : Math.min(maxBytes, bodyBytesMax);
 }

@@ -1,11 +1,11 @@
-/** Puts that were answered FULL: their publishers were told that they are not stored, and never will be. */
+/** Puts that were answered FULL: their publishers know that these messages are never stored. */
 import type { PutOperation } from "../../wire/pubsub/store_operations.ts";
 import { refusedPutsMax } from "./topic_store_limits.ts";
 
 /**
- * A network may deliver a request again, seconds after it was answered, and there may be room by then. Only for
- * publishers with a session: they give the next message a new counter, while a plain client asks again with the same one.
- * In memory, as there was no room to write it down; the newest `refusedPutsMax` are kept.
+ * A network may repeat a request seconds after its response, when there may be space again. Only for publishers with a
+ * session: they give the next message a new counter, while a client without one retries with the same counter. Kept in
+ * memory, because there is no space on the disk; limited to the newest `refusedPutsMax`.
  */
 export class RefusedPuts {
   readonly #known = new Set<string>();
@@ -22,14 +22,14 @@ export class RefusedPuts {
     }
   }
 
-  /** A sentence for one that was refused before; null for any other. */
+  /** Returns a sentence for a put that was refused before, otherwise null. */
   whyRefused(put: PutOperation): string | null {
     if (this.#known.size === 0 || put.session === null || !this.#known.has(nameOf(put))) return null;
-    return "this very put was refused before, when there was no room for it";
+    return "this put was refused before as FULL; use a new counter";
   }
 }
 
-/** Of one request: whoever sends it again sends the same counters. Without the epoch, which may have changed meanwhile. */
+/** Key of a request; a repetition has the same counters. The epoch is left out, because it may have changed. */
 function nameOf({ topic, client, session, fromSession, counter, bodies }: PutOperation): string {
   return JSON.stringify([topic, client, session?.number, session?.key, fromSession?.number, counter, bodies.length]);
 }

@@ -1,7 +1,7 @@
 /**
- * Gives up what is damaged of a topic, in the open transaction. In the place of messages that are damaged or missing a row says
- * so, and subscribers are told that they have missed them; clients whose rows are damaged are forgotten, and of others the
- * counters where those are. The topic's number grows, so that nothing that was asked for before is taken for something new.
+ * Gives up the damaged data of a topic, in the open transaction. A marker row replaces damaged or missing messages, so
+ * that subscribers learn they missed them. Clients with damaged rows are forgotten; of others, the damaged counters.
+ * The topic's registration number grows, so that no earlier request is treated as new.
  */
 import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
@@ -14,24 +14,24 @@ import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
-/** Clients whose puts their index does not lead to. */
+/** Clients whose puts are not found by the index. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
 
 /**
- * What was given up, as sentences; none: nothing is damaged. The topic has to be loaded again. Throws BAD_DATA, and changes nothing,
- * where not even the tables can be read.
+ * Returns what was given up, as sentences; empty if nothing is damaged. The topic must be loaded again. Throws BAD_DATA
+ * and changes nothing if not even the tables can be read.
  */
 export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: StoredTopic): string[] {
   let done: string[] = [];
   const repair = (indexes: DamagedIndexes) => done = repaired(database, topics, topic, indexes);
   if (database.unlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
-  // An index cannot be read: by the tables alone, which do not say whose rows are missing.
+  // An index cannot be read: only the tables are used, which do not tell whose rows are missing.
   const refusal = database.unlessDamaged(() => {
     for (const table of ["resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
     withNewIndexes(database, "messages", () => withNewIndexes(database, "clients", () => void repair("all")));
   });
   if (refusal === null) return done;
-  const why = `topic ${JSON.stringify(topic.name)} cannot be repaired, as its rows cannot be read: ${refusal}`;
+  const why = `topic ${JSON.stringify(topic.name)} cannot be repaired, because its rows cannot be read: ${refusal}`;
   throw new BatonError("BAD_DATA", why);
 }
 
@@ -41,7 +41,7 @@ function repaired(database: TopicDatabase, topics: TopicTable, topic: StoredTopi
   const next = registration + 1;
   const clients = repairClients(database, topic, next, indexes);
   const all = [...done, ...clients.done];
-  if (all.length === 0 && topic.damagedClients !== null) all.push("the index of its clients, which is made again");
+  if (all.length === 0 && topic.damagedClients !== null) all.push("the index of its clients (rebuilt)");
   if (all.length === 0) return all;
   for (const table of ["messages", "clients", "resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
   topics.change(id, { bytes, clients: clients.count, registration: next });
@@ -82,12 +82,12 @@ function repairClients(
   const isWhole = (row: SqlRow) => tables.clients.isIntact(row) && row["topic"] === topic.id;
   const whole = keepWhole(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clientCount - whole.length;
-  const done = lost > 0 ? [`clients that nobody can name any more: ${lost}`] : [];
+  const done = lost > 0 ? [`clients whose names cannot be read: ${lost}`] : [];
   for (const row of whole) {
     const isFound = indexes !== "all" && !indexes.has(Number(row["id"]));
     if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
-    // What it has put before is refused from now on: whether it was stored nobody can say.
+    // Earlier puts are refused from now on: whether they were stored is unknown.
     const next = { ...row, registration } as Parameters<typeof tables.clients.bind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
     database.run(sql, registration, tables.clients.sumOf(next), Number(row["id"]));
@@ -96,7 +96,7 @@ function repairClients(
   return { count: whole.length, done };
 }
 
-/** Also of a client that is gone itself: another may be given its number. */
+/** Includes rows of clients that no longer exist: another client may get the same id. */
 function deletePuts(database: TopicDatabase, client: number): void {
   for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(database, table, "client = ?", client);
 }
@@ -113,7 +113,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   }
 }
 
-/** The rows of a topic that are whole, without their contents; the others are deleted. */
+/** Returns the intact rows of a topic without their contents and deletes the others. */
 function keepWhole(
   database: TopicDatabase,
   name: "messages" | "clients",
@@ -122,7 +122,7 @@ function keepWhole(
   { columns = "", onLost = () => {} }: { readonly columns?: string; readonly onLost?: (id: number) => void } = {},
 ): SqlRow[] {
   const table = tables[name];
-  // By what the rows say and by what the index does: a row that is damaged may say anything.
+  // Ids come from the table and from the index, because a damaged row may contain anything.
   const ids = new Set<number>();
   for (const how of ["NOT INDEXED", ""]) {
     for (const row of database.all(`SELECT id FROM ${name} ${how} WHERE topic = ?`, topic)) ids.add(Number(row["id"]));

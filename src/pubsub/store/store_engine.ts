@@ -1,7 +1,7 @@
 /**
- * The topic store without its thread: operations in, responses out, one transaction for each batch. What an operation does is
- * decided in decide_put.ts and decide_read.ts; here it is looked up, applied and written. After an exception the store is
- * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
+ * The topic store without its thread: takes operations, produces responses, one transaction per batch. `decide_put.ts`
+ * and `decide_read.ts` decide; the engine looks up, applies and writes. After an exception the engine must not be used:
+ * memory may be ahead of the disk, and no operation of the batch may be answered.
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
@@ -33,15 +33,15 @@ import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
 import { WaitingGets } from "./waiting_gets.ts";
 
-/** Functions that the engine needs of its thread. */
+/** Functions and values that the engine needs from its thread. */
 export interface EngineHooks {
-  /** Called when what it says is durable. */
+  /** Called when the response is durable. */
   readonly response: (response: StoreResponse) => void;
-  /** Milliseconds of the wall clock, to be stored with messages. */
+  /** Wall-clock time in milliseconds, stored with messages. */
   readonly wallClockMs: () => number;
-  /** Something that an operator should know, once. */
+  /** Reports something to the operator, once. */
   readonly warn?: (sentence: string) => void;
-  /** Of this store, longer than an engine lives. */
+  /** Outlives the engine, which is created again after a full disk. */
   readonly refusedPuts: RefusedPuts;
 }
 
@@ -54,16 +54,16 @@ export class StoreEngine {
   readonly #options: StoreOptions;
   readonly #hooks: EngineHooks;
   readonly #waiting = new WaitingGets();
-  /** Of the batch that is under way: */
+  /** State of the current batch: */
   #responses: StoreResponse[] = [];
   #readings: PendingRead[] = [];
   readonly #appended = new Set<StoredTopic>();
   readonly #changed = new Set<StoredTopic>();
-  /** Something is promised that is not on the disk. */
+  /** A response depends on changes that are not on the disk yet. */
   #mustCommit = false;
-  /** Gets that waited, and whose responses are not given yet. */
+  /** Held gets that were woken and have no response yet. */
   #woken: GetOperation[] = [];
-  /** Why nothing may change; null: everything may. */
+  /** Why nothing may be changed; null: changes are allowed. */
   #diskFull: string | null = null;
 
   constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
@@ -77,8 +77,8 @@ export class StoreEngine {
   }
 
   /**
-   * One batch: one transaction, or none where nothing has to be durable. Responses come when it is. With `diskFull`, a sentence,
-   * nothing is written: who asks for more than what is stored is refused by it.
+   * Executes one batch in one transaction, or without one if nothing has to be durable. Responses are sent after the
+   * commit. If `diskFull` is a sentence, nothing is written and operations that need a write are refused with it.
    */
   execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): void {
     this.#responses = [];
@@ -86,12 +86,12 @@ export class StoreEngine {
     this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
-    // Publishers may have been forgotten for one that was refused all the same.
+    // Publishers may have been forgotten for a put that was then refused.
     if (this.#mustCommit || this.#database.inTransaction) this.#commit(nowMs);
     else this.#read();
     const appended = [...this.#appended];
     this.#appended.clear();
-    // What is durable is answered, whatever becomes of those who are woken by it.
+    // Durable responses are sent first, whatever the woken gets do.
     this.#release();
     for (const topic of appended) {
       this.#wake(topic);
@@ -99,7 +99,7 @@ export class StoreEngine {
     }
   }
 
-  /** The disk had no room, and what is in memory counts for nothing any more: whoever waits is to ask again. */
+  /** Called after a full disk: the state in memory is invalid, and held gets have to ask again. */
   abandon(reason: string): void {
     this.#responses = [];
     const waiting = new Map([...this.#woken, ...this.#waiting.all()].map((get) => [get.ticket, get]));
@@ -107,7 +107,7 @@ export class StoreEngine {
     this.#release();
   }
 
-  /** Moves of cursors that nobody waits for are written with the next commit, or here. Whether there was anything to do. */
+  /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
   settle(): boolean {
     const idle = !this.topics.clients.hasChanges && this.#changed.size === 0 && !this.topics.hasGarbage;
     if (idle || this.#database.inTransaction) return false;
@@ -115,7 +115,7 @@ export class StoreEngine {
     return true;
   }
 
-  /** Looks for messages that are older than the retention allows; `settle` deletes them. */
+  /** Finds messages older than the retention time; `settle` deletes them. */
   expire(): void {
     const nowMs = this.#hooks.wallClockMs();
     for (const topic of this.topics.all()) {
@@ -123,23 +123,23 @@ export class StoreEngine {
     }
   }
 
-  /** A topic has fewer subscribers than before: the next `settle` deletes what nobody needs. */
+  /** Called when a topic has lost subscribers: the next `settle` deletes messages that are no longer needed. */
   subscribersRemoved(topic: StoredTopic): void {
     this.#changed.add(topic);
   }
 
-  /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
+  /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
   wakeAll(topic: StoredTopic): void {
     this.#wake(topic);
     this.#release();
   }
 
-  /** How near the topic that knows most clients is to what it can know, from 0 to 1. */
+  /** The largest used share of the client capacity of any topic, from 0 to 1. */
   get clientsShare(): number {
     return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.shareOf(topic)), 0);
   }
 
-  /** Gets that wait. */
+  /** Gets that are held. */
   get waitingCount(): number {
     return this.#waiting.count;
   }
@@ -150,7 +150,7 @@ export class StoreEngine {
     this.#woken = [];
   }
 
-  /** What meets damage is refused, and changes nothing; all else goes on. */
+  /** Refuses an operation that meets damaged data; it changes nothing, and other operations continue. */
   #unlessDamaged(operation: StoreOperation, work: () => void): void {
     try {
       work();
@@ -189,13 +189,13 @@ export class StoreEngine {
     const name = JSON.stringify(operation.topic);
     if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
     else if (topic.epoch !== operation.epoch) {
-      const reason = `topic ${name} is stored in epoch ${topic.epoch}, and was asked for in ${operation.epoch}`;
+      const reason = `topic ${name} is at epoch ${topic.epoch}; the request is for epoch ${operation.epoch}`;
       this.#refuse(operation, "NOT_OWNER", reason);
-    } else this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
+    } else this.#refuse(operation, "OVERLOADED", `topic ${name} is moving to another server`);
     return null;
   }
 
-  /** The client, its session raised; null when it was refused. */
+  /** Returns the client with its session raised, or null if it was refused. */
   #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
@@ -238,15 +238,15 @@ export class StoreEngine {
       window.raise(decision.bound);
       if (decision.newIndexes.length === 0) clients.boundRaised(client, window);
     }
-    // What is there may have been put by this very batch, and not be on the disk yet; so a repetition waits as well.
+    // A repeated put waits for the commit, too: the original may be in this batch.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
   }
 
-  /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
+  /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
   #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PutView): void {
-    this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
+    this.#mustCommit = true; // the raise of the session, or the message, may be in this batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
     if (clients.windows(client).get(window.session) === window && put.firstUnacked > window.firstUnacked) {
@@ -272,7 +272,7 @@ export class StoreEngine {
         id: ids[index],
         fingerprint: fingerprints[index],
       } as ResolvedCounter;
-      // A msg-id that is known under another counter: that counter is resolved as well.
+      // If the msg-id is known under another counter, this counter is resolved as well.
       if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
     }
     const [id] = ids;
@@ -317,12 +317,12 @@ export class StoreEngine {
       topic.moveSubscriber(client, decision.position);
       this.topics.clients.changed(client);
       this.#changed.add(topic);
-      // The next message may be answered as new only when it is durable that this one was had.
+      // The next message is sent only when the acknowledgement of this one is durable.
       if (next <= last) this.#mustCommit = true;
     }
     if (next <= last) this.#readings.push({ get, topic, client, next, missed, last });
     else if (get.wait) this.#waiting.add(topic, get);
-    else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
+    else this.#refuse(get, "NO_MESSAGE", "there is no undelivered message", { missed });
   }
 
   #changeSubscription(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
@@ -357,7 +357,7 @@ export class StoreEngine {
 
   #cancel(ticket: number): void {
     const get = this.#waiting.take(ticket);
-    if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
+    if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no undelivered message");
   }
 
   #fenceWaiting(topic: StoredTopic, client: TopicClient): void {
@@ -366,7 +366,7 @@ export class StoreEngine {
     }
   }
 
-  /** Everybody who waits for messages of this topic. */
+  /** Executes the held gets of this topic again. */
   #wake(topic: StoredTopic): void {
     for (const get of this.#waiting.at(topic)) this.#decideAgain(topic, get);
     if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
@@ -380,7 +380,7 @@ export class StoreEngine {
     if (here !== null) this.#unlessDamaged(get, () => this.#get(get, here));
   }
 
-  /** Reads what the gets of the batch are to bring. */
+  /** Reads the messages for the gets of the batch. */
   #read(): void {
     for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#completeRead(reading));
     this.#readings = [];
@@ -401,12 +401,12 @@ export class StoreEngine {
   #commit(nowMs: number): void {
     this.#database.begin();
     for (const topic of this.#appended) topic.log.flush();
-    // Before rows are deleted: an response may have messages that are not needed after it.
+    // Read before rows are deleted: a response may need messages that are then no longer needed.
     this.#read();
     const touched = new Set([...this.#appended, ...this.#changed]);
     this.#changed.clear();
     for (const topic of touched) {
-      if (topic.sealedFor !== null) continue; // its content has a hash that others know
+      if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
       if (trimTopic(topic, this.#options, nowMs)) this.#changed.add(topic);
       this.topics.writeChanged(topic);
     }
@@ -423,7 +423,7 @@ export class StoreEngine {
   }
 }
 
-/** The stored state of a put's publisher, for `decidePut`. Reads; changes nothing. */
+/** The stored state of a put's publisher, for `decidePut`. Changes nothing. */
 function putView(
   put: PutOperation,
   { client, clients, last, full }: Pick<PutView, "last" | "full"> & {

@@ -1,18 +1,21 @@
-/** What an operator may set of a topic store. null: no limit. */
+/** Limits that an operator can set for a topic store. Null: no limit. */
 import { clientsPerTopicMax } from "./topic_store_limits.ts";
 
 export interface StoreOptions {
-  /** Messages that a subscriber may leave behind before puts are refused (FULL). */
+  /** Undelivered messages of the slowest subscriber before puts are refused (FULL). */
   readonly maxPending: number | null;
-  /** What a topic's messages may take before puts are refused (FULL). */
+  /** Bytes of a topic's messages before puts are refused (FULL). */
   readonly maxTopicBytes: number | null;
-  /** Older messages are given up, whoever has not had them: by number, bytes, age. Whole rows go, so somewhat more may stay. */
+  /**
+   * Retention: older messages are deleted even if a subscriber has not received them, by count, bytes or age. Only
+   * whole rows are deleted, so slightly more is kept.
+   */
   readonly retainMessages: number | null;
   readonly retainBytes: number | null;
   readonly retainMs: number | null;
-  /** What the whole store may take; the file system's own room counts as well. */
+  /** Bytes of the whole store. The free space of the file system is a limit as well. */
   readonly maxDiskBytes: number | null;
-  /** Clients that a topic knows. */
+  /** Maximum number of clients per topic. */
   readonly clientsMax: number;
 }
 

@@ -1,4 +1,4 @@
-/** One topic that a store serves or keeps sealed: its log and its subscribers. */
+/** One active topic of a store, open or sealed: its log and its subscribers. */
 import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
@@ -13,22 +13,22 @@ export class StoredTopic {
   readonly id: number;
   readonly name: string;
   readonly log: TopicLog;
-  /** By name. */
+  /** Subscribers by name. */
   readonly subscribers: Map<string, TopicClient>;
-  /** Which of the topics that had this name it is; its ids begin behind `baseOffset`. */
+  /** Identifies the content; its message ids start after `baseOffset`. */
   readonly incarnation: string;
   readonly baseOffset: number;
   epoch: number;
-  /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
+  /** The receiving server of a handoff: no operation is executed until the topic is opened at a higher epoch. */
   sealedFor: string | null;
   clientCount: number;
-  /** Of those, without a session. */
+  /** Clients without a session. */
   plainCount: number;
-  /** Grows when publishers are forgotten, so that what they asked for before is not taken for something new. */
+  /** Grows when publishers are forgotten, so that their earlier requests are not treated as new. */
   registration: number;
-  /** Of whom something is damaged, or missing; which, is not known: places of theirs may be anywhere. Null: of nobody. */
+  /** Describes damaged or missing clients, whose positions are unknown; null: none. */
   readonly damagedClients: string | null;
-  /** What the slowest subscriber has had; null: not known just now. */
+  /** The position of the slowest subscriber; null: to be computed. */
   #slowest: number | null = null;
 
   constructor(row: SqlRow, database: TopicDatabase, clients: ClientTable, cache: RowCache, nextRowId: () => number) {
@@ -51,7 +51,7 @@ export class StoredTopic {
     this.log.count(this.positions());
   }
 
-  /** Whether the oldest row can go: everybody has had it. */
+  /** Whether all subscribers have acknowledged the oldest row. */
   get canDeleteOldest(): boolean {
     return this.damagedClients === null && this.log.canDeleteOldest;
   }
@@ -60,7 +60,7 @@ export class StoredTopic {
     for (const { position } of this.subscribers.values()) if (position !== null) yield position;
   }
 
-  /** Puts a subscriber elsewhere; null: it is not, or no longer, one. */
+  /** Moves a subscriber; a null position means not subscribed. */
   moveSubscriber(client: TopicClient, position: number | null): void {
     const from = client.position;
     if (from === position) return;
@@ -73,7 +73,10 @@ export class StoredTopic {
     }
   }
 
-  /** Messages behind this place. Between those from before a restore and those after it are numbers that nobody was given. */
+  /**
+   * Messages after this position. Ids between the last one before a restore and the new base offset were never
+   * assigned.
+   */
   pendingAfter(position: number): number {
     const { first, last } = this.log;
     const from = Math.max(position, first - 1);
@@ -81,7 +84,7 @@ export class StoredTopic {
     return this.log.countUpTo(this.baseOffset, from) + last - (this.baseOffset + 1);
   }
 
-  /** As INFO tells it to this client. */
+  /** The response to this client's INFO. */
   infoFor(client: string): TopicInfo {
     const { first, last, bytes } = this.log;
     const position = this.subscribers.get(client)?.position ?? null;
@@ -89,7 +92,9 @@ export class StoredTopic {
     return { first, end: last, position, pending, subscribers: this.subscribers.size, bytes };
   }
 
-  /** Messages that the slowest subscriber has not had. Asks every subscriber, but only after the slowest one has moved. */
+  /**
+   * Undelivered messages of the slowest subscriber. Looks at all subscribers, but only after the slowest one has moved.
+   */
   pendingOfSlowest(): number {
     if (this.subscribers.size === 0) return 0;
     if (this.#slowest === null) {
@@ -101,7 +106,10 @@ export class StoredTopic {
   }
 }
 
-/** In the open transaction; so many rows at most. Whether there is more to delete. */
+/**
+ * Deletes messages that are no longer needed, in the open transaction: those that every subscriber has acknowledged and
+ * those beyond the retention limits. Limited to some rows; returns whether more can be deleted.
+ */
 export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
   for (let rows = 0; rows < deletedRowsPerCommitMax; rows++) {
@@ -111,7 +119,10 @@ export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: numb
   return topic.canDeleteOldest || isGivenUp(topic, options, nowMs);
 }
 
-/** A row goes when what is behind it alone reaches the limit: somewhat more stays than was asked for, never less. */
+/**
+ * Whether retention deletes the oldest row: the messages after it alone reach the limit. So slightly more is kept than
+ * required, never less.
+ */
 export function isGivenUp(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
   const { oldest } = log;
@@ -123,8 +134,9 @@ export function isGivenUp(topic: StoredTopic, options: StoreOptions, nowMs: numb
 }
 
 /**
- * A sentence when so many new messages are too many; null otherwise. Where nobody is subscribed nothing is stored. Messages that
- * came together are stored together: those that no limit could ever take have to have room for one of them, and go beyond it.
+ * Returns a sentence if these new messages exceed the topic's limits, otherwise null. Without subscribers nothing is
+ * stored, so nothing is refused. A batch is stored as a whole: one that alone exceeds a limit is accepted if one of its
+ * messages fits.
  */
 export function whyFull(
   topic: StoredTopic,
@@ -136,16 +148,16 @@ export function whyFull(
   if (maxTopicBytes !== null) {
     const [largest, all] = sizesOf(bodies);
     const bytes = topic.log.bytes + (all > maxTopicBytes ? largest : all);
-    if (bytes > maxTopicBytes) return `the topic would hold ${bytes} bytes; ${maxTopicBytes} are its limit`;
+    if (bytes > maxTopicBytes) return `the topic would have ${bytes} bytes; its limit is ${maxTopicBytes}`;
   }
   if (maxPending === null || topic.log.last - topic.log.first + 1 + messages <= maxPending) return null;
   const pending = topic.pendingOfSlowest();
   if (pending + (messages > maxPending ? 1 : messages) <= maxPending) return null;
-  const more = messages === 1 ? "" : `, and ${messages} come together`;
-  return `${pending} messages wait for the slowest subscriber${more}; ${maxPending} are the limit`;
+  const more = messages === 1 ? "" : `, and ${messages} more in this batch`;
+  return `${pending} undelivered messages for the slowest subscriber${more}; the limit is ${maxPending}`;
 }
 
-/** In bytes: of the largest, and of all. */
+/** Bytes of the largest body, and of all bodies. */
 function sizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
   let [largest, all] = [0, 0];
   for (const { byteLength } of bodies) {

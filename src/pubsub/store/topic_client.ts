@@ -1,4 +1,7 @@
-/** A client at one topic, as it is in memory. Names are stored as bytes: SQLite's text ends at a zero in some bindings. */
+/**
+ * A client of one topic, as publisher, subscriber or both. Names are stored as bytes, because some SQLite bindings end
+ * text at a zero byte.
+ */
 import type { KeyEntry } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import type { SqlRow } from "./topic_database.ts";
@@ -12,25 +15,25 @@ export const nameOf = (bytes: unknown): string => {
   throw new Error("a name is damaged");
 };
 
-/** A client at one topic. Fields are changed by the engine alone, which then calls `changed`. */
+/** A client of one topic in memory. Only the engine changes its fields and then calls `changed`. */
 export interface TopicClient {
   readonly id: number;
   readonly topicId: number;
   readonly name: string;
-  /** Has no row yet. */
+  /** The client has no row yet. */
   isNew: boolean;
   session: number;
   key: string;
   op: number;
   opSession: number;
-  /** Of sessions up to this one nothing is remembered. */
+  /** Sessions up to this number are no longer remembered. */
   forgottenSession: number;
   position: number | null;
-  /** The topic's number when it came. */
+  /** The topic's registration number when the client was created. */
   readonly registration: number;
-  /** Messages up to this id were handed out since the store was opened. */
+  /** Messages up to this id were delivered since the store was opened. */
   handedOut: number;
-  /** By session; null: not read yet. */
+  /** Windows by session; null: not read yet. */
   windows: Map<number, PublisherWindow> | null;
   msgIds: Map<string, StoredKey> | null;
 }
@@ -39,7 +42,7 @@ export interface StoredKey extends KeyEntry {
   readonly rowId: number;
 }
 
-/** A row of the clients. */
+/** Creates a client from its row. */
 export function clientOf(row: SqlRow): TopicClient {
   const position = row["position"];
   return {
@@ -60,7 +63,7 @@ export function clientOf(row: SqlRow): TopicClient {
   };
 }
 
-/** The same as a row. */
+/** The row of a client. */
 export function rowOf(client: TopicClient) {
   return {
     id: client.id,

@@ -1,7 +1,8 @@
 /**
- * The topic store's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
- * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
- * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
+ * The files of a topic store: one SQLite database with the data, and a second one that is only locked, so that a data
+ * directory has one owner while other processes may read it (backup, verify). If the second file is deleted, another
+ * process can become the owner: the database names its last owner, and only that one writes. Synchronous: used in the
+ * storage thread.
  */
 import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -22,17 +23,17 @@ import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 export const databaseName = "topics.sqlite";
 export const ownerName = "owner.sqlite";
 
-/** The write-ahead log keeps this much of the disk, because a flush that makes a file longer takes twice as long. */
+/** Reserved size of the write-ahead log. A flush that extends a file takes twice as long. */
 const logBytes = 8 << 20;
-/** From so much on it is copied into the database beside the commits (`topic_store_checkpoint_worker.ts`) … */
+/** The log is copied into the database by `topic_store_checkpoint_worker.ts` from this size on … */
 export const checkpointBytes = 4 << 20;
-/** … and from so much on by the thread that commits, which then waits for it. */
+/** … and from this size on by the storage thread, which waits for it. */
 export const checkpointAtOnceBytes = 32 << 20;
 const pageBytes = 4096;
-/** How old a look at the files may be when something is committed, in milliseconds. */
+/** Maximum age of the check that the files are in place when something is committed, in milliseconds. */
 const lookMs = 100;
 
-/** The rows are another process's now. */
+/** Another process owns the data now. */
 export class StoreLost extends Error {}
 
 export type { SqlRow };
@@ -47,15 +48,15 @@ export class TopicDatabase {
   #isOpen = false;
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
   readonly #files: OpenFilesCheck;
-  /** What is not as it was stored. */
+  /** Damage found so far. */
   readonly damage = new DamageLog();
-  /** Statements that were run: what work costs, in tests. */
+  /** Executed statements: a measure of cost in tests. */
   statements = 0;
   commits = 0;
 
   /**
-   * Throws LOCK_BUSY when another process owns the directory, CONFIG when its format is another one, IO otherwise: also where the
-   * log is damaged, unless `acceptDamagedLog` says that what SQLite can read of it is what counts.
+   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, IO otherwise. A damaged log is
+   * an IO error unless `acceptDamagedLog` allows to lose what SQLite cannot read of it.
    */
   constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
     this.dataDir = dataDir;
@@ -66,7 +67,7 @@ export class TopicDatabase {
       throw storeError(error, dataDir);
     }
     try {
-      // SQLite would leave out what it cannot read, and say nothing: messages that were answered OK would be gone.
+      // SQLite would silently ignore the damaged part: messages that were answered OK would be lost.
       const damage = acceptDamagedLog ? null : damageInLog(join(dataDir, databaseName));
       if (damage !== null) throw new BatonError("IO", damagedLog(dataDir, damage));
       this.#database = openRows(dataDir, this.#name);
@@ -74,7 +75,7 @@ export class TopicDatabase {
       this.#owner.close();
       throw storeError(error, dataDir);
     }
-    // Names of new files are on the disk before anything in them is answered for.
+    // New directory entries are flushed before any response depends on the files.
     try {
       flushParentFolders(dataDir);
     } catch (error) {
@@ -85,7 +86,7 @@ export class TopicDatabase {
     this.#files = new OpenFilesCheck(dataDir, names, { lookMs });
   }
 
-  /** Runs a statement that gives no rows. */
+  /** Executes a statement without result rows. */
   run(sql: string, ...values: SqlValue[]): void {
     this.statements++;
     this.#prepared(sql).run(...values);
@@ -103,7 +104,7 @@ export class TopicDatabase {
     return this.#prepared(sql).all(...values) as SqlRow[];
   }
 
-  /** A new row; `replace`: in the place of one with the same key. */
+  /** Inserts a row; `replace` overwrites one with the same key. */
   insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.insert, ...table.bind(row));
   }
@@ -112,7 +113,7 @@ export class TopicDatabase {
     this.run(table.replace, ...table.bind(row));
   }
 
-  /** Clients whose puts cannot be looked up, as the store was when it was opened, or repaired last. */
+  /** Clients whose puts cannot be looked up, as found when the store was opened or last repaired. */
   get damagedIndexes(): ReadonlySet<number> | "all" {
     return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
   }
@@ -121,27 +122,27 @@ export class TopicDatabase {
     this.#damagedIndexes = null;
   }
 
-  /** Random, made with the store: names it for as long as it lives. Throws Damaged. */
+  /** Random id, created with the store. Throws Damaged. */
   get storeId(): string {
     const { store } = tables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
-    return String(this.damage.checked(store, row, "of this folder")["name"]);
+    return String(this.damage.checked(store, row, "of this store")["name"]);
   }
 
   get inTransaction(): boolean {
     return this.#isOpen;
   }
 
-  /** Begins a transaction unless one is open. Throws when another process has opened the rows since. */
+  /** Begins a transaction unless one is open. Throws if another process has opened the data since. */
   begin(): void {
     if (this.#isOpen) return;
     this.#files.check();
     this.#prepared("BEGIN IMMEDIATE").run();
     this.#isOpen = true;
-    this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
+    this.confirm(); // inside the transaction, so that a new owner sees what it stored
   }
 
-  /** When it returns, everything since `begin` is on the disk. When it throws, nobody can say whether it is. */
+  /** Everything since `begin` is durable when it returns. When it throws, the outcome is unknown. */
   commit(): void {
     if (!this.#isOpen) return;
     this.#prepared("COMMIT").run();
@@ -149,7 +150,10 @@ export class TopicDatabase {
     this.commits++;
   }
 
-  /** Work in the open transaction: all of it is done, or, where SQLite finds its pages damaged, nothing; then gives its sentence. */
+  /**
+   * Runs work in the open transaction. If SQLite finds damaged pages, undoes the work and returns the error's text;
+   * otherwise null.
+   */
   unlessDamaged(work: () => void): string | null {
     this.#prepared("SAVEPOINT work").run();
     try {
@@ -157,40 +161,40 @@ export class TopicDatabase {
       this.#prepared("RELEASE work").run();
       return null;
     } catch (error) {
-      // Two rows that are the same to an index were not stored so.
+      // A unique index cannot contain two equal rows unless it is damaged.
       if (!isDamage(error) && !messageOf(error).startsWith("UNIQUE constraint failed")) throw error;
       this.#database.exec("ROLLBACK TO work; RELEASE work");
       return messageOf(error);
     }
   }
 
-  /** Undoes what was begun. After a full disk SQLite may have done so itself. */
+  /** Rolls back. After a full disk SQLite may have done so itself. */
   rollBack(): void {
     this.#isOpen = false;
     try {
       this.#database.exec("ROLLBACK");
     } catch {
-      // nothing is under way
+      // no transaction is open
     }
   }
 
-  /** The next commit looks at the files, however new the last look is. */
+  /** The next commit checks the files again, however recent the last check is. */
   lookAgain(): void {
     this.#files.invalidate();
   }
 
   confirm(): void {
     if (this.#prepared("SELECT name FROM owner").get()?.["name"] !== this.#name) {
-      throw new StoreLost(`Another server has opened the topic store in ${this.dataDir} since`);
+      throw new StoreLost(`Another server has opened the topic store in ${this.dataDir}`);
     }
   }
 
-  /** What was written since the last checkpoint, at most: neighbours share a page. */
+  /** Upper bound of bytes in the log since the last checkpoint: neighboring rows share a page. */
   get loggedBytes(): number {
     return this.#loggedBytes;
   }
 
-  /** Copies the log into the database, as far as there is room in it: the rest stays where it is, and is there. */
+  /** Copies the log into the database as far as there is space. The rest stays readable in the log. */
   checkpoint(): void {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
@@ -200,7 +204,7 @@ export class TopicDatabase {
     this.#loggedBytes = 0;
   }
 
-  /** Gives up to `pages` unused pages back to the file system; whether there may be more. */
+  /** Returns up to `pages` unused pages to the file system. Returns whether there may be more. */
   shrink(pages: number): boolean {
     const free = Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0);
     if (free === 0) return false;
@@ -208,35 +212,35 @@ export class TopicDatabase {
       this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
     } catch (error) {
       if (!isDiskFull(error)) throw error;
-      return false; // it would take some room to give some back
+      return false; // giving space back needs some space first
     }
     this.#loggedBytes += pages * pageBytes;
     return free > pages;
   }
 
-  /** A burst has made the log's file longer than it will be kept. */
+  /** A burst of writes has made the log larger than its reserved size. */
   get hasLongLog(): boolean {
     return (statSync(join(this.dataDir, `${databaseName}-wal`), { throwIfNoEntry: false })?.size ?? 0) >= 2 * logBytes;
   }
 
-  /** Makes it short, if nobody else reads or copies it just now. */
+  /** Truncates the log, if no other process reads it at the moment. */
   shortenLog(): void {
     this.#database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000");
     this.#loggedBytes = 0;
   }
 
-  /** Makes the log's file as long as it will be. SQLite believes only what carries the salt of its header and a checksum. */
+  /** Extends the log to its reserved size. SQLite ignores frames without the right salt and checksum. */
   reserveLog(): void {
     reserveFile(join(this.dataDir, `${databaseName}-wal`), logBytes);
   }
 
-  /** Bytes of the database that hold something. */
+  /** Used bytes of the database. */
   usedBytes(): number {
     const pages = Number(this.get("PRAGMA page_count")?.["page_count"] ?? 0);
     return (pages - Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0)) * pageBytes;
   }
 
-  /** What the file system has room for, and what of it is free for this user, in bytes. */
+  /** Size and free space (for this user) of the file system, in bytes. */
   fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
     const { bsize, blocks, bavail } = statfsSync(this.dataDir);
     return { bytes: blocks * bsize, freeBytes: bavail * bsize };
@@ -258,9 +262,8 @@ export class TopicDatabase {
 }
 
 /**
- * Opens the rows to read them, beside an owner or without one. Nothing is changed, and the log is not copied into the database
- * when they are closed: a damaged one would be gone, with what it was the sign of. Throws CONFIG where there is no store of a
- * known format.
+ * Opens the database for reading, with or without an owner. Nothing is changed and no checkpoint is made at the end: it
+ * would remove a damaged log and the evidence of it. Throws CONFIG if there is no store of a known format.
  */
 export function openToRead(dataDir: string): DatabaseSync {
   const path = join(dataDir, databaseName);
@@ -273,7 +276,7 @@ export function openToRead(dataDir: string): DatabaseSync {
     checkFormat(database, dataDir);
     if (isEmpty(database)) {
       database.close();
-      throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty, it was cut off`);
+      throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty or truncated`);
     }
     return database;
   } catch (error) {
@@ -281,20 +284,20 @@ export function openToRead(dataDir: string): DatabaseSync {
   }
 }
 
-/** A store names its form in the transaction that makes its tables. */
+/** The format is set in the transaction that creates the tables. */
 function isEmpty(database: DatabaseSync): boolean {
   return Number(database.prepare("PRAGMA application_id").get()?.["application_id"] ?? 0) === 0;
 }
 
 /**
- * SQLITE_FULL: a write found no room. It comes before the last frame of a commit is in the log, so nothing of it is stored; a
- * flush that fails, for whatever reason, is another error.
+ * SQLITE_FULL: a write found no space. It occurs before the last frame of a commit is in the log, so nothing was
+ * stored. A failed flush is another error.
  */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof Error && !(error instanceof BatonError) && /database or disk is full/.test(error.message);
 }
 
-/** What went wrong with the store in `dataDir`, as a failure with a sentence. */
+/** Converts an error of the store in `dataDir` to a BatonError. */
 export function storeError(error: unknown, dataDir: string): BatonError {
   if (error instanceof BatonError) return error;
   if (error instanceof StoreLost) return new BatonError("LOCK_BUSY", error.message);
@@ -307,7 +310,7 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
   createPrivateFile(path);
   const database = new DatabaseSync(path);
   try {
-    // Before the first table: so that a file can become shorter again.
+    // Set before the first table is created, so that the file can shrink later.
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA auto_vacuum = INCREMENTAL");
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
     database.exec(`PRAGMA journal_size_limit = ${2 * checkpointAtOnceBytes}; PRAGMA cache_size = -16384`);
@@ -331,15 +334,15 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
 }
 
 function damagedLog(dataDir: string, damage: string): string {
-  return `The topic store in ${dataDir} cannot be opened: ${damage}. What was answered OK from there on can no longer be read. ` +
-    "Put a backup in its place; where there is none, baton pubsub server restore --id ID --data-dir FOLDER --accept-loss goes " +
-    "on with what is left";
+  return `The topic store in ${dataDir} cannot be opened: ${damage}. Later messages cannot be read. ` +
+    "Put a backup in its place; if there is none, continue with the readable part: " +
+    "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss";
 }
 
-/** Locked until it is closed or the process is gone, however that happens. */
+/** Locks the directory until the file is closed or the process ends. */
 function own(dataDir: string): DatabaseSync {
   const path = join(dataDir, ownerName);
-  createPrivateFile(path); // who could read it could lock it
+  createPrivateFile(path); // a user that can read it could lock it
   const database = new DatabaseSync(path);
   try {
     database.exec("BEGIN EXCLUSIVE");

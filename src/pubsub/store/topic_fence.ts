@@ -1,35 +1,41 @@
-/** Whose request it is: the client's newest session, an older one, or a plain client's. And which of its operations is newer. Pure. */
+/**
+ * Session fencing: whether a request is of the client's newest session, and whether its operation is newer than the
+ * last one. Pure.
+ */
 import type { SessionToken } from "../../wire/pubsub/field_types.ts";
 
-/** What is stored of a client's session. `session` is 0 before its first. */
+/** The stored session of a client; `session` is 0 before its first one. */
 export interface ClientSessionState {
   readonly session: number;
   readonly key: string;
 }
 
 export type FenceResult =
-  /** Go on; with `raised` the session is newer than the stored one, and is to be stored. */
+  /** Continue. `raised`: the session is newer than the stored one and must be stored. */
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
 
-/** A request without a session is never fenced. Two sessions of one number and two keys are of two states, copies of one or one begun anew: the first wins. */
+/**
+ * Checks a session against the stored one. A request without a session is never fenced. If two client states (a copy,
+ * or one that was recreated) use the same session number with different keys, the first one wins.
+ */
 export function fence(client: ClientSessionState, session: SessionToken | null): FenceResult {
   if (session === null) return { kind: "passed", raised: false };
   if (session.number > client.session) return { kind: "passed", raised: true };
   if (session.number === client.session && session.key === client.key) return { kind: "passed", raised: false };
   const reason = session.number < client.session
     ? `session ${session.number} of this client was taken over by session ${client.session}`
-    : `session ${session.number} of this client is another state's: this one was copied, put back or lost`;
+    : `session ${session.number} of this client belongs to another client state: this state was copied, restored or lost`;
   return { kind: "fenced", reason };
 }
 
-/** The number of the last subscribe, unsubscribe or seek that was done, from 1 on, and the session it was done in. 0: none was. */
+/** Number and session of the last subscribe, unsubscribe or seek; numbers start at 1, and 0 means none. */
 export interface OperationState {
   readonly op: number;
   readonly opSession: number;
 }
 
-/** Where a numbered operation stands to the last one that was done; `any` for one without a number. */
+/** Order of a numbered operation relative to the last one; `any` for an operation without a number. */
 export function operationOrder(
   done: OperationState,
   session: SessionToken | null,

@@ -1,6 +1,7 @@
 /**
- * A topic's messages, in rows of many: appended at one end, deleted at the other when every subscriber has passed them.
- * Knows where the oldest row is and how many subscribers still need it, so that neither a put nor a get asks all of them.
+ * The messages of a topic, many per row: appended at one end and deleted at the other when every subscriber has
+ * acknowledged them. Tracks the oldest row and how many subscribers still need it, so that puts and gets do not look at
+ * all subscribers.
  */
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/pubsub/topic_transfer_data.ts";
 import { DamageError } from "../../storage/damage.ts";
@@ -8,22 +9,22 @@ import { type LogRow, LogRows, type RowCache, type RowHead } from "./log_rows.ts
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-/** A writer that has become this large is not used again. */
+/** Larger writers are not reused. */
 const spareBytesMax = 2 * rowBytesMax;
-/** For whoever appends next, in whatever topic: a piece of memory for each row costs more than all that is in a small one. */
+/** Writer for the next append of any topic: allocating one per row costs more than everything else for a small row. */
 let spareWriter: TopicDataWriter | null = null;
 
-/** Rows that are remembered as they were written. */
+/** Row heads that are remembered after writing. */
 const writtenMax = 64;
 
-/** Where subscribers are: their last messages' ids. */
+/** Positions of subscribers: ids of their last acknowledged messages. */
 export type Positions = Iterable<number>;
 
-/** Ends of a log as its topic's row has them. */
+/** The end positions of a log, as stored in the topic's row. */
 export interface LogEnds {
-  /** The newest id that was given. */
+  /** The last message id that was assigned. */
   readonly last: number;
-  /** The newest message whose row was deleted, and the newest that is in a row. */
+  /** Last message of the last deleted row; last message in a row. */
   readonly gone: number;
   readonly stored: number;
   readonly bytes: number;
@@ -35,16 +36,16 @@ export class TopicLog {
   readonly #topicId: number;
   readonly #nextRowId: () => number;
   readonly #subscribers: () => number;
-  /** The row that was written last: most readers are there. */
+  /** The row written last: most readers need it. */
   #newest: LogRow | null = null;
-  /** Null: there is none. */
+  /** Null if there is no row. */
   #oldest: RowHead | "damaged" | null;
-  /** Subscribers that have not had all of the oldest row. */
+  /** Subscribers that have not acknowledged all of the oldest row. */
   #needOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
-  /** Rows that were written last, in their order, and which one is before the first of them: what to find out nobody has to ask. */
+  /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
   #written: RowHead[] = [];
   #writtenAfter = Infinity;
   last: number;
@@ -70,13 +71,13 @@ export class TopicLog {
     this.#oldest = this.#findOldest();
   }
 
-  /** The oldest message that is there; one behind `last` when there is none. */
+  /** The oldest existing message, or `last` + 1 if there is none. */
   get first(): number {
-    if (this.#oldest === "damaged") return this.gone + 1; // whoever reads it is told
+    if (this.#oldest === "damaged") return this.gone + 1; // a reader gets the error
     return this.#oldest?.first ?? (this.#pending === null ? this.last + 1 : this.#pendingFirst);
   }
 
-  /** Takes the next id. */
+  /** Appends a message and assigns the next id. */
   append(message: Omit<MessageRecord, "id">): void {
     const id = ++this.last;
     if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
@@ -92,23 +93,26 @@ export class TopicLog {
     if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
   }
 
-  /** Takes ids for messages that nobody is there to get. */
+  /** Assigns ids to messages that have no subscriber and are not stored. */
   skip(countSubscribers: number): void {
     this.flush();
     this.last += countSubscribers;
   }
 
-  /** The first id that is not in a row yet; null when all are. */
+  /** The first id that is not in a row yet; null if all are. */
   get pendingFirst(): number | null {
     return this.#pending === null ? null : this.#pendingFirst;
   }
 
-  /** Writes what was appended into a row of the open transaction. No subscriber's place may be behind what was appended. */
+  /**
+   * Writes the appended messages into a row, in the open transaction. No subscriber may be positioned after an appended
+   * message.
+   */
   flush(): void {
     if (this.#pending === null) return;
     const first = this.#pendingFirst;
     const last = first + this.#pendingOffsets.length - 1;
-    // As long as it is: a row is kept in memory, and a writer has more room than it needs.
+    // Copied to its exact size: the row stays in memory, and the writer's buffer is larger.
     const records = this.#pending.finish().slice();
     const row = { id: this.#nextRowId(), first, last, records, offsets: this.#pendingOffsets };
     if (records.byteLength <= spareBytesMax) spareWriter = this.#pending;
@@ -124,7 +128,7 @@ export class TopicLog {
     this.#needOldest = this.#subscribers();
   }
 
-  /** Messages behind `from`, up to `to`. */
+  /** Number of messages after `from` up to `to`. */
   countUpTo(to: number, from: number): number {
     const rows = this.#database.get(
       "SELECT sum(last - max(first - 1, ?)) AS count FROM messages WHERE topic = ? AND first <= ? AND last > ?",
@@ -136,7 +140,7 @@ export class TopicLog {
     return Number(rows?.["count"] ?? 0);
   }
 
-  /** The row that has message `id`, or else the first one behind it; null when there is none. Throws Damaged. */
+  /** Returns the row with message `id`, else the first one after it, else null. Throws Damaged. */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
@@ -145,14 +149,14 @@ export class TopicLog {
     const at = this.#rows.upTo(id);
     if (at !== null && at.last >= id) return this.#rows.load(at);
     const next = this.#rows.after(id);
-    // Between what was had and what is there only such may be missing as nobody was subscribed for, or as were given up.
+    // Messages in between may only be missing because there was no subscriber for them, or because they were given up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
     if (before > had) throw this.#rows.missing(had + 1, before);
     return next === null ? null : this.#rows.load(next);
   }
 
-  /** How many subscribers need the oldest row, from the beginning: after loading, and when one is added or moved back. */
+  /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
   count(positions: Positions): void {
     this.#needOldest = 0;
     const { oldest } = this;
@@ -160,7 +164,7 @@ export class TopicLog {
     for (const position of positions) if (position < oldest.last) this.#needOldest++;
   }
 
-  /** A subscriber has moved; null: it was not, or is no longer, one. */
+  /** Notes the move of a subscriber; null: not subscribed. */
   moved(from: number | null, to: number | null): void {
     const last = this.oldest?.last ?? -1;
     const was = from !== null && from < last;
@@ -168,17 +172,17 @@ export class TopicLog {
     this.#needOldest += (is ? 1 : 0) - (was ? 1 : 0);
   }
 
-  /** Whether the oldest row can go: everybody has had it. */
+  /** Whether all subscribers have acknowledged the oldest row. */
   get canDeleteOldest(): boolean {
     return this.oldest !== null && this.#needOldest === 0;
   }
 
-  /** Null: there is none, or nobody can say which it is. */
+  /** Null if there is none, or if it is unknown because of damage. */
   get oldest(): RowHead | null {
     return this.#oldest === "damaged" ? null : this.#oldest;
   }
 
-  /** When the oldest row's newest message was stored; null when there is none, or when it is damaged. */
+  /** Storage time of the last message in the oldest row; null if there is no row or it is damaged. */
   oldestTimeMs(): number | null {
     const { oldest } = this;
     if (oldest === null) return null;
@@ -191,7 +195,7 @@ export class TopicLog {
     }
   }
 
-  /** Deletes the oldest row, and finds the next. */
+  /** Deletes the oldest row and finds the next one. */
   dropOldest(positions: Positions): void {
     const { oldest } = this;
     if (oldest === null) return;

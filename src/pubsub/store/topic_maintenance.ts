@@ -1,4 +1,4 @@
-/** What an operator does at one topic of a store: looks, has a client forgotten, gives up what is damaged. Each a transaction. */
+/** Operations for an operator at one topic of a store: show, forget a client, repair. Each is one transaction. */
 import { BatonError } from "../../errors.ts";
 import { DamageError } from "../../storage/damage.ts";
 import { counted } from "../../support/text.ts";
@@ -10,22 +10,22 @@ import type { TopicDatabase } from "./topic_database.ts";
 
 export interface TopicDetails {
   readonly epoch: number;
-  /** The oldest message that is there, and the newest that was given; one behind it when there is none. */
+  /** The oldest existing message (`end` + 1 if there is none), and the last assigned id. */
   readonly first: number;
   readonly end: number;
   readonly bytes: number;
   readonly clients: number;
-  /** Of those, without a session: the topic never forgets them. */
+  /** Clients without a session, which the topic never forgets. */
   readonly plainClients: number;
   readonly clientsMax: number;
   readonly subscribers: number;
-  /** Those that lag behind most, most first. */
+  /** The subscribers with the most undelivered messages, in this order. */
   readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
-  /** What is wrong with its clients, as a sentence; null: nothing that is known. */
+  /** Damage of its clients, as a sentence; null if none is known. */
   readonly damage: string | null;
 }
 
-/** Subscribers of a topic that are shown. */
+/** Maximum number of subscribers shown. */
 const subscribersShownMax = 1000;
 
 export class TopicMaintenance {
@@ -56,8 +56,8 @@ export class TopicMaintenance {
   }
 
   /**
-   * Forgets a client and all that is stored of it. Throws NOT_FOUND for one that the topic does not know, and USAGE for one that is
-   * subscribed, or whose repetitions could not be told from new messages afterwards, unless the loss is accepted.
+   * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Unless the loss is accepted, throws
+   * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
    */
   forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): void {
     const topic = this.#serving(name, epoch);
@@ -67,7 +67,7 @@ export class TopicMaintenance {
     if (loss !== null) {
       throw new BatonError(
         "USAGE",
-        `Client ${JSON.stringify(clientName)} ${loss}: --accept-loss forgets it all the same`,
+        `Client ${JSON.stringify(clientName)} ${loss}; to forget it anyway: --accept-loss`,
       );
     }
     this.#transaction(() => {
@@ -82,7 +82,7 @@ export class TopicMaintenance {
     this.#engine.wakeAll(topic);
   }
 
-  /** Gives up all that is damaged of a topic, so that the rest is served; says what that was. */
+  /** Gives up all damaged data of a topic, so that the rest is served. Returns what was given up. */
   repair(name: string, epoch: number): string[] {
     const topic = this.#serving(name, epoch);
     this.#engine.settle();
@@ -103,27 +103,25 @@ export class TopicMaintenance {
       client = topic.subscribers.get(name) ?? clients.findUnsubscribed(topic.id, name);
     } catch (error) {
       if (!(error instanceof DamageError)) throw error;
-      throw new BatonError("BAD_DATA", `${error.message}: baton pubsub topic repair gives up what is damaged`);
+      throw new BatonError("BAD_DATA", `${error.message}: to give up damaged data: baton pubsub topic repair`);
     }
     if (client !== null) return client;
     throw new BatonError(
       "NOT_FOUND",
-      `Topic ${JSON.stringify(topic.name)} does not know a client ${JSON.stringify(name)}`,
+      `Topic ${JSON.stringify(topic.name)} has no client ${JSON.stringify(name)}`,
     );
   }
 
-  /** Why it should not be forgotten; null: nothing is lost by it. */
+  /** Returns why the client should not be forgotten; null: nothing is lost. */
   #lossOf(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
-      return `is subscribed, with ${counted(topic.pendingAfter(client.position), "message")} that it has not had`;
+      return `is subscribed, with ${counted(topic.pendingAfter(client.position), "undelivered message")}`;
     }
     const state = this.#engine.topics.clients.rows.resolution(client);
     if (state === "unresolved") {
-      return "may have puts that it does not know the end of, and could not settle them any more";
+      return "may have puts whose outcome it does not know, and could no longer settle them";
     }
-    return state === "kept"
-      ? "has put under msg-ids, or without a session, and what it puts again would be stored again"
-      : null;
+    return state === "kept" ? "has put with msg-ids or without a session: a repeated put would be stored again" : null;
   }
 
   #serving(name: string, epoch: number): StoredTopic {

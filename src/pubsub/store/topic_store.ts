@@ -1,7 +1,7 @@
 /**
- * A server's topic store as the server sees it: operations in, responses out, the disk in threads of its own. What is
- * submitted while a commit runs is the next transaction; no response comes before its transaction is durable.
- * Owns its threads; `close` ends them.
+ * A server's topic store: takes operations and returns responses; disk access happens in its own threads. Operations
+ * submitted during a commit form the next transaction. Responses are sent only after their transaction is durable.
+ * `close` ends the threads.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
@@ -24,18 +24,18 @@ import type { TopicDetails } from "./topic_maintenance.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface TopicStoreHooks {
-  /** Responses to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
+  /** Durable responses, in any order. Bodies are views onto one shared buffer. */
   readonly responded: (responses: readonly StoreResponse[]) => void;
   /**
-   * The disk failed, or somebody else opened the data. Called once; nothing more is answered. What became of the operations
-   * with these tickets nobody knows: whoever asked for them must not be told that they failed.
+   * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of the
+   * operations with these tickets is unknown: they must not be reported as failed.
    */
   readonly broken: (error: BatonError, tickets: readonly number[]) => void;
-  /** The disk is fuller than the alarm allows: a sentence; null: it is not any more. */
+  /** Text of a disk warning; null: the disk is no longer nearly full. */
   readonly diskWarning?: (sentence: string | null) => void;
-  /** Something is not as it was stored; whoever asks for it is refused. Told of each row once. */
+  /** Reports damaged data once per row; requests for it are refused. */
   readonly damage?: (sentence: string) => void;
-  /** What an operator should know, once. */
+  /** Reports something to the operator, once. */
   readonly warning?: (sentence: string) => void;
 }
 
@@ -50,11 +50,11 @@ export class TopicStore {
   readonly #dataDir: string;
   readonly #hooks: TopicStoreHooks;
   readonly #worker: Worker;
-  /** Not the worker's own port: from this one its thread can also take what has come in the middle of its work. */
+  /** A port of its own: the thread can take further requests from it in the middle of its work. */
   readonly #requests: MessagePort;
   readonly #checkpointer: Worker;
   readonly #packer = new OperationPacker();
-  /** What is under way: by ticket, its bytes; -1 for a get that waits. */
+  /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
   readonly #pendingCalls = new Map<number, PendingStoreCall>();
   #nextCall = 0;
@@ -82,14 +82,13 @@ export class TopicStore {
     this.#worker.on("error", (error) => this.#break(this.#ioError(error.message)));
     this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
     this.#checkpointer.on("message", () => this.#post({ kind: "checkpointed" }));
-    // Without it the committing thread copies the log itself, later.
+    // The storage thread checkpoints itself, later.
     this.#checkpointer.on("error", () => {});
   }
 
   /**
-   * Takes a data directory into possession; makes it when it is not there. Rejects with LOCK_BUSY when another server uses
-   * it, with CONFIG when another version wrote it, with IO when it cannot be read or written, also where its log is damaged, unless
-   * that is accepted.
+   * Opens a data directory and creates it if needed. Rejects with LOCK_BUSY if another server uses it, CONFIG for
+   * another format, IO if it cannot be read or written; a damaged log is an IO error unless accepted.
    */
   static async open(
     dataDir: string,
@@ -110,8 +109,8 @@ export class TopicStore {
   }
 
   /**
-   * Takes an operation; its response comes by the hook. false: too much is under way, nothing was taken, and the client is to
-   * be told OVERLOADED. Throws when the store is broken. A ticket must not be in use.
+   * Submits an operation; its response comes by the hook. Returns false if too many are in flight: nothing was taken,
+   * and the client gets OVERLOADED. Throws after a failure of the store. The ticket must not be in use.
    */
   submit(operation: ClientOperation): boolean {
     if (this.#broken !== null) throw this.#broken;
@@ -130,34 +129,40 @@ export class TopicStore {
     return true;
   }
 
-  /** Nobody waits for this get any more: it is answered at once, unless it was before. */
+  /** Cancels a held get, which is then answered immediately. */
   cancel(ticket: number): void {
     if (this.#broken !== null || !this.#tickets.has(ticket)) return;
     this.#packer.add({ kind: "cancel", of: ticket });
     this.#schedule();
   }
 
-  /** Names the store for as long as it lives: random, made with it. */
+  /** Random id, created with the store. */
   get storeId(): string {
     return this.#storeId;
   }
 
-  /** Operations under way, waiting gets included. */
+  /** Operations in flight, including held gets. */
   get inFlight(): number {
     return this.#tickets.size;
   }
 
-  /** Of two copies of a store the newer one's is greater, if something was stored in between and the age was raised since. */
+  /**
+   * The store's generation: a newer copy of the store has a larger one, if something was stored and the generation
+   * raised since.
+   */
   generation(): Promise<number> {
     return this.#call("generation");
   }
 
-  /** Raises it, durably, above `above`. Null, and nothing is done, where nothing was stored since and `above` is 0. */
+  /**
+   * Durably raises the generation above `above`. Returns null and does nothing if nothing was stored since and `above`
+   * is 0.
+   */
   raiseGeneration(above = 0): Promise<number | null> {
     return this.#call("raiseGeneration", above);
   }
 
-  /** Topics with a copy, or with something staged. */
+  /** Topics with an active or staged copy. */
   topics(): Promise<string[]> {
     return this.#call("topicNames");
   }
@@ -166,56 +171,66 @@ export class TopicStore {
     return this.#call("copiesOf", topic);
   }
 
-  /** An open topic without messages, whose first id is baseOffset + 1. Rejects with STALE_TOKEN when another one is here. */
+  /**
+   * Creates an open topic without messages; its first message id is baseOffset + 1. Rejects with STALE_TOKEN if another
+   * copy exists.
+   */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void> {
     return this.#call("create", topic, copy);
   }
 
-  /** Nothing more is done at the topic in this epoch, durably. What was submitted before is done. */
+  /** Durably ends all operations on the topic in this epoch. Operations submitted before are executed. */
   seal(topic: string, epoch: number, to: string): Promise<void> {
     return this.#call("seal", topic, epoch, to);
   }
 
-  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. Rejects with STALE_TOKEN, NOT_HELD. */
+  /**
+   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. Rejects with
+   * STALE_TOKEN, NOT_HELD.
+   */
   activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void> {
     return this.#call("activate", topic, epoch, what);
   }
 
-  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
+  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
   drop(topic: string, epoch: number): Promise<void> {
     return this.#call("drop", topic, epoch);
   }
 
-  /** For a store that was put back: messages are numbered from behind `baseOffset` on. Rejects with NOT_HELD. */
+  /** Restores only: new message ids start after `baseOffset`. Rejects with NOT_HELD. */
   continueBehind(topic: string, baseOffset: number): Promise<void> {
     return this.#call("continueBehind", topic, baseOffset);
   }
 
-  /** Removes what is staged. */
+  /** Removes the staged copy. */
   discard(topic: string): Promise<void> {
     return this.#call("discard", topic);
   }
 
-  /** Puts the copy where nothing responses from it and an operator finds it. */
+  /** Keeps the copy out of use, for an operator. */
   setAside(topic: string): Promise<void> {
     return this.#call("setAside", topic);
   }
 
   /**
-   * The copy of this epoch, in pieces of about 1 MiB, to be read once. An open one's messages go ahead, and it is sealed by
-   * `seal` when hardly any are left. Null between pieces: what was given before has to arrive first, so that little is left.
+   * Exports the copy of this epoch in pieces of about 1 MiB, to be read once. Messages of an open copy are sent first;
+   * `seal` is called when few are left. Null between pieces: earlier pieces must arrive before more is requested, so
+   * that little is left.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
     let hash = "";
     return { pieces: this.#pieces(topic, epoch, { seal, done: (digest) => hash = digest }), hash: () => hash };
   }
 
-  /** Stages what another server has sealed. Rejects with BAD_DATA or PROTOCOL, and stages nothing, when it is not whole. */
+  /**
+   * Stages content that another server has sealed. Rejects with BAD_DATA or PROTOCOL and stages nothing if it is not
+   * complete.
+   */
   async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
     const transfer = await this.#call("importBegin", topic, content);
     let isDone = false;
     try {
-      // Without what else came in the same buffer: that would be copied along.
+      // A copy of this piece alone: the rest of its buffer would be transferred, too.
       for await (const piece of pieces) await this.#call("importPiece", transfer, piece.slice());
       await this.#call("importDone", transfer, hash());
       isDone = true;
@@ -245,7 +260,7 @@ export class TopicStore {
     }
   }
 
-  /** What an operator does. All reject with STALE_TOKEN when the topic is not served here in this epoch. */
+  /** Operator functions. All reject with STALE_TOKEN if the topic is not served here in this epoch. */
   show(topic: string, epoch: number): Promise<TopicDetails> {
     return this.#call("show", topic, epoch);
   }
@@ -258,7 +273,7 @@ export class TopicStore {
     return this.#call("repair", topic, epoch);
   }
 
-  /** What is here of each topic that has a copy. */
+  /** A summary of each active topic. */
   summaries(): Promise<ReturnType<TopicStoreCalls["summaries"]>> {
     return this.#call("summaries");
   }
@@ -267,7 +282,7 @@ export class TopicStore {
     return this.#call("statistics");
   }
 
-  /** Gives the data directory up, after everything that was submitted is done. Gets that wait are not answered. */
+  /** Closes the data directory after executing all submitted operations. Held gets are not answered. */
   async close(): Promise<void> {
     if (this.#broken === null) {
       await new Promise((done) => {
@@ -286,7 +301,7 @@ export class TopicStore {
   #schedule(): void {
     if (this.#isScheduled || this.#batches >= batchesMax) return;
     this.#isScheduled = true;
-    // After what is in this turn of the loop: a read from a socket brings many requests.
+    // Posted at the end of this event-loop turn: one read from a socket brings many requests.
     queueMicrotask(() => {
       this.#isScheduled = false;
       if (this.#packer.count > 0 && this.#broken === null) this.#postBatch();
@@ -308,7 +323,7 @@ export class TopicStore {
     ...values: StoreCallArguments<Name>
   ): Promise<ReturnType<TopicStoreCalls[Name]>> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
-    // What was submitted before comes before.
+    // Operations submitted before the call are executed first.
     if (this.#packer.count > 0) this.#postBatch();
     return new Promise((resolve, failed) => {
       const id = this.#nextCall++;
@@ -322,7 +337,7 @@ export class TopicStore {
       case "responses":
         this.#batches -= reply.batches;
         this.#responded(unpackResponses(reply.bytes));
-        // What the responses have led to goes along.
+        // Operations submitted by the response handlers are posted as well.
         if (this.#packer.count > 0) this.#schedule();
         break;
       case "returned":

@@ -1,6 +1,6 @@
 /**
- * The thread that copies the store's log into its database while the other one goes on committing. Its connection only
- * ever does that; a checkpoint that finds somebody in the way leaves the rest for the next.
+ * Thread that checkpoints the store's log while the storage thread continues to commit. Its connection does nothing
+ * else. If another connection blocks a checkpoint, the next one continues.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -22,7 +22,7 @@ port.on("message", (request: { readonly dataDir: string } | { readonly close: tr
       database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(PASSIVE)");
     }
   } catch {
-    // What is committed is in the log all the same; the committing thread meets the same trouble, and tells it.
+    // Committed data is safe in the log. The storage thread meets the same error and reports it.
   }
   port.postMessage({ done: true });
 });

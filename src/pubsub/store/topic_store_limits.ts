@@ -1,73 +1,76 @@
-/** How much a topic store holds and has under way. Everything here grows with what clients do. */
+/** Limits of a topic store. Everything here would otherwise grow with the clients' requests. */
 
-/** Counters that are remembered of a publisher without a session. Below the newest by more than this: STALE_OP. */
+/** Remembered counters of a publisher without a session. A counter further below the newest one gets STALE_OP. */
 export const plainWindowCounters = 10_000;
-/** Counters at and above `firstUnacked` that are remembered of a session. A publisher with more under way never raises its `firstUnacked`. */
+/**
+ * Remembered counters of a session at or above `firstUnacked`. A publisher with more in flight never raises its
+ * `firstUnacked`.
+ */
 export const sessionWindowCountersMax = 65_536;
-/** Earlier sessions of a client whose counters are remembered, for puts that are resumed. */
+/** Earlier sessions of a client whose counters are remembered, for resumed puts. */
 export const sessionWindowsMax = 8;
-/** msg-ids that are remembered of a publisher at a topic, the newest. */
+/** Remembered msg-ids of a publisher at a topic; the newest are kept. */
 export const msgIdsMax = 10_000;
-/** Clients that a topic knows, subscribed or not. */
+/** Clients of a topic, subscribed or not. */
 export const clientsPerTopicMax = 100_000;
 /** Publishers that are forgotten together when there are too many. */
 export const forgottenPerTimeMax = 1024;
-/** Clients that are kept in memory although they are not subscribed. */
+/** Clients without a subscription that are kept in memory. */
 export const unsubscribedClientsInMemoryMax = 10_000;
-/** Counters that come into memory before all are forgotten there, and read again where they are needed. */
+/** Counters in memory; above this limit all are dropped from memory and read again when needed. */
 export const countersInMemoryMax = 1_000_000;
-/** Puts that were refused because there was no room, and are refused again should they come once more; the newest. */
+/** Puts that were refused with FULL and are refused again when repeated; the newest are kept. */
 export const refusedPutsMax = 16_384;
 /** Topics of one server. */
 export const topicsMax = 100_000;
 
-/** Operations that are handed to the store and not answered, those that wait for messages excepted. */
+/** Operations in flight, without held gets. */
 export const operationsMax = 16_384;
-/** What the bodies of those may take, and what gets may bring. */
+/** Bytes of their bodies, including what gets may return. */
 export const operationBytesMax = 256 << 20;
 /**
- * So much goes to the thread at once, which works on it while the server reads on: it takes what has come meanwhile into the
- * same transaction, as long as all is no longer than `transactionBytes`.
+ * Size of a batch for the storage thread, which works on it while the server reads on. Batches that arrive meanwhile
+ * join the same transaction, up to `transactionBytes`.
  */
 export const batchOperations = 64;
 export const batchBytes = 64 << 10;
 export const transactionBytes = 16 << 20;
-/** Less than that goes when the turn is over, unless so many are under way: then it is gathered. */
+/** A smaller batch is posted at the end of the event-loop turn, unless this many batches are in flight. */
 export const batchesMax = 8;
-/** Responses go back in pieces of about this size. */
+/** Size of a piece of packed responses. */
 export const responsePieceBytes = 4 << 20;
-/** Gets that wait for messages. */
+/** Held gets. */
 export const waitingGetsMax = 65_536;
-/** What a get brings when it does not say how much. */
+/** Bytes that a get returns if it does not ask for a size. */
 export const getBytesDefault = 1 << 20;
 
-/** Messages that lie in one row, and their bytes; a longer one lies in a row alone. */
+/** Messages and bytes of one row; a longer message has a row of its own. */
 export const rowMessagesMax = 1024;
 export const rowBytesMax = 256 << 10;
-/** Rows kept in memory, because those who read are mostly those who have read everything before. */
+/** Cache of rows: most readers want recent messages. */
 export const rowCacheBytesMax = 32 << 20;
-/** Rows that one commit deletes at most of what nobody needs any more. */
+/** Maximum number of rows that one commit deletes. */
 export const deletedRowsPerCommitMax = 64;
 
-/** Rows of a window that are deleted together, when nobody asks for their counters any more. */
+/** Window rows that are deleted together. */
 export const forgottenRowsPerDelete = 32;
 
-/** Parts of the disk limit. */
+/** Shares of the disk limit. */
 export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
 
-/** One piece of a topic on its way to another server. */
+/** Size of a piece of a topic during a transfer. */
 export const pieceBytes = 1 << 20;
 /** Rows that are looked up together for it. */
 export const exportRowsMax = 512;
 /**
- * An open topic that is sent is sealed when so little has come while the rest of it arrived, in bytes; or after so many
- * rounds, if it is put to faster than it is sent.
+ * An open topic is sealed when at most this many bytes arrived while the previous part was sent, or after this many
+ * rounds if puts are faster than the transfer.
  */
 export const sealBelowBytes = 256 << 10;
 export const roundsBeforeSealMax = 8;
-/** Topics that are sent, and that are received, at once. */
+/** Topics that are exported, and imported, at the same time. */
 export const exportsMax = 64;
 export const importsMax = 64;
-/** Topics that were dropped and are remembered. */
+/** Dropped topics that are remembered. */
 export const droppedTopicsMax = 100_000;

@@ -1,11 +1,11 @@
-/** What is said between a topic store and its threads. */
+/** Messages between a topic store and its threads. */
 import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicSummary } from "./topic_table.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
 
-/** Things that are asked for one at a time, and awaited: their arguments and what they give. */
+/** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
   & Pick<
     TopicTransfer,
@@ -34,16 +34,19 @@ export type TopicStoreCalls =
 export interface TopicStoreStatistics {
   readonly topics: number;
   readonly waitingGets: number;
-  /** What is taken of the database, in bytes, and of the nearer disk limit, from 0 to 1. */
+  /** Used bytes of the database, and the used share of the nearer disk limit, from 0 to 1. */
   readonly usedBytes: number;
   readonly diskShare: number;
-  /** Why a put would be refused for want of room on the disk; null: it would not. */
+  /** Why a put would be refused because of the disk; null if it would not. */
   readonly full: string | null;
   /** Transactions since the store was opened. */
   readonly commits: number;
-  /** Rows that were found damaged since then. */
+  /** Damaged rows found since the store was opened. */
   readonly damages: number;
-  /** Of the topic that knows most, what it can know, from 0 to 1; publishers that were forgotten since the store was opened. */
+  /**
+   * The largest used share of the client capacity of any topic, from 0 to 1; publishers forgotten since the store was
+   * opened.
+   */
   readonly clientsShare: number;
   readonly clientsForgotten: number;
 }
@@ -55,21 +58,21 @@ export type TopicStoreRequest =
     readonly options: StoreOptions;
     readonly acceptDamagedLog: boolean;
   }
-  /** Operations, packed. */
+  /** Packed operations. */
   | { readonly kind: "batch"; readonly bytes: Uint8Array }
   | { readonly kind: "call"; readonly id: number; readonly method: keyof TopicStoreCalls; readonly values: unknown[] }
-  /** The log was copied by the other thread. */
+  /** The other thread has finished a checkpoint. */
   | { readonly kind: "checkpointed" }
   | { readonly kind: "close" };
 
 export type TopicStoreReply =
   | { readonly kind: "opened"; readonly storeId: string }
   | { readonly kind: "closed" }
-  /** Responses, packed; so many batches are done with them. */
+  /** Packed responses; `batches` are finished with them. */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }
-  /** Nothing is done any more; of what was not answered nobody knows what became. */
+  /** The store has failed. The outcome of unanswered operations is unknown. */
   | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "disk warning"; readonly sentence: string | null }
   | { readonly kind: "damage" | "warning"; readonly sentence: string }

@@ -1,4 +1,7 @@
-/** The thread that waits for the disk, so that the server never does. Batches in order; those that are there are one transaction. */
+/**
+ * The storage thread: it waits for the disk, so that the server never does. Executes batches in order; all waiting
+ * batches form one transaction.
+ */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { ResponsePacker, unpackOperations } from "../../wire/pubsub/store_batch.ts";
@@ -13,12 +16,12 @@ import { TopicTransfer } from "./topic_transfer.ts";
 import { TopicMaintenance } from "./topic_maintenance.ts";
 import { checkpointAtOnceBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
 
-/** Moves of cursors that nobody waits for are on the disk after so long, or after `idleMs` where others come all the time. */
+/** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
 const settleMs = 20;
-/** The disk is tidied after so long without work, in steps of so many pages, so that work that comes need not wait. */
+/** Idle time before the database is tidied, and pages per step, so that new work does not have to wait. */
 const idleMs = 200;
 const shrinkPages = 256;
-/** Between two looks for messages that have become too old, when nothing else is done. */
+/** Interval of the search for expired messages. */
 const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
 
@@ -26,11 +29,11 @@ const port = parentPort;
 if (port === null) throw new Error("The storage thread was started as a program");
 const requests = workerData as MessagePort;
 
-/** After a write that found no room nothing is written for so long. */
+/** Pause of writes after a write found no space. */
 const pauseMs = 1_000;
-/** So long after it the store counts as full that has stored nothing since: a quota is not seen before one writes. */
+/** How long the store counts as full after that, if nothing was stored since: a quota is only noticed by a write. */
 const fullAfterRefusalMs = 30_000;
-const diskFull = "the disk of this server is full, and nothing was changed";
+const diskFull = "the disk of this server is full; nothing was changed";
 
 class WorkerStore {
   readonly #database: TopicDatabase;
@@ -40,15 +43,15 @@ class WorkerStore {
   #maintenance!: TopicMaintenance;
   readonly #responses = new ResponsePacker();
   readonly #refusedPuts = new RefusedPuts();
-  /** Answered of the batch that is under way. */
+  /** Tickets answered in the current batch. */
   #responded: number[] = [];
-  /** Nothing is written until then: the disk had no room. */
+  /** End of the pause of writes after a full disk. */
   #pausedUntilMs = 0;
-  /** So often in a row, without a transaction that found some. */
+  /** Consecutive failures without a successful transaction. */
   #refusals = 0;
   #commitsAtRefusal = -1;
   #refusedAtMs = -Infinity;
-  /** When messages that are too old were looked for last, and how long that took. */
+  /** Time and duration of the last search for expired messages. */
   #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
@@ -71,7 +74,7 @@ class WorkerStore {
     this.#afterWork();
   }
 
-  /** This batch, and those that `next` gives when it has come to its end: null when there is none. */
+  /** Executes this batch, and those that `next` returns at its end, until it returns null. */
   batch(bytes: Uint8Array, next: () => Uint8Array | null): void {
     this.#responded = [];
     const batches = [bytes];
@@ -89,7 +92,7 @@ class WorkerStore {
     return performance.now() < this.#pausedUntilMs;
   }
 
-  /** What is on the disk, into memory. */
+  /** Loads the stored data into memory. */
   #load(): void {
     this.#engine = new StoreEngine(this.#database, this.#options, {
       wallClockMs: () => Date.now(),
@@ -106,22 +109,22 @@ class WorkerStore {
   }
 
   /**
-   * Of a transaction that found no room nothing is stored: what is in memory is read from the disk again, and goes on being
-   * read. Any other error is thrown: after it nobody can say what is on the disk.
+   * Handles a full disk: the transaction stored nothing, so the state in memory is read from the disk again and reading
+   * continues. Any other error is thrown, because the state on the disk is then unknown.
    */
   #recoverFromFullDisk(error: unknown): void {
     if (!isDiskFull(error)) throw error;
     this.#database.rollBack();
     this.#engine.abandon(diskFull);
     this.#load();
-    // In the log there may be room again when what it has is in the database.
+    // A checkpoint may free space in the log.
     this.#database.checkpoint();
     this.#refusedAtMs = performance.now();
     this.#pausedUntilMs = this.#refusedAtMs + pauseMs;
     this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
-    // What nobody waits for is tried less and less often: each time all who wait for a message have to ask again.
+    // Retried at growing intervals: after each failed try all held gets have to ask again.
     this.#after(pauseMs * 2 ** Math.min(this.#refusals, 5), () => this.#resume());
   }
 
@@ -137,7 +140,7 @@ class WorkerStore {
     } catch (error) {
       const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`) : error;
       if (refusal !== error) this.#recoverFromFullDisk(error);
-      // A refusal changes nothing; anything else may have left memory and disk apart.
+      // A refusal changes nothing. After any other error memory and disk may differ.
       if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
       reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
     }
@@ -166,7 +169,10 @@ class WorkerStore {
     return (this.#transfer[method] as (...values: never[]) => unknown).apply(this.#transfer, values as never[]);
   }
 
-  /** Why a put would be refused for want of room on the disk; null: it would not. Others may have filled it since the last commit. */
+  /**
+   * Returns why a put would be refused because of the disk, or null. Measures again: other programs may have used space
+   * since the last commit.
+   */
   #whyFull(): string | null {
     const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
     if (!hasStoredSince && performance.now() - this.#refusedAtMs < fullAfterRefusalMs) return diskFull;
@@ -178,7 +184,9 @@ class WorkerStore {
     return this.#database.storeId;
   }
 
-  /** The other thread has copied most of the log; the rest is little, and then it is written from its beginning again. */
+  /**
+   * The other thread has copied most of the log. The rest is small; afterwards the log is written from its start again.
+   */
   checkpointed(): void {
     this.#isCheckpointing = false;
     this.#database.checkpoint();
@@ -189,7 +197,7 @@ class WorkerStore {
     try {
       this.#engine.settle();
     } catch (error) {
-      if (!isDiskFull(error)) throw error; // moves that nobody waits for
+      if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
     }
     this.#database.close();
@@ -206,7 +214,7 @@ class WorkerStore {
     if ((warning === null) !== (this.#diskWarning === null)) reply({ kind: "disk warning", sentence: warning });
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
-    // From the first work on, not from the last: whoever asks all the time must not keep moves from the disk.
+    // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
     if (this.#timer === undefined) this.#after(settleMs, () => this.#settle());
   }
 
@@ -233,11 +241,11 @@ class WorkerStore {
     try {
       this.#database.reserveLog();
     } catch {
-      // A full disk may have room for what comes all the same; a commit that finds none says so.
+      // The disk is full. Commits may still succeed; one that finds no space reports it.
     }
   }
 
-  /** Also where others come all the time; a small part of the time is for it, however many topics there are. */
+  /** Runs under constant load, too, but takes only a small share of the time, however many topics there are. */
   #expire(): void {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
@@ -270,7 +278,10 @@ class WorkerStore {
   }
 }
 
-/** Of the batches, and of those that follow, which are noted there, as long as one transaction may take them. */
+/**
+ * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
+ * size of a transaction.
+ */
 function* operationsOf(
   batches: Uint8Array[],
   next: () => Uint8Array | null,
@@ -296,7 +307,7 @@ function* without(
   }
 }
 
-/** A piece of a topic is not copied on its way out of here. */
+/** Buffers of an exported piece, which are transferred instead of copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const piece = (value as ExportStep | null | undefined)?.piece;
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
@@ -310,7 +321,7 @@ function reply(message: TopicStoreReply, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer);
 }
 
-/** After a failure nothing is done any more, until another thread opens the store again and reads what is on the disk. */
+/** Runs work. A failure ends all work until another thread opens the store and reads the disk. */
 function guarded(work: () => void): () => void {
   return () => {
     if (isBroken) return;
@@ -341,10 +352,10 @@ function response(request: TopicStoreRequest): void {
   }
 }
 
-/** Came behind a batch, and is none. */
+/** A request that followed the batches and is not a batch. */
 let heldBack: TopicStoreRequest | null = null;
 
-/** What has come since the work began; everything in its order. */
+/** Returns the next batch that has arrived, keeping the order of requests. */
 function nextBatch(): Uint8Array | null {
   if (heldBack !== null) return null;
   const request = (receiveMessageOnPort(requests) as { message: TopicStoreRequest } | undefined)?.message ?? null;

@@ -1,4 +1,4 @@
-/** The topics of a store: those it serves or keeps sealed, those that were received and not taken over yet, and what is left of dropped ones. */
+/** The topics of a store: active, staged, being received, dropped and set aside. */
 import { BatonError } from "../../errors.ts";
 import type { TopicRecord } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameBytes, nameOf } from "./topic_client.ts";
@@ -26,7 +26,7 @@ export class TopicTable {
   readonly #database: TopicDatabase;
   readonly #cache = new RowCache(rowCacheBytesMax);
   readonly #topics = new Map<string, StoredTopic>();
-  /** What was written last of those that are here. */
+  /** The values that were written last for each active topic. */
   readonly #written = new Map<StoredTopic, string>();
   #nextRowId: number;
   #nextTopicId: number;
@@ -44,14 +44,14 @@ export class TopicTable {
     for (const id of this.#idsAt(topicStates.active)) this.#loadWhole(id);
   }
 
-  /** Those that are damaged are left out, and told. */
+  /** Ids of topics in this state; damaged ones are reported and left out. */
   #idsAt(state: number): number[] {
     const { damage } = this.#database;
     const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE state = ?", state));
     return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
   }
 
-  /** A topic whose row is damaged is not here: it is unavailable until an operator gives it up. */
+  /** A topic with a damaged row is not active: it is unavailable until an operator gives it up. */
   #loadWhole(id: number): void {
     try {
       this.load(id);
@@ -60,7 +60,7 @@ export class TopicTable {
     }
   }
 
-  /** A topic's row; null when there is none, or when it is damaged, which is told. */
+  /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
   row(id: number): SqlRow | null {
     const { damage } = this.#database;
     const where = "of this store";
@@ -74,7 +74,7 @@ export class TopicTable {
     }
   }
 
-  /** The topic of this name in this place, unless it is damaged. */
+  /** Returns the topic with this name and state, unless it is damaged. */
   find(name: string, state: number): SqlRow | null {
     const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
     return found === undefined ? null : this.row(Number(found["id"]));
@@ -84,7 +84,7 @@ export class TopicTable {
     return this.#topics.get(name) ?? null;
   }
 
-  /** Those that are served or sealed. */
+  /** The active topics, open or sealed. */
   all(): Iterable<StoredTopic> {
     return this.#topics.values();
   }
@@ -93,7 +93,7 @@ export class TopicTable {
     return this.#topics.size;
   }
 
-  /** Ids of rows of messages, which are never given twice. */
+  /** Ids for rows of messages; never used twice. */
   readonly nextRowId = (): number => this.#nextRowId++;
 
   summaries(): TopicSummary[] {
@@ -108,7 +108,7 @@ export class TopicTable {
     }));
   }
 
-  /** A row for a topic, in the open transaction; gives its number. */
+  /** Inserts a row for a topic, in the open transaction; returns its id. */
   insert(
     topic: Pick<TopicRecord, "name" | "incarnation" | "baseOffset" | "epoch" | "last">,
     state: number,
@@ -117,7 +117,7 @@ export class TopicTable {
     if (this.#topics.size >= topicsMax) {
       throw new BatonError(
         "BAD_DATA",
-        `Cannot add topic ${JSON.stringify(topic.name)}: ${topicsMax} are a server's limit`,
+        `Cannot add topic ${JSON.stringify(topic.name)}: a server is limited to ${topicsMax} topics`,
       );
     }
     const id = this.#nextTopicId++;
@@ -125,7 +125,7 @@ export class TopicTable {
     this.#setAsideDamaged(name, state);
     this.#database.insert(tables.topics, {
       ...{ id, name: nameBytes(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
-      // A registration number above all that clients may have from an earlier incarnation, whose base offset was lower.
+      // Greater than the registration numbers of clients of earlier incarnations, whose base offset was lower.
       ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: baseOffset },
     });
     return id;
@@ -146,7 +146,7 @@ export class TopicTable {
     );
   }
 
-  /** A damaged topic of this name is put aside, so that another one can be in its place: nothing was answered from it. */
+  /** Sets a damaged topic with this name aside, so that another one can take its place: it never answered a request. */
   #setAsideDamaged(name: string, state: number): void {
     if (state >= topicStates.dropped) return;
     const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
@@ -156,7 +156,7 @@ export class TopicTable {
     }
   }
 
-  /** Takes a topic's row into memory, to be served. Throws Damaged. */
+  /** Loads a topic into memory, to be served. Throws Damaged. */
   load(id: number): StoredTopic {
     const row = this.row(id);
     if (row === null) throw this.#database.damage.found(`row ${id} of the topics of this store is damaged`);
@@ -166,7 +166,7 @@ export class TopicTable {
     return topic;
   }
 
-  /** Its numbers, in the open transaction. */
+  /** Writes a topic's row, in the open transaction. */
   write(topic: StoredTopic): void {
     const {
       log: { last, gone, stored, bytes },
@@ -208,24 +208,24 @@ export class TopicTable {
     this.#written.set(topic, endsOf(topic));
   }
 
-  /** The same, where they are not what was written last. */
+  /** Writes a topic's row if it has changed since the last write. */
   writeChanged(topic: StoredTopic): void {
     if (this.#written.get(topic) !== endsOf(topic)) this.write(topic);
   }
 
-  /** In the open transaction. Its rows go little by little. */
+  /** Drops a topic, in the open transaction. Its rows are deleted step by step. */
   drop(id: number): void {
     this.#move(id, topicStates.dropped);
     this.#garbage.push(id);
   }
 
-  /** In the open transaction. Nobody responses from it any more, and nothing is deleted. */
+  /** Sets a topic aside, in the open transaction: it is no longer served, and nothing is deleted. */
   setAside(id: number): void {
     this.#move(id, topicStates.setAside);
   }
 
   #move(id: number, state: number): void {
-    if (this.row(id) !== null) this.change(id, { state }); // a damaged one serves nobody when the store is opened again
+    if (this.row(id) !== null) this.change(id, { state }); // a damaged one is not served after the next opening
     for (const topic of this.#topics.values()) {
       if (topic.id !== id) continue;
       this.#written.delete(topic);
@@ -238,7 +238,10 @@ export class TopicTable {
     return this.#garbage.length > 0;
   }
 
-  /** Deletes some rows of a dropped topic, in the open transaction. What cannot be deleted is left until the store is opened again. */
+  /**
+   * Deletes some rows of a dropped topic, in the open transaction. Rows that cannot be deleted are left until the store
+   * is opened again.
+   */
   collectGarbage(): void {
     const [topic] = this.#garbage;
     if (topic === undefined) return;

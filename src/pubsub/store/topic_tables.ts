@@ -1,19 +1,23 @@
-/** The tables of a topic store, each row with a checksum over all of it, and the form that a database of them names. */
+/** The tables of a topic store. Each row has a checksum over all its columns. */
 import { checksumTable } from "../../storage/checksum_table.ts";
 
-/** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 to 3. */
+/**
+ * PRAGMA user_version: the format of tables and contents. Development versions before the first release used 1 to 3.
+ */
 export const storedFormat = 4;
-/** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
+/** PRAGMA application_id: "btTS", so that the database of another program is not mistaken for a store. */
 export const applicationId = 0x62745453;
 
 /**
- * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
- * operator to look at.
+ * States of a topic. Active: open or sealed. Staged: received completely. Dropped: its rows are deleted step by step.
+ * Receiving: a transfer is in progress. Set aside: kept for an operator.
  */
 export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
 export const tables = {
-  /** `gone`: the newest message whose row was deleted; `stored`: the newest that is in a row; `clients`: how many rows they have. */
+  /**
+   * `gone`: last message of the last deleted row; `stored`: last message in a row; `clients`: number of client rows.
+   */
   topics: checksumTable("topics", [
     "id",
     "name",
@@ -31,8 +35,8 @@ export const tables = {
     "registration",
   ]),
   /**
-   * `previous`: the last message of the row before it, so that one that is missing is noticed. The records have a checksum of
-   * their own, as a column beside `sum`: to check where a row belongs nobody has to read them.
+   * `previous`: last message of the row before, so that a missing row is noticed. The records have a checksum of their
+   * own, so that the position of a row can be checked without reading them.
    */
   messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
   clients: checksumTable("clients", [
@@ -51,11 +55,11 @@ export const tables = {
   resolved: checksumTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
   msg_ids: checksumTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
   dropped: checksumTable("dropped", ["name", "incarnation", "epoch"]),
-  age: checksumTable("age", ["id", "age"]),
+  generation: checksumTable("generation", ["id", "generation"]),
   store: checksumTable("store", ["id", "name"]),
 } as const;
 
-/** Records that a row of messages has, or what has become of them: an operator has given them up as damaged. */
+/** Whether a row has its records, or an operator has given them up as damaged. */
 export const rowStates = { stored: 0, givenUp: 1 } as const;
 
 export const schema = `
@@ -83,6 +87,6 @@ export const schema = `
   CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
   CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL,
     sum INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS age (id INTEGER PRIMARY KEY, age INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS generation (id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER NOT NULL);`;

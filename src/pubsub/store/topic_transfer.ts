@@ -1,7 +1,7 @@
 /**
- * Which topics this store keeps, in which epoch, and their way to and from other servers. Who owns a topic is decided by
- * the coordination service (../ownership); the store only never goes back: not to a lower epoch, and not behind a seal.
- * Every change is one transaction, durable when the call returns; done twice it is the same as done once.
+ * Topic transfer, store side: which topics this store has at which epoch, and their export and import. The coordination
+ * service decides who owns a topic (../ownership). The store only guarantees that it never goes back to a lower epoch
+ * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated.
  */
 import { BatonError } from "../../errors.ts";
 import { nameBytes, nameOf } from "./topic_client.ts";
@@ -23,10 +23,10 @@ export class TopicTransfer {
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<number, { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps }>();
   #nextTransfer: number;
-  /** Transactions when the age was raised last. */
+  /** Number of commits when the generation was last raised. */
   #raisedAtCommit = -1;
 
-  /** `before`: whose place it takes, so that no transfer has the number of another one. */
+  /** `before`: the previous instance, so that transfer ids stay unique. */
   constructor(database: TopicDatabase, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#database = database;
     this.#engine = engine;
@@ -34,9 +34,9 @@ export class TopicTransfer {
     this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
   }
 
-  /** What was being received when the store was closed, or found no room, is sent again from the beginning. */
+  /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
   dropIncomplete(): void {
-    // Others have begun since: what is dropped below one of them would be missing in the topic.
+    // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
     const left = this.#database.all("SELECT id FROM topics WHERE state = ?", topicStates.receiving)
       .map(({ id }) => Number(id))
@@ -47,22 +47,27 @@ export class TopicTransfer {
     });
   }
 
-  /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
+  /**
+   * Returns the generation. It grows whenever something was stored and is recorded in the coordination service: a store
+   * with a smaller one is an older copy.
+   */
   generation(): number {
-    const row = this.#database.get(`SELECT ${tables.age.allColumns} FROM age`);
-    return row === undefined ? 0 : Number(this.#database.damage.checked(tables.age, row, "of this store")["age"]);
+    const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
+    return row === undefined
+      ? 0
+      : Number(this.#database.damage.checked(tables.generation, row, "of this store")["generation"]);
   }
 
-  /** Raises the age above `above`. Null, and nothing is done, when nothing was stored since the last time. */
+  /** Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call. */
   raiseGeneration(above: number): number | null {
     if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
-    const age = Math.max(above === 0 ? this.generation() : this.#generationOrZero(), above) + 1;
-    this.#transaction(() => this.#database.replace(tables.age, { id: 0, age }));
+    const generation = Math.max(above === 0 ? this.generation() : this.#generationOrZero(), above) + 1;
+    this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
     this.#raisedAtCommit = this.#database.commits;
-    return age;
+    return generation;
   }
 
-  /** Whoever names an age that is to be passed knows of it: a damaged one does not count. */
+  /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter. */
   #generationOrZero(): number {
     try {
       return this.generation();
@@ -72,7 +77,7 @@ export class TopicTransfer {
     }
   }
 
-  /** Topics with a copy, or with something staged. */
+  /** Topics with an active or staged copy. */
   topicNames(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
@@ -101,14 +106,17 @@ export class TopicTransfer {
     };
   }
 
-  /** An open topic without messages, whose first id is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
+  /**
+   * Creates an open topic without messages; its first message id is baseOffset + 1. Replaces an empty copy of the same
+   * incarnation.
+   */
   create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): void {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
       here !== null && (here.incarnation !== incarnation || here.log.last !== here.baseOffset || here.epoch >= epoch)
     ) {
-      throw stale(`Cannot create topic ${quoted(name)} (${incarnation}) in epoch ${epoch}: ${stateOf(here)} is here`);
+      throw stale(`Cannot create topic ${quoted(name)} (${incarnation}) in epoch ${epoch}: ${stateOf(here)} is stored`);
     }
     if (here !== null) return this.#reopen(here, epoch);
     this.#transaction(() => {
@@ -118,7 +126,7 @@ export class TopicTransfer {
     });
   }
 
-  /** Nothing more is done at the topic in this epoch, what was let in before included. */
+  /** Ends all operations on the topic in this epoch, including admitted ones. */
   seal(name: string, epoch: number, to: string): void {
     const topic = this.#require(name, epoch);
     if (topic.sealedFor === to) return;
@@ -131,7 +139,7 @@ export class TopicTransfer {
     this.#engine.wakeAll(topic);
   }
 
-  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
+  /** Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. */
   activate(name: string, epoch: number, what: "copy" | "staged"): void {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
@@ -143,7 +151,7 @@ export class TopicTransfer {
       return this.#reopen(here, epoch);
     }
     const staged = this.#staged(name);
-    if (staged === undefined) throw missing(name, " in the data that was received");
+    if (staged === undefined) throw missing(name, " as a staged copy");
     if (Number(staged["epoch"]) >= epoch) {
       throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
     }
@@ -157,7 +165,7 @@ export class TopicTransfer {
     if (here !== null) this.#engine.wakeAll(here);
   }
 
-  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
+  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
   drop(name: string, epoch: number): void {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
@@ -174,8 +182,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Messages are numbered from behind `baseOffset` on: the numbers up to it may have been given in a time that is lost. Who had all
-   * that is here is at the end, and has missed nothing that is known of.
+   * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
+   * had all stored messages is placed at the end and has missed nothing.
    */
   continueBehind(name: string, baseOffset: number): void {
     const topic = this.#topics.get(name);
@@ -184,21 +192,21 @@ export class TopicTransfer {
     this.#engine.settle();
     const { id, log: { last } } = topic;
     this.#transaction(() => {
-      // One number more, so that it does not look like a topic that has had no message.
-      // Registration numbers that clients were given in the lost time do not count either.
+      // One id more, so that the topic does not look like one without messages. Registration numbers assigned in the
+      // lost time are not valid either.
       this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
       this.#topics.clients.moveSubscribers(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
     });
     this.#topics.load(id);
   }
 
-  /** Removes what is staged. */
+  /** Removes the staged copy. */
   discard(name: string): void {
     const staged = this.#staged(name);
     if (staged !== undefined) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
   }
 
-  /** Puts the copy where nothing responses from it and an operator finds it. */
+  /** Keeps the copy out of use, for an operator. */
   setAside(name: string): void {
     const here = this.#topics.get(name);
     if (here === null) return;
@@ -207,7 +215,7 @@ export class TopicTransfer {
     this.#engine.wakeAll(here);
   }
 
-  /** Begins to read a topic, gives a number for it. The end of it is there to be read when it is sealed. */
+  /** Starts an export and returns its id. Its end can be read only after the seal. */
   exportBegin(name: string, epoch: number): number {
     const topic = this.#require(name, epoch);
     if (topic.damagedClients !== null) {
@@ -225,7 +233,7 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** The next piece, or the hash of all. What is given is always the content of that epoch. */
+  /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
   exportNext(transfer: number): ExportStep & { hash: string | null } {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
@@ -237,7 +245,7 @@ export class TopicTransfer {
     return { piece: null, isCaughtUp: false, hash: next.value };
   }
 
-  /** A topic is not handed over with less than it has: its owner goes on serving what is not damaged. */
+  /** A damaged topic is not handed off: its owner continues to serve the undamaged part. */
   #refuseDamaged<T>(topic: string, read: () => T): T {
     try {
       return read();
@@ -251,23 +259,25 @@ export class TopicTransfer {
     this.#exports.delete(transfer);
   }
 
-  /** Begins to receive what another server has sealed, gives a number for it. */
+  /** Starts an import of content that another server has sealed; returns its id. */
   importBegin(name: string, content: ContentName): number {
     const staged = this.#staged(name);
     if (staged?.["incarnation"] === content.incarnation && Number(staged["epoch"]) > content.epoch) {
-      throw stale(`Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is here`);
+      throw stale(
+        `Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is already staged`,
+      );
     }
     if (this.#imports.size >= importsMax) throw busy("import", name, importsMax);
     this.#imports.set(this.#nextTransfer, new TopicImport(this.#database, this.#topics, name, content));
     return this.#nextTransfer++;
   }
 
-  /** Throws BAD_DATA or PROTOCOL for what is no topic's data; then it has ended. */
+  /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, which ends the import. */
   importPiece(transfer: number, piece: Uint8Array): void {
     this.#receive(transfer, (received) => received.push(piece));
   }
 
-  /** All pieces were sent: compares their SHA-256, and stages the topic in the place of anything staged. */
+  /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
   importDone(transfer: number, hash: string): void {
     this.#receive(transfer, (received) => {
       const old = this.#staged(received.name);
@@ -299,13 +309,13 @@ export class TopicTransfer {
     try {
       this.#transaction(() => work(received));
     } catch (error) {
-      // Wrong data is the sender's fault: what was received of it goes, and all else is as it was.
+      // Invalid data is the sender's fault: the imported rows are removed, and nothing else changes.
       if (error instanceof BatonError) this.importEnd(transfer);
       throw error;
     }
   }
 
-  /** What is damaged is as good as not there: it was answered from by nobody, and its sender has it still. */
+  /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
   #staged(name: string): SqlRow | undefined {
     return this.#topics.find(name, topicStates.staged) ?? undefined;
   }
@@ -315,7 +325,7 @@ export class TopicTransfer {
     try {
       return row === undefined ? null : this.#database.damage.checked(tables.dropped, row, "of this store");
     } catch (error) {
-      if (error instanceof DamageError) return null; // as if it had been long ago: the topic's node is asked
+      if (error instanceof DamageError) return null; // treated as forgotten: the topic's node decides
       throw error;
     }
   }
@@ -324,10 +334,10 @@ export class TopicTransfer {
     const topic = this.#topics.get(name);
     if (topic === null) throw missing(name, "");
     if (topic.epoch === epoch) return topic;
-    throw stale(`Topic ${quoted(name)} is wanted in epoch ${epoch}: ${stateOf(topic)}`);
+    throw stale(`Topic ${quoted(name)} was requested at epoch ${epoch}: ${stateOf(topic)} is stored`);
   }
 
-  /** A refusal inside comes before anything was changed, or is undone by whoever catches it: so what was done is kept. */
+  /** A BatonError is thrown before any change, or its catcher undoes the change: so the transaction is committed. */
   #transaction(work: () => void): void {
     this.#database.begin();
     try {
@@ -349,4 +359,7 @@ const stale = (message: string) => new BatonError("STALE_TOKEN", message);
 const missing = (name: string, where: string) =>
   new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server${where}`);
 const busy = (what: string, name: string, most: number) =>
-  new BatonError("LOCK_BUSY", `Cannot ${what} topic ${quoted(name)}: ${most} others are under way, which is the limit`);
+  new BatonError(
+    "LOCK_BUSY",
+    `Cannot ${what} topic ${quoted(name)}: ${most} others are in progress, which is the limit`,
+  );

@@ -1,4 +1,4 @@
-/** Looks at everything in a topic store, in use or not, and says what does not fit together. Changes nothing. */
+/** Checks a whole topic store, in use or not, and reports what is inconsistent. Changes nothing. */
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -16,7 +16,7 @@ export interface TopicStoreReport {
   readonly topics: number;
   readonly messages: number;
   readonly clients: number;
-  /** Sentences. None: all is well. */
+  /** Problems as sentences; empty if there are none. */
   readonly problems: readonly string[];
 }
 
@@ -30,7 +30,7 @@ interface TopicRows {
   readonly clients: number;
 }
 
-/** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
+/** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
 export function verifyStore(dataDir: string): TopicStoreReport {
   const damage = damageInLog(join(dataDir, databaseName));
   const database = openToRead(dataDir);
@@ -42,7 +42,7 @@ export function verifyStore(dataDir: string): TopicStoreReport {
   }
 }
 
-/** The same of a database that is open; one moment of it, whatever is written meanwhile. */
+/** Checks an open database in one consistent snapshot. */
 export function verifyRows(database: DatabaseSync): TopicStoreReport {
   const { problems, say } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
@@ -66,7 +66,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of rows(database, strays)) {
-      say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which is not there any more`);
+      say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
     }
   });
   return { ...report, problems };
@@ -88,7 +88,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
-  if (!tables.topics.isIntact(row)) return; // said already, and nothing can be compared with it
+  if (!tables.topics.isIntact(row)) return; // already reported, and useless for comparisons
   const number = (name: string) => Number(row[name]);
   const topic = {
     id: number("id"),
@@ -115,7 +115,7 @@ function verifyClients(
     const client = JSON.stringify(nameOf(row["name"]));
     const position = row["position"] === null ? null : Number(row["position"]);
     if (position !== null && position > last) {
-      say(`${title}: ${client} has had message ${position}, and ${last} is the newest`);
+      say(`${title}: ${client} is at message ${position}, but the newest is ${last}`);
     }
     for (
       const window of rows(database, "SELECT id, session, entries FROM resolved WHERE client = ?", Number(row["id"]))
@@ -123,7 +123,7 @@ function verifyClients(
       try {
         for (const entry of decodeResolved(window["entries"] as Uint8Array)) {
           if (entry.id > last) {
-            say(`${title}: counter ${entry.counter} of ${client} is message ${entry.id}, and ${last} is the newest`);
+            say(`${title}: counter ${entry.counter} of ${client} is message ${entry.id}, but the newest is ${last}`);
           }
         }
       } catch (error) {
@@ -131,7 +131,7 @@ function verifyClients(
       }
     }
   }
-  if (found !== clients) say(`${title}: ${clients} clients were stored, and ${found} are there`);
+  if (found !== clients) say(`${title}: ${clients} clients were stored, but ${found} were found`);
   report.clients += found;
 }
 
@@ -143,7 +143,7 @@ function verifyMessages(
 ): void {
   let before = gone;
   let sum = 0;
-  // Messages that were put while nobody was subscribed are not stored, and a row says which one was the last before it.
+  // Messages put without a subscriber are not stored; each row names the last message of the row before it.
   const missing = (previous: number) => {
     if (previous > before) say(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
   };
@@ -151,8 +151,8 @@ function verifyMessages(
     const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
     const where = `${title}: row ${row["id"]} of the messages`;
     missing(Number(row["previous"]));
-    if (first <= before) say(`${where} begins at ${first}, and ${before} was there before`);
-    if (end > last) say(`${where} ends at ${end}, and ${last} is the newest`);
+    if (first <= before) say(`${where} starts at ${first}, but the row before it ends at ${before}`);
+    if (end > last) say(`${where} ends at ${end}, but the newest is ${last}`);
     sum += records.byteLength;
     before = end;
     if (row["state"] === rowStates.givenUp) continue;
@@ -160,14 +160,14 @@ function verifyMessages(
     try {
       const ids = messageOffsets(records).map((offset) => messageAt(records, offset).id);
       if (ids.length !== end - first + 1 || ids.some((found, index) => found !== first + index)) {
-        say(`${where} has messages ${ids[0]} to ${ids.at(-1)}, and not ${first} to ${end}`);
+        say(`${where} has messages ${ids[0]} to ${ids.at(-1)}, not ${first} to ${end}`);
       }
     } catch (error) {
       say(`${where} is damaged: ${messageOf(error)}`);
     }
   }
   missing(stored);
-  if (sum !== bytes) say(`${title}: its messages take ${sum} bytes, and ${bytes} are counted`);
+  if (sum !== bytes) say(`${title}: its messages take ${sum} bytes, but ${bytes} are counted`);
 }
 
 function* rows(database: DatabaseSync, sql: string, ...values: number[]): Generator<SqlRow, void, void> {

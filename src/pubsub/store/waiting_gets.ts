@@ -1,4 +1,4 @@
-/** Gets that wait for a message, by topic. Decides nothing. */
+/** Gets that are held until there is a message, by topic. */
 import type { GetOperation } from "../../wire/pubsub/store_operations.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 
@@ -17,7 +17,7 @@ export class WaitingGets {
     if (gets?.size === 0) this.#topics.delete(topic);
   }
 
-  /** The get of this ticket is taken out; null: it does not wait. */
+  /** Removes and returns the get with this ticket; null if it is not held. */
   take(ticket: number): GetOperation | null {
     for (const [topic, gets] of this.#topics) {
       const get = gets.get(ticket);
@@ -28,7 +28,7 @@ export class WaitingGets {
     return null;
   }
 
-  /** A copy: it may be changed meanwhile. */
+  /** Returns a copy, because the list may change during the loop. */
   at(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);
     return gets === undefined ? [] : [...gets.values()];

@@ -132,7 +132,7 @@ describe("a damaged client", () => {
   test("that is missing is noticed", () => {
     const store = filled();
     damage(store, "DELETE FROM clients WHERE id = 1");
-    const reason = `2 clients of topic "news" were stored, and 1 are there`;
+    const reason = `2 clients of topic "news" were stored, but 1 were found`;
     expect(store.execute(get(0))[0]).toMatchObject({ code: "NOT_SUBSCRIBED" });
     expect(store.execute({ kind: "subscribe", op: 2 })[0]).toMatchObject({ code: "DAMAGED", reason });
     store.engine.settle();
@@ -235,7 +235,7 @@ describe("what an operator gives up as damaged", () => {
     const shop = { client: "shop", session: { number: 1, key: "k" }, counter: 1 };
     store.execute({ ...put(1, "tick"), ...shop, msgId: "key" }, put(2, "tick", { ...shop, counter: 2 }));
     damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('shop' AS BLOB)");
-    expect(store.maintenance.repair("news", 1)).toEqual(["clients that nobody can name any more: 1"]);
+    expect(store.maintenance.repair("news", 1)).toEqual(["clients whose names cannot be read: 1"]);
     store.reopen();
     const till = { client: "till", session: { number: 1, key: "other" }, registration: 1 };
     expect(codes(store.execute(put(1, "tick", { ...till, msgId: "key" })))).toEqual(["OK"]);
@@ -296,7 +296,7 @@ describe("what an operator gives up as damaged", () => {
     damage(store, "UPDATE resolved SET first_unacked = 1 WHERE session = 1");
     expect(codes(store.execute(paid, get(5, { client: "carl" })))).toEqual(["DAMAGED", "DAMAGED"]);
     expect(store.maintenance.repair("news", 1)).toEqual([
-      "clients that nobody can name any more: 1",
+      "clients whose names cannot be read: 1",
       'what client "shop" has put',
     ]);
     expect(store.execute(paid)[0]).toMatchObject({ code: "UNREGISTERED", registration: 1 });
@@ -313,8 +313,8 @@ describe("what an operator gives up as damaged", () => {
 test("the age of a store that is damaged is not taken for an age", () => {
   const store = filled();
   store.transfer.raiseGeneration(10);
-  damage(store, "UPDATE age SET age = 5");
-  expect(() => store.transfer.generation()).toThrow("of the age of this store is damaged");
+  damage(store, "UPDATE generation SET generation = 5");
+  expect(() => store.transfer.generation()).toThrow("of the generation of this store is damaged");
   expect(store.transfer.raiseGeneration(20)).toBe(21);
   expect(store.transfer.generation()).toBe(21);
 });

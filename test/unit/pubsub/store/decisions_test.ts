@@ -27,7 +27,7 @@ describe("a session", () => {
     }],
     ["another state's of the same number", { session: 3, key: "k" }, session(3, "x"), {
       kind: "fenced",
-      reason: "session 3 of this client is another state's: this one was copied, put back or lost",
+      reason: "session 3 of this client belongs to another client state: this state was copied, restored or lost",
     }],
   ])("%s", (_, stored, said, expected) => expect(fence(stored, said)).toEqual(expected as never));
 });
@@ -210,7 +210,7 @@ describe("a subscriber's place", () => {
     expect(decideSeek(seek(21), at(7), log)).toMatchObject({ code: "BAD_REQUEST" });
     expect(decideSeek(seek(3), at(7), log)).toMatchObject({
       code: "BAD_REQUEST",
-      reason: "message 4 is gone: 5 is the oldest that is there",
+      reason: "message 4 no longer exists: the oldest is 5",
     });
     expect(decideSeek(seek(9), at(null), log)).toMatchObject({ code: "NOT_SUBSCRIBED" });
   });

@@ -103,7 +103,7 @@ describe("what is stored", () => {
     store.execute({ kind: "subscribe", client: "alice" });
     expect(codes(store.execute(five(1), five(6), put(11, "x")))).toEqual(["OK", "FULL", "OK"]);
     expect(store.execute(five(6))[0]?.reason).toContain(
-      "6 messages wait for the slowest subscriber, and 5 come together",
+      "6 undelivered messages for the slowest subscriber, and 5 more in this batch",
     );
     store.close();
   });
@@ -118,7 +118,7 @@ describe("what is stored", () => {
       "FULL",
     ]);
     expect(store.execute(put(4, "d"))[0]?.reason).toContain(
-      "3 messages wait for the slowest subscriber; 3 are the limit",
+      "3 undelivered messages for the slowest subscriber; the limit is 3",
     );
     store.execute(get(3, { client: "alice" }));
     expect(codes(store.execute(put(4, "d")))).toEqual(["FULL"]);
@@ -260,7 +260,7 @@ test("A put of a session that was refused for want of room is refused for good, 
   // A plain client has nothing but this counter to ask with; what was stored before stays stored.
   const responses = store.execute(refused, plain, taken, put(3, "three", { session }), refused);
   expect(codes(responses)).toEqual(["FULL", "OK", "OK", "OK", "FULL"]);
-  expect(responses[0]?.reason).toContain("this very put was refused before");
+  expect(responses[0]?.reason).toContain("this put was refused before");
   expect(store.execute(get(-1, { client: "alice", max: 10 })).flatMap(texts)).toEqual(["two", "one", "three"]);
 });
 
