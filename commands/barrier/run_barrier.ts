@@ -20,8 +20,7 @@ import { announcedPlace } from "../coordination/announced_place.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
-import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { endOfChild, type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import {

@@ -1,8 +1,287 @@
-/** `baton elect`: its words. What it does is in run_elect.ts. */
-import { type Call, defineCommand } from "../command.ts";
-import { electCommandSettings, electOptionsOf } from "./elect_options.ts";
+/** What `baton elect` does, from its options to an exit code: connect, campaign, run the command while leader, again. */
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
+import { BatonError } from "../../src/errors.ts";
+import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
+import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
+import { abortable } from "../../src/support/abort.ts";
+import { sleep } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
+import { runTerm, type Term } from "./elect_term.ts";
+import { afterTerm } from "./after_term.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { electDependencies, runElect } from "./run_elect.ts";
+import { endOfChild, type JobDependencies, jobDependencies, jobEnvironment } from "../job/job.ts";
+import { LeaderFile } from "./leader_file.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { reported, type ReportedEnd } from "../job/reported.ts";
+import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
+import { showProgress, tellOutage } from "../job/wait_display.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
+import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
+import { type Call, defineCommand } from "../command.ts";
+
+export interface ElectDependencies extends JobDependencies {
+  startGuard(): Guard;
+  campaign: typeof campaign;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function electDependencies(): ElectDependencies {
+  return {
+    ...jobDependencies(),
+    startGuard,
+    campaign,
+    supervise: superviseChild,
+  };
+}
+
+/** Of the last term, for the report. */
+interface ElectProgress {
+  leadership: Leadership | null;
+  outcome: ChildOutcome | null;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function runElect(options: ElectOptions, io: Io, deps: ElectDependencies): Promise<ExitCode> {
+  const progress: ElectProgress = { leadership: null, outcome: null };
+  return await reported({
+    ...options,
+    io,
+    conflicts: [],
+    reportOf: (end) => reportOf(options, progress, end),
+  }, () => {
+    const place = announcedPlace(options, io, { what: `the leader of "${options.name}" is elected among` });
+    return new ElectionRun(options, io, { deps, progress, place }).run();
+  });
+}
+
+class ElectionRun {
+  readonly #options: ElectOptions;
+  readonly #io: Io;
+  readonly #deps: ElectDependencies;
+  readonly #progress: ElectProgress;
+  readonly #place: Coordination;
+  readonly #candidate: CandidateSession;
+  #file: LeaderFile | null = null;
+
+  constructor(
+    options: ElectOptions,
+    io: Io,
+    { deps, progress, place }: {
+      readonly deps: ElectDependencies;
+      readonly progress: ElectProgress;
+      readonly place: Coordination;
+    },
+  ) {
+    this.#options = options;
+    this.#io = io;
+    this.#deps = deps;
+    this.#progress = progress;
+    this.#place = place;
+    this.#candidate = new CandidateSession({
+      connect: deps.connect,
+      options: place.connect,
+      clock: deps.clock,
+      isPatient: options.values.restart !== "never",
+      onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
+      onUnreachable: (why) => this.#say(`${why}; trying again until there is one`),
+    });
+  }
+
+  /** Term after term, until one is the last. */
+  async run(): Promise<LockEnding> {
+    const { values } = this.#options;
+    const { clock, signals } = this.#deps;
+    if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
+    let stop = new TermSignals(signals);
+    try {
+      for (let shortTerms = 0;;) {
+        const { term, ending } = await this.#lead(stop.signal);
+        const { outcome, isUnwell } = term;
+        const next = afterTerm({ restart: values.restart, outcome, isUnwell, signals: stop.heard, shortTerms });
+        if (outcome.kind === "breach") this.#candidate.abandon(); // what could not be killed may still be at it
+        if (next.do === "end") return ending;
+        shortTerms = next.shortTerms;
+        const listening = new TermSignals(signals); // before the old one goes: no signal may fall in between
+        stop[Symbol.dispose]();
+        stop = listening;
+        await this.#giveUp(stop.signal);
+        const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
+        this.#say(`${ending.message ?? `The command has ended with ${ending.exitCode}`}; campaigning again${when}`);
+        await sleep(clock, next.pauseMs, stop.signal);
+      }
+    } finally {
+      this.#file?.close(this.#progress.leadership?.holderId ?? null);
+      await this.#candidate.close(stop.signal);
+      stop[Symbol.dispose]();
+    }
+  }
+
+  /** From a campaign to the end of its term. */
+  async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
+    const { clock } = this.#deps;
+    const guard = this.#deps.startGuard();
+    let isGuardLeft = false;
+    try {
+      const leadership = await this.#campaign(stop, guard);
+      const grantedAtMs = clock.now();
+      this.#progress.leadership = leadership;
+      this.#progress.outcome = null;
+      if (this.#options.verbose) this.#say(describeLeadership(leadership));
+      using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
+      isGuardLeft = true; // until the command is known to have ended
+      const term = await runTerm(this.#options, leadership, {
+        deps: { ...this.#deps, io: this.#io, guard },
+        env: this.#environment(leadership, note),
+        grantedAtMs,
+        stop,
+      });
+      isGuardLeft = term.hasBreach;
+      this.#progress.outcome = term.outcome;
+      const what = JSON.stringify(this.#options.name);
+      const ending = lockEndingOf(term.outcome, { what, thing: "Leadership", lost: term.lost, maxHoldMs: undefined });
+      if (ending === null) throw stop.reason;
+      return { term, ending };
+    } finally {
+      if (!isGuardLeft) guard.done();
+    }
+  }
+
+  /** A wait outlives its session: one that expired is followed by another, with a place at the end of the queue. */
+  async #campaign(stop: AbortSignal, guard: Guard): Promise<Leadership> {
+    const { name, value, values, quiet } = this.#options;
+    const { clock } = this.#deps;
+    for (;;) {
+      const zk = await this.#candidate.session(stop);
+      guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
+      using _outage = tellOutage(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
+      using progress = showProgress(name, this.#options, this.#io);
+      try {
+        await abortable(this.#refuseNested(zk), stop);
+        const { acl } = this.#place.connect;
+        return await this.#deps.campaign(zk, name, {
+          value,
+          clock,
+          signal: stop,
+          priority: values.priority,
+          preempt: values.preempt,
+          root: values.root,
+          info: holderInfo(this.#options),
+          ...progress.options,
+          ...(acl === undefined ? {} : { acl }),
+        });
+      } catch (thrown) {
+        if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        this.#say(`the session that campaigned for "${name}" has expired; campaigning again, as the last in line`);
+      }
+    }
+  }
+
+  /** A job that waits for itself waits for ever: its children know the ids of what it holds. */
+  async #refuseNested(zk: ZooKeeper): Promise<void> {
+    const cookies = (this.#io.env["BATON_LOCK_COOKIE"] ?? "").split(":");
+    if (cookies.length === 1 && cookies[0] === "") return;
+    const { name, values } = this.#options;
+    const { leader } = await leaderStatus(zk, name, { root: values.root });
+    if (leader === null || !cookies.includes(leader.id)) return;
+    throw new BatonError("USAGE", `"${name}" is already led by this job: a baton elect around this one leads it`);
+  }
+
+  /** What cannot be given back in an orderly way goes with its session: a place of its own must not block the next campaign. */
+  async #giveUp(stop: AbortSignal): Promise<void> {
+    try {
+      await this.#progress.leadership?.release();
+    } catch {
+      await this.#candidate.close(stop);
+    }
+  }
+
+  #opened(zk: ZooKeeper, isFirst: boolean): void {
+    if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
+    this.#file?.follow(zk);
+  }
+
+  #openFile(file: string): LeaderFile {
+    const { name, values } = this.#options;
+    const onProblem = (what: string) => this.#io.err(`baton: ${what}\n`);
+    return new LeaderFile({ file, name, root: values.root, clock: this.#deps.clock, onProblem });
+  }
+
+  #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
+    const { name, value, values } = this.#options;
+    const { waitedMs } = leadership;
+    const { passAuth } = values;
+    return jobEnvironment(this.#io, {
+      leases: [leadership],
+      waitedMs,
+      place: this.#place,
+      note,
+      passAuth,
+      election: { name, value },
+    });
+  }
+
+  #say(what: string): void {
+    if (!this.#options.quiet) this.#io.err(`baton: ${what}\n`);
+  }
+}
+
+function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTimeoutMs }: Leadership): string {
+  return `"${name}" is led after ${Math.round(waitedMs)} ms as ${holderId}, token ${fencingToken}, ` +
+    `session timeout ${sessionTimeoutMs} ms`;
+}
+
+function reportOf(
+  { name }: ElectOptions,
+  { leadership, outcome }: ElectProgress,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command: "elect",
+    names: [name],
+    ...end,
+    child: outcome === null ? null : endOfChild(outcome),
+    fencing_tokens: leadership === null ? null : [leadership.fencingToken.toString()],
+    waited_ms: leadership === null ? null : Math.round(leadership.waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+  };
+}
+
+/** `signal` aborts with a StoppedBySignal at the first: nothing is begun any more. What runs gets each of them by itself. */
+export class TermSignals implements Disposable {
+  readonly heard = new Set<string>();
+  readonly #controller = new AbortController();
+  readonly #stopListening: () => void;
+
+  constructor(signals: SignalSource) {
+    this.#stopListening = signals.listen(stopSignals, (name) => {
+      this.heard.add(name);
+      this.#controller.abort(new StoppedBySignal(name));
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopListening();
+  }
+}
 
 export const electCommand = defineCommand({
   name: "elect",

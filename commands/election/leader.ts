@@ -9,14 +9,13 @@ import { type LeaderStatus, leaderStatus } from "../../src/coordination/election
 import { systemClock } from "../../src/support/clock.ts";
 import { WaitTimeout } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { alsoUsed } from "../operator/also_used.ts";
+import { alsoUsed, onlyName } from "../operator/name_arguments.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
-import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),

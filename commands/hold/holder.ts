@@ -22,7 +22,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type PackedLockOptions, unpacked } from "./hold_request.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { lockAndRun, lockDependencies, type LockProgress } from "../lock/run_lock.ts";
+import { lockAndRun, lockDependencies, type LockProgress } from "../lock/lock.ts";
 
 /** Not baton's, so that `pkill baton` does not take it along; 15 bytes at most. */
 const holderName = "lock-holder";

@@ -13,7 +13,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
-import { quotedNames } from "../job/quoted_names.ts";
+import { quotedNames } from "../job/job.ts";
 
 const settings = {
   sweep: setting(toggle(), {

@@ -1,5 +1,6 @@
 /** What a command under `baton lock`, or a script with `baton hold`, learns of its locks from its environment, when it is baton itself. Pure. */
 import { BatonError } from "../../src/errors.ts";
+import type { Io } from "../../src/terminal/io.ts";
 
 export interface HeldJob {
   readonly locks: readonly {
@@ -31,4 +32,23 @@ export function demandHeldJob(
     "USAGE",
     `There is no lock to ${what}: ${command} is for what runs under baton lock, hold, elect, barrier or pool`,
   );
+}
+
+/** Throws USAGE for a lock that the job holds; `holders` looks who has it. */
+export type NestedJob = (
+  name: string,
+  holders: () => Promise<readonly { readonly holderId: string }[]>,
+) => Promise<void>;
+
+/** Null where there is no job around this call. */
+export function nestedJob(io: Io): NestedJob | null {
+  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
+  if (cookies.length === 0) return null;
+  return async (name, holders) => {
+    if (!(await holders()).some(({ holderId }) => cookies.includes(holderId))) return;
+    throw new BatonError(
+      "USAGE",
+      `"${name}" is already held by this job: a baton lock or baton hold around this call has it`,
+    );
+  };
 }

@@ -1,6 +1,6 @@
 /** What every command that runs a job under a lease has in common: how it is supervised, what it learns, how it ended. */
 import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
-import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Io } from "../../src/terminal/io.ts";
@@ -8,9 +8,11 @@ import type { StatusReport } from "../../src/terminal/status_report.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import type { lockSettings } from "../../src/config/settings.ts";
 import type { Lease } from "../../src/process/lease.ts";
-import type { Clock } from "../../src/support/clock.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type BarrierFacts, lockEnvironment, type PoolFacts, secretVariables } from "./lock_environment.ts";
+import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 
 export interface JobOptions {
   readonly command: readonly [string, ...string[]];
@@ -108,4 +110,20 @@ export function endOfChild(outcome: ChildEnding): StatusReport["child"] {
     default:
       return null;
   }
+}
+
+/** `"a", "b"`, with what cannot be printed escaped. */
+export function quotedNames(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}
+
+export interface JobDependencies {
+  readonly clock: Clock;
+  readonly signals: SignalSource;
+  connect(options: ConnectOptions): Promise<ZooKeeper>;
+}
+
+export function jobDependencies(): JobDependencies {
+  const clock = systemClock();
+  return { clock, signals: processSignals(), connect: (options) => connect({ ...options, clock }) };
 }

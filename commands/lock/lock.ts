@@ -1,9 +1,186 @@
-/** `baton lock`: its words. What it does is in run_lock.ts. */
-import { startGuard } from "../../src/process/guard/guard.ts";
-import { type Call, defineCommand } from "../command.ts";
+/** What `baton lock` does, from its options to an exit code: connect, wait, run the command, give back, report. */
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
+import type { Lease } from "../../src/process/lease.ts";
+import { LeaseSet } from "../../src/coordination/lock/lease_set.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
-import { lockDependencies, runLock } from "./run_lock.ts";
+import {
+  endOfChild,
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  quotedNames,
+  superviseOptions,
+} from "../job/job.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
+import { reported, type ReportedEnd } from "../job/reported.ts";
+import {
+  callLimit,
+  closeSession,
+  openPatiently,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../src/coordination/connect/command_session.ts";
+import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
+import { type Call, defineCommand } from "../command.ts";
+
+export interface LockDependencies extends JobDependencies {
+  /** Started already; told here when there is nothing to guard. */
+  readonly guard: Guard;
+  takeLocks: TakeLocks;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function lockDependencies(guard: Guard): LockDependencies {
+  return {
+    ...jobDependencies(),
+    guard,
+    takeLocks,
+    supervise: superviseChild,
+  };
+}
+
+/** What is known so far, for the report. */
+export interface LockProgress {
+  leases: readonly Lease[] | null;
+  waitedMs: number | null;
+  outcome: ChildOutcome | null;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
+  const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
+  return await reported({
+    ...options,
+    io,
+    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
+    reportOf: (end) => reportOf(options, progress, end),
+  }, () => lockAndRun(options, io, { deps, progress }));
+}
+
+/** Without a word about the end. Rejects as `runLock` does. */
+export async function lockAndRun(
+  options: LockCommandOptions,
+  io: Io,
+  { deps, progress }: { deps: LockDependencies; progress: LockProgress },
+): Promise<LockEnding> {
+  using stop = new StopRequest(deps.signals);
+  const limit = callLimit(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
+  let guarded = false;
+  let zk: ZooKeeper | null = null;
+  try {
+    const what = `${quotedNames(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
+    const place = announcedPlace(options, io, { what, signal: limit.signal });
+    const opened = (session: ZooKeeper) => {
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      zk = session;
+      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
+    };
+    const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
+    limit.cancel();
+    progress.leases = taken.leases;
+    progress.waitedMs = taken.waitedMs;
+    if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
+    const lease = leaseOf(taken.leases);
+    using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
+    guarded = true; // from here on supervision says when the guard may go
+    const outcome = await deps.supervise({
+      ...superviseOptions(options, io, deps),
+      lease,
+      guard: deps.guard,
+      grantedAtMs: taken.grantedAtMs,
+      signal: stop.signal,
+      env: jobEnvironment(io, { ...taken, place, note, passAuth: options.values.passAuth }),
+    });
+    progress.outcome = outcome;
+    const ending = lockEndingOf(outcome, {
+      what: quotedNames(options.names),
+      lost: lease.lost,
+      maxHoldMs: options.values.maxHold,
+      isScript: options.script !== undefined,
+    });
+    if (ending === null) throw stop.signal.reason;
+    // What could not be killed may still be at it: the session is left to end by itself, after its full time.
+    if (outcome.kind === "breach") zk = null;
+    return ending;
+  } finally {
+    if (!guarded) deps.guard.done();
+    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    limit.cancel();
+  }
+}
+
+/**
+ * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
+ * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
+ */
+async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
+  readonly deps: LockDependencies;
+  readonly place: Coordination;
+  readonly limit: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<TakenLocks> {
+  const { clock } = deps;
+  const { quiet, waitMs } = options;
+  const startMs = clock.now();
+  const what = quotedNames(options.names);
+  for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
+    const opening = { io, clock, quiet, what };
+    const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
+    opened(zk);
+    try {
+      const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
+      const taking = deps.takeLocks(zk, options, context);
+      setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers work
+      return await taking;
+    } catch (thrown) {
+      if (waitMs === 0 || limit.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      if (!quiet) {
+        io.err(`baton: the session that waited for ${what} has expired; waiting again, as the last in line\n`);
+      }
+    }
+  }
+}
+
+function leaseOf(leases: readonly [Lease, ...Lease[]]): Lease {
+  return leases.length === 1 ? leases[0] : new LeaseSet(leases);
+}
+
+function grantLine(leases: readonly Lease[], waitedMs: number): string {
+  return leases.map((lease) =>
+    `baton: "${lease.name}" is locked after ${Math.round(waitedMs)} ms as ${lease.holderId}, ` +
+    `token ${lease.fencingToken}, session timeout ${lease.sessionTimeoutMs} ms\n`
+  ).join("");
+}
+
+function reportOf(
+  options: LockCommandOptions,
+  { leases, waitedMs, outcome }: LockProgress,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command: "lock",
+    names: options.names,
+    ...end,
+    child: outcome === null ? null : endOfChild(outcome),
+    fencing_tokens: leases?.map((lease) => lease.fencingToken.toString()) ?? null,
+    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+  };
+}
 
 export const lockCommand = defineCommand({
   name: "lock",

@@ -9,8 +9,8 @@ import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
-import { quotedNames } from "../job/quoted_names.ts";
-import { type NestedJob, nestedJob } from "../job/nested_job.ts";
+import { quotedNames } from "../job/job.ts";
+import { type NestedJob, nestedJob } from "../job/held_job.ts";
 import { showProgress, tellOutage } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 

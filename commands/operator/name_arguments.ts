@@ -3,6 +3,8 @@ import { BatonError } from "../../src/errors.ts";
 import type { InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { otherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
 
 /** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `thing` is the kind of object named. */
 export function onlyName(command: string, names: readonly string[], thing = "lock"): string {
@@ -26,4 +28,15 @@ export function onlyInteropPath(command: string, [path, ...more]: readonly strin
   }
   if (path !== "/") interopPath(path);
   return path;
+}
+
+/** The end of a sentence; empty where it is not used. */
+export async function alsoUsed(
+  zk: ZooKeeper,
+  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },
+): Promise<string> {
+  const [other] = await otherUses(zk, { kind, name, root });
+  if (other === undefined) return "";
+  const article = other === "election" ? "an" : "a";
+  return `; there is ${article} ${other} of this name: baton who ${other === "lock" ? "" : `--kind ${other} `}${name}`;
 }

@@ -16,12 +16,11 @@ import {
 } from "../../src/coordination/admin/use_status.ts";
 import { BatonError } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { alsoUsed } from "./also_used.ts";
+import { alsoUsed, onlyName } from "./name_arguments.ts";
 import { defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { WhoJson } from "../json_shapes/lock_shapes.ts";
-import { onlyName } from "./name_arguments.ts";
 
 const settings = {
   kind: setting(choice(statusKinds), {

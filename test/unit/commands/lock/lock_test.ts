@@ -1,7 +1,7 @@
 /** What `baton lock` does in which order, with everything it is made of in the test's hand. */
 import { describe, expect, test } from "bun:test";
 import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
-import { type LockDependencies, runLock } from "../../../../commands/lock/run_lock.ts";
+import { type LockDependencies, runLock } from "../../../../commands/lock/lock.ts";
 import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../src/process/guard/guard.ts";

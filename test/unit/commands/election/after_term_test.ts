@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { afterTerm, longTermMs, pauseMsMax, type TermFacts } from "../../../../commands/election/election_rules.ts";
+import { afterTerm, longTermMs, pauseMsMax, type TermFacts } from "../../../../commands/election/after_term.ts";
 import type { ChildOutcome } from "../../../../src/process/spawn/child_outcome.ts";
 
 const facts = (kind: ChildOutcome["kind"], changes: Partial<TermFacts> = {}, heldMs = 100): TermFacts => ({
