@@ -20,7 +20,7 @@ import { announcedPlace } from "../coordination/announced_place.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import { endOfChild, type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
+import { commandStatusOf, type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import {
@@ -253,7 +253,7 @@ function reportOf(
     command: "barrier",
     names: [options.name],
     ...end,
-    child: outcome === null ? null : endOfChild(outcome),
+    command_status: outcome === null ? null : commandStatusOf(outcome),
     fencing_tokens: member === null ? null : [member.fencingToken.toString()],
     waited_ms: member === null ? null : Math.round(member.waitedMs),
     held_ms: outcome === null ? null : Math.round(outcome.heldMs),

@@ -22,7 +22,7 @@ import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect
 import { runTerm, type Term } from "./elect_term.ts";
 import { afterTerm } from "./after_term.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { endOfChild, type JobDependencies, jobDependencies, jobEnvironment } from "../job/job.ts";
+import { commandStatusOf, type JobDependencies, jobDependencies, jobEnvironment } from "../job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
@@ -254,7 +254,7 @@ function reportOf(
     command: "elect",
     names: [name],
     ...end,
-    child: outcome === null ? null : endOfChild(outcome),
+    command_status: outcome === null ? null : commandStatusOf(outcome),
     fencing_tokens: leadership === null ? null : [leadership.fencingToken.toString()],
     waited_ms: leadership === null ? null : Math.round(leadership.waitedMs),
     held_ms: outcome === null ? null : Math.round(outcome.heldMs),

@@ -155,7 +155,7 @@ function reportOf({ names }: HoldOptions, { tokens, waitedMs }: Progress, end: R
     command: "hold",
     names,
     ...end,
-    child: null,
+    command_status: null,
     fencing_tokens: tokens,
     waited_ms: waitedMs === null ? null : Math.round(waitedMs),
     held_ms: null,

@@ -96,7 +96,7 @@ function outer(io: Io, names: readonly string[]): Record<string, string | undefi
 }
 
 /** For the status report. */
-export function endOfChild(outcome: ChildEnding): StatusReport["child"] {
+export function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
   switch (outcome.kind) {
     case "exited":
       return { code: outcome.code, signal: null };
@@ -106,7 +106,7 @@ export function endOfChild(outcome: ChildEnding): StatusReport["child"] {
     case "revoked":
     case "time_limit":
     case "breach":
-      return outcome.child === null ? null : endOfChild(outcome.child);
+      return outcome.child === null ? null : commandStatusOf(outcome.child);
     default:
       return null;
   }

@@ -6,7 +6,7 @@ import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 
 export interface LockEnding {
   readonly exitCode: ExitCode;
-  /** For the status report: child_exited, child_signaled, or a failure's code in small letters. */
+  /** For the status report: command_exited, command_signaled, or a failure's code in small letters. */
   readonly reason: string;
   /** For stderr; null when the child's own ending says it all. */
   readonly message: string | null;
@@ -29,9 +29,9 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
   const { what, thing = "Lock" } = facts;
   switch (outcome.kind) {
     case "exited":
-      return { exitCode: outcome.code, reason: "child_exited", message: null };
+      return { exitCode: outcome.code, reason: "command_exited", message: null };
     case "signaled":
-      return { exitCode: 128 + outcome.signalNumber, reason: "child_signaled", message: null };
+      return { exitCode: 128 + outcome.signalNumber, reason: "command_signaled", message: null };
     case "unreadable":
       return failure("INTERNAL", `The command under ${what} has ended, and how is not known: ${outcome.why}`);
     case "lost":

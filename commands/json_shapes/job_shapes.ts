@@ -24,11 +24,11 @@ export const statusShape = z.strictObject({
   command: z.string().describe("lock, elect, barrier, pool"),
   names: z.array(z.string()),
   reason: z.string().describe(
-    "child_exited, child_signaled, stopped_by_signal, or a failure's name in small letters: lock_busy, lock_lost, …",
+    "command_exited, command_signaled, stopped_by_signal, or a failure's name in small letters: lock_busy, lock_lost, …",
   ),
   exit_code: z.int().nullable().describe("what baton exits with; null when it dies of signal"),
   signal: z.string().nullable().describe("the signal that stopped baton while it waited"),
-  child: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
+  command_status: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
     .describe("the child's end; null when none ran"),
   fencing_tokens: z.array(token).nullable().describe("in the order of the names; null when the lock was not had"),
   waited_ms: count.nullable(),

@@ -16,7 +16,7 @@ import { announcedPlace } from "../coordination/announced_place.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import {
-  endOfChild,
+  commandStatusOf,
   type JobDependencies,
   jobDependencies,
   jobEnvironment,
@@ -175,7 +175,7 @@ function reportOf(
     command: "lock",
     names: options.names,
     ...end,
-    child: outcome === null ? null : endOfChild(outcome),
+    command_status: outcome === null ? null : commandStatusOf(outcome),
     fencing_tokens: leases?.map((lease) => lease.fencingToken.toString()) ?? null,
     waited_ms: waitedMs === null ? null : Math.round(waitedMs),
     held_ms: outcome === null ? null : Math.round(outcome.heldMs),

@@ -231,7 +231,7 @@ function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>)
     reason: "",
     exit_code: null,
     signal: null,
-    child: null,
+    command_status: null,
     fencing_tokens: null,
     waited_ms: null,
     held_ms: null,

@@ -11,14 +11,14 @@ export interface StatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
-  /** child_exited, child_signaled, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
+  /** command_exited, command_signaled, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
   readonly reason: string;
   /** The exit code of baton; null if `signal` ended it. */
   readonly exit_code: number | null;
   /** The signal that stopped baton while it waited. */
   readonly signal: string | null;
   /** The end of the command; null if none ran. */
-  readonly child: { readonly code: number | null; readonly signal: string | null } | null;
+  readonly command_status: { readonly code: number | null; readonly signal: string | null } | null;
   /** Tokens in the order of the names; null if the lock was not acquired. */
   readonly fencing_tokens: readonly string[] | null;
   readonly waited_ms: number | null;

@@ -32,7 +32,7 @@ describe("a barrier", () => {
       version: 1,
       command: "barrier",
       names: ["b"],
-      reason: "child_exited",
+      reason: "command_exited",
       signal: null,
     });
     expect(status.fencing_tokens).toHaveLength(1);
@@ -124,7 +124,7 @@ describe("a barrier that does not start", () => {
       const { code, stderr } = await other.ended;
       expect([name, code]).toEqual([name, 82]);
       expect(stderr).toMatch(new RegExp(`Barrier "${name}" is broken: .* was lost before the start: ${why.source}`));
-      expect(JSON.parse(session.read(status))).toMatchObject({ reason: "barrier_broken", exit_code: 82, child: null });
+      expect(JSON.parse(session.read(status))).toMatchObject({ reason: "barrier_broken", exit_code: 82, command_status: null });
       expect((await session.run(`test -e ran-${name}`)).code).toBe(1);
     }
   });
@@ -174,7 +174,7 @@ describe("a member that is lost after the start", () => {
     expect((await other.ended).code).toBe(5);
     process.kill(one.child.pid ?? 0, "SIGCONT");
     expect((await one.ended).code).toBe(79);
-    expect(JSON.parse(session.read("life-0"))).toMatchObject({ reason: "lock_lost", child: { signal: "SIGKILL" } });
+    expect(JSON.parse(session.read("life-0"))).toMatchObject({ reason: "lock_lost", command_status: { signal: "SIGKILL" } });
   });
 
   test("79 when its session ends under it", async () => {

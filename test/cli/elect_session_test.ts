@@ -185,9 +185,9 @@ describe("a term", () => {
       version: 1,
       command: "elect",
       names: ["report"],
-      reason: "child_exited",
+      reason: "command_exited",
       exit_code: 4,
-      child: { code: 4, signal: null },
+      command_status: { code: 4, signal: null },
     });
   });
 });

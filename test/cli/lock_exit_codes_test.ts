@@ -54,7 +54,7 @@ describe("what cannot be started", () => {
     expect(JSON.parse(session.read("status-125"))).toMatchObject({
       reason: "start_failed",
       exit_code: 125,
-      child: null,
+      command_status: null,
     });
     // A descriptor to pass on, from before the limit.
     const few = await session.run(`bash -c 'exec 150</dev/null; ulimit -n 100; "$baton" lock -q few -- true'`);
@@ -213,7 +213,7 @@ test("79: the lock is lost while the command runs, and the command is dead befor
     expect(JSON.parse(own.read("status"))).toMatchObject({
       reason: "lock_lost",
       exit_code: 79,
-      child: { code: null, signal: "SIGTERM" },
+      command_status: { code: null, signal: "SIGTERM" },
     });
   } finally {
     await server.close();

@@ -171,10 +171,10 @@ describe("the status report", () => {
       version: 1,
       command: "lock",
       names: ["r"],
-      reason: "child_exited",
+      reason: "command_exited",
       exit_code: 75,
       signal: null,
-      child: { code: 75, signal: null },
+      command_status: { code: 75, signal: null },
       message: null,
     });
     expect(report.fencing_tokens).toEqual([expect.stringMatching(/^\d+$/)]);
@@ -184,7 +184,7 @@ describe("the status report", () => {
 
   test("a busy lock and a missing command are told apart from a command's own ending", async () => {
     await session.run('"$baton" lock -q --status-file "$dir/missing" r -- ./nothing');
-    expect(JSON.parse(session.read("missing"))).toMatchObject({ reason: "not_found", exit_code: 127, child: null });
+    expect(JSON.parse(session.read("missing"))).toMatchObject({ reason: "command_not_found", exit_code: 127, command_status: null });
     await session.run(`"$baton" lock -q r -- "$baton" lock -q -n --status-file "$dir/nested" r -- true`);
     expect(JSON.parse(session.read("nested"))).toMatchObject({ reason: "usage", exit_code: 64, fencing_tokens: null });
   });

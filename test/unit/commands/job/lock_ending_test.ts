@@ -9,9 +9,9 @@ const killed = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 } as const
 
 describe("how a command ended, as an exit code", () => {
   const endings: [ending: ChildEnding, exitCode: number, reason: string, message: RegExp | null][] = [
-    [{ kind: "exited", code: 7 }, 7, "child_exited", null],
-    [{ kind: "exited", code: 75 }, 75, "child_exited", null],
-    [killed, 137, "child_signaled", null],
+    [{ kind: "exited", code: 7 }, 7, "command_exited", null],
+    [{ kind: "exited", code: 75 }, 75, "command_exited", null],
+    [killed, 137, "command_signaled", null],
     [{ kind: "unreadable", why: "ECHILD" }, 70, "internal", /"a" has ended, and how is not known: ECHILD$/],
     [{ kind: "lost", child: { kind: "unreadable", why: "ECHILD" } }, 79, "lock_lost", /is not known \(ECHILD\)$/],
     [
