@@ -20,7 +20,13 @@ import { announcedPlace } from "../coordination/announced_place.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import { commandStatusOf, type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
+import {
+  commandStatusOf,
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  superviseOptions,
+} from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import {
@@ -30,7 +36,7 @@ import {
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
-import { tellOutage } from "../job/wait_display.ts";
+import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface BarrierDependencies extends JobDependencies {
@@ -172,7 +178,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
     const opening = { io, clock, quiet, what };
     const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
     opened(zk);
-    using _outage = tellOutage(zk, what, { io, clock, quiet });
+    using _outage = reportOutages(zk, what, { io, clock, quiet });
     try {
       await abortable(refuseNested(zk, options, io), limit);
       return await deps.enter(zk, name, {

@@ -11,7 +11,7 @@ import { demandScope } from "../../src/coordination/connect/coordination_servers
 import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
-import { tellOutage } from "../job/wait_display.ts";
+import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export async function runGate(gate: GateCommandOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
@@ -31,7 +31,7 @@ export async function runGate(gate: GateCommandOptions, call: Call<typeof barrie
         return await setGate(zk, name, { ...options, info: holderInfo({ command: ["baton"], values }) });
       }
       if (gate.do === "lift") return await liftGate(zk, name, options);
-      using _outage = tellOutage(zk, what, { io, clock, quiet: values.quiet });
+      using _outage = reportOutages(zk, what, { io, clock, quiet: values.quiet });
       await waitGate(zk, name, { ...options, ...(values.within === 0 ? { waitMs: 0 } : {}) });
       return false;
     }, { signal: limit.signal, waitsFor });

@@ -1,4 +1,4 @@
-/** Where a command that holds something coordinates. Whoever did not say where is told how far that reaches. */
+/** Chooses the ZooKeeper servers for a command that holds something, and prints the scope if the user named none. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
@@ -16,10 +16,7 @@ export interface AnnouncedPlaceOptions {
   readonly quiet: boolean;
 }
 
-/**
- * `what` is the beginning of the sentence whose end is how far it reaches: `"nightly" excludes`. Throws USAGE, CONFIG, and
- * SCOPE_MISMATCH when it reaches less far than --scope demands.
- */
+/** `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH for less than --scope. */
 export function announcedPlace(
   { values, sources, quiet }: AnnouncedPlaceOptions,
   io: Io,

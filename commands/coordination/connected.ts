@@ -1,4 +1,4 @@
-/** What the commands that only look or ask have in common: a connection for the length of a call. */
+/** Opens a session for the time of one call, for commands that only read or send a request. */
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -10,13 +10,13 @@ import { closeSession, openPatiently } from "../../src/coordination/connect/comm
 type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
 
 interface ConnectedLimits {
-  /** Ends connecting, and the wait for the session's end. */
+  /** Ends connecting, and the wait for the end of the session. */
   readonly signal?: AbortSignal;
-  /** Servers that are away are waited for until the signal aborts: for this. */
+  /** Purpose of the wait. If given, servers that do not respond are waited for until the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
 
-/** Connects, works, closes. Where nobody said where to look, a line on stderr says where it was. */
+/** Connects, works, closes. Prints the scope on stderr if the user named no servers. */
 export async function connected<T>(
   { values, sources, io }: ConnectedCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,

@@ -1,4 +1,4 @@
-/** What `baton elect` does, from its options to an exit code: connect, campaign, run the command while leader, again. */
+/** `baton elect`: stands for election, runs the command while it leads, and stands again. */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
@@ -27,7 +27,7 @@ import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
-import { showProgress, tellOutage } from "../job/wait_display.ts";
+import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
@@ -48,13 +48,13 @@ export function electDependencies(): ElectDependencies {
   };
 }
 
-/** Of the last term, for the report. */
+/** State of the last term, for the status report. */
 interface ElectProgress {
   leadership: Leadership | null;
   outcome: ChildOutcome | null;
 }
 
-/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runElect(options: ElectOptions, io: Io, deps: ElectDependencies): Promise<ExitCode> {
   const progress: ElectProgress = { leadership: null, outcome: null };
   return await reported({
@@ -63,7 +63,7 @@ export async function runElect(options: ElectOptions, io: Io, deps: ElectDepende
     conflicts: [],
     reportOf: (end) => reportOf(options, progress, end),
   }, () => {
-    const place = announcedPlace(options, io, { what: `the leader of "${options.name}" is elected among` });
+    const place = announcedPlace(options, io, { what: `election "${options.name}"` });
     return new ElectionRun(options, io, { deps, progress, place }).run();
   });
 }
@@ -97,11 +97,11 @@ class ElectionRun {
       clock: deps.clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
-      onUnreachable: (why) => this.#say(`${why}; trying again until there is one`),
+      onUnreachable: (why) => this.#say(`${why}; retrying`),
     });
   }
 
-  /** Term after term, until one is the last. */
+  /** Runs terms until one is the last. */
   async run(): Promise<LockEnding> {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
@@ -112,15 +112,15 @@ class ElectionRun {
         const { term, ending } = await this.#lead(stop.signal);
         const { outcome, isUnwell } = term;
         const next = afterTerm({ restart: values.restart, outcome, isUnwell, signals: stop.heard, shortTerms });
-        if (outcome.kind === "breach") this.#candidate.abandon(); // what could not be killed may still be at it
+        if (outcome.kind === "breach") this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
-        const listening = new TermSignals(signals); // before the old one goes: no signal may fall in between
+        const listening = new TermSignals(signals); // before the old one is disposed, so that no signal is missed
         stop[Symbol.dispose]();
         stop = listening;
         await this.#giveUp(stop.signal);
         const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
-        this.#say(`${ending.message ?? `The command has ended with ${ending.exitCode}`}; campaigning again${when}`);
+        this.#say(`${ending.message ?? `The command ended with exit code ${ending.exitCode}`}; standing again${when}`);
         await sleep(clock, next.pauseMs, stop.signal);
       }
     } finally {
@@ -130,7 +130,7 @@ class ElectionRun {
     }
   }
 
-  /** From a campaign to the end of its term. */
+  /** Stands for election and runs one term. */
   async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
     const guard = this.#deps.startGuard();
@@ -142,7 +142,7 @@ class ElectionRun {
       this.#progress.outcome = null;
       if (this.#options.verbose) this.#say(describeLeadership(leadership));
       using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
-      isGuardLeft = true; // until the command is known to have ended
+      isGuardLeft = true; // until the command has certainly ended
       const term = await runTerm(this.#options, leadership, {
         deps: { ...this.#deps, io: this.#io, guard },
         env: this.#environment(leadership, note),
@@ -160,14 +160,14 @@ class ElectionRun {
     }
   }
 
-  /** A wait outlives its session: one that expired is followed by another, with a place at the end of the queue. */
+  /** Waits until it leads. If the session expires, another one waits at the end of the queue. */
   async #campaign(stop: AbortSignal, guard: Guard): Promise<Leadership> {
     const { name, value, values, quiet } = this.#options;
     const { clock } = this.#deps;
     for (;;) {
       const zk = await this.#candidate.session(stop);
       guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
-      using _outage = tellOutage(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
+      using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showProgress(name, this.#options, this.#io);
       try {
         await abortable(this.#refuseNested(zk), stop);
@@ -185,22 +185,22 @@ class ElectionRun {
         });
       } catch (thrown) {
         if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
-        this.#say(`the session that campaigned for "${name}" has expired; campaigning again, as the last in line`);
+        this.#say(`the session that stood for "${name}" has expired; standing again at the end of the queue`);
       }
     }
   }
 
-  /** A job that waits for itself waits for ever: its children know the ids of what it holds. */
+  /** Refuses an election that is led by the command around this call, which would wait for itself forever. */
   async #refuseNested(zk: ZooKeeper): Promise<void> {
     const cookies = (this.#io.env["BATON_LOCK_COOKIE"] ?? "").split(":");
     if (cookies.length === 1 && cookies[0] === "") return;
     const { name, values } = this.#options;
     const { leader } = await leaderStatus(zk, name, { root: values.root });
     if (leader === null || !cookies.includes(leader.id)) return;
-    throw new BatonError("USAGE", `"${name}" is already led by this job: a baton elect around this one leads it`);
+    throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
   }
 
-  /** What cannot be given back in an orderly way goes with its session: a place of its own must not block the next campaign. */
+  /** Releases the leadership, or else ends the session: its own node must not block the next try. */
   async #giveUp(stop: AbortSignal): Promise<void> {
     try {
       await this.#progress.leadership?.release();
@@ -261,7 +261,7 @@ function reportOf(
   };
 }
 
-/** `signal` aborts with a StoppedBySignal at the first: nothing is begun any more. What runs gets each of them by itself. */
+/** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
 export class TermSignals implements Disposable {
   readonly heard = new Set<string>();
   readonly #controller = new AbortController();
@@ -288,27 +288,26 @@ export const electCommand = defineCommand({
   summary: "run a command while leader",
   usage: "NAME --value VALUE [options] -- COMMAND [ARGUMENT…]",
   details: [
-    "Campaigns, runs the command as soon as it leads, and stops it before anybody else can lead. When leadership is lost, " +
-    "asked back (baton resign), or given up because --health fails, it campaigns again. A command that ends by itself " +
-    "ends baton with its code, unless --restart says otherwise. A signal is passed on to the command; after TERM, INT and " +
-    "QUIT there is no other campaign.",
-    "Who leads is what baton leader prints, what baton forward connects to, and what --leader-file says: the leader's " +
-    "--value.",
+    "Stands for election, runs the command while it leads, and stops it before another candidate can lead. When leadership " +
+    "is lost, or the leader steps down (baton resign, or --health fails), it stands again. A command that ends by itself " +
+    "ends baton with its exit code, unless --restart says otherwise. Signals are passed on to the command; after TERM, INT " +
+    "and QUIT baton does not stand again.",
+    "baton leader prints the leader's --value, baton forward connects to it, and --leader-file stores it.",
   ],
   examples: [
-    ["baton elect echo --value $(hostname):9000 -- ./echo-server --port 9000", "one of many runs, the others wait"],
+    ["baton elect echo --value $(hostname):9000 -- ./echo-server --port 9000", "one of many runs; the others wait"],
     [
       "baton elect db --value db1:5432 --health 'pg_isready -q' -- ./primary.sh",
-      "another leads when the check fails three times",
+      "step down when the check fails three times",
     ],
-    ["baton elect vip --value $(hostname) --restart never -- ./hold-address.sh", "one term: 79 when it is lost"],
+    ["baton elect vip --value $(hostname) --restart never -- ./hold-address.sh", "one term; exit 79 when it is lost"],
     [
       "baton elect echo --value a:1 --priority foreground --preempt -- ./serve.sh",
-      "leads whenever it can: a leader of worse priority steps down",
+      "ask a leader of worse priority to step down",
     ],
     [
       "baton elect echo --value a:1 --leader-file /run/echo.leader -- ./serve.sh",
-      "the file names the leader, here and now",
+      "store the value of the current leader in a file",
     ],
   ],
   settings: electCommandSettings,

@@ -1,4 +1,4 @@
-/** `baton elect`'s command line as data: what may stand together, and what follows from it. Pure. */
+/** Options of `baton elect`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
@@ -12,22 +12,22 @@ import { jobFlags } from "../job/job_flags.ts";
 
 export type RestartMode = (typeof restartModes)[number];
 
-/** What only this command line can say, and what the section [elect] can, too. */
+/** Settings of this command only, and those of the section [elect]. */
 const flags = {
   ...electSettings,
   value: setting(text("text"), {
     flag: "--value",
-    help: "what the others are told of this leader, such as host:port; 1,024 bytes at most",
+    help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
   }),
   leaderFile: setting(text("file"), {
     flag: "--leader-file",
-    help: "keep the leader's value in this file, also while another leads; empty when nobody does",
+    help: "store the leader's value in this file, also while another leads; empty while there is no leader",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "what this candidate is for; for people who look" }),
+  reason: setting(text("text"), { flag: "--reason", help: "purpose of this candidate; others read it with baton who" }),
   ...jobFlags,
   statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
-    help: "write one JSON line about the last term to this open descriptor",
+    help: "write a report of the last term to this open descriptor, as one JSON line",
   }),
 } satisfies SettingTable;
 
@@ -56,22 +56,22 @@ export interface ElectOptions {
   readonly sources: ConfigSources;
 }
 
-/** Throws USAGE for what does not fit together. */
+/** Throws USAGE for missing or invalid arguments. */
 export function electOptionsOf(call: Call<typeof electCommandSettings>): ElectOptions {
   const { values, names, command, sources } = call;
   const example = "as in: baton elect NAME --value HOST:PORT -- COMMAND";
   const [name, ...more] = names;
   if (name === undefined) throw new BatonError("USAGE", `baton elect needs the name of an election, ${example}`);
   if (more.length > 0) {
-    throw new BatonError("USAGE", `baton elect takes one name, and "${names.join('", "')}" are given`);
+    throw new BatonError("USAGE", `baton elect takes one name, not "${names.join('", "')}"`);
   }
-  electionPath(name); // which refuses what cannot be one
+  electionPath(name); // throws for an invalid name
   if (values.value === undefined) {
-    throw new BatonError("USAGE", `baton elect needs --value, which the others are told, ${example}`);
+    throw new BatonError("USAGE", `baton elect needs --value, ${example}`);
   }
   checkValue(values.value);
   const [program, ...args] = command ?? [];
-  if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command behind --, ${example}`);
+  if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command after --, ${example}`);
   const { quiet, verbose } = values;
   return { name, value: values.value, command: [program, ...args], quiet, verbose, values, sources };
 }

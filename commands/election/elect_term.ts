@@ -1,6 +1,6 @@
 /**
- * One term of a leader: --on-elected, the command with its health, --on-deposed, all under one guard, which it does not end.
- * Does not release the leadership.
+ * One term of a leader: runs --on-elected, the command with its --health check, and --on-deposed, all under one guard.
+ * Does not release the leadership and does not end the guard.
  */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { watchHealth } from "../../src/process/supervise/health_watch.ts";
@@ -27,15 +27,15 @@ export interface TermDependencies {
 
 export interface Term {
   readonly outcome: ChildOutcome;
-  /** Why it was lost, where that is known. */
+  /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
-  /** Its health made it give up. */
+  /** True if the --health check ended the term. */
   readonly isUnwell: boolean;
-  /** Something of it, command or hook, could not be killed: the guard is left to itself. */
+  /** True if the command or a hook could not be killed: the guard continues alone. */
   readonly hasBreach: boolean;
 }
 
-/** `stop` aborts at the first signal: what has not begun by then does not begin. Never rejects but for a bug. */
+/** `stop` aborts at the first signal: nothing is started after it. Rejects only for a bug. */
 export async function runTerm(
   options: ElectOptions,
   leadership: Leadership,
@@ -62,7 +62,7 @@ export async function runTerm(
   }
   const outcome = await superviseWithHealth(options, lease, { deps, env, grantedAtMs, stop });
   if (outcome.kind !== "breach") deps.guard.forget(lease.holderId);
-  // Not beside what could not be killed.
+  // The hook must not run while a process that could not be killed may still run.
   if (onDeposed === undefined || outcome.kind === "breach") return term(outcome);
   return term(outcome, await hook("--on-deposed", onDeposed, options, { deps, env }));
 }
@@ -149,8 +149,7 @@ async function keepHealthy(
   });
   if (what !== null) {
     lease.resign(
-      `Leadership "${name}" is given up: its --health check has failed ${healthFailures} times in a row, and the last one ` +
-        what,
+      `Leadership "${name}" ends: the --health check failed ${healthFailures} times in a row, the last time: ${what}`,
     );
   }
 }

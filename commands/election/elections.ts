@@ -1,4 +1,4 @@
-/** The commands about elections, as one part of the binary. */
+/** Commands for elections, loaded together. */
 export { electCommand } from "./elect.ts";
 export { forwardCommand } from "./forward.ts";
 export { leaderCommand } from "./leader.ts";

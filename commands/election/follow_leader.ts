@@ -1,4 +1,4 @@
-/** Follows an election for as long as it takes: over lost connections, ended sessions and servers that are away. */
+/** Follows an election over lost connections, expired sessions and unreachable servers. */
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
@@ -10,24 +10,24 @@ import { CandidateSession } from "../../src/coordination/connect/candidate_sessi
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { openPatiently } from "../../src/coordination/connect/command_session.ts";
-import { tellOutage } from "../job/wait_display.ts";
+import { reportOutages } from "../job/wait_display.ts";
 
-export interface Followed {
+export interface FollowedChange {
   readonly change: LeaderChange;
-  /** The election's node on the server. */
+  /** Path of the election's node. */
   readonly path: string;
 }
 
-/** Every grant once, beginning with who leads now. Ends by the signal: rejects with its reason. */
+/** Yields the current leader and every later change once. Rejects with the signal's reason. */
 export async function* followLeader(
   { values, sources, io }: Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">,
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
-    /** Also for the first session servers are waited for until the signal aborts. */
+    /** True: wait for the servers until the signal aborts, also for the first session. */
     readonly waitsForServer?: boolean;
   } = {},
-): AsyncGenerator<Followed, void, void> {
+): AsyncGenerator<FollowedChange, void, void> {
   const clock = systemClock();
   const path = electionPath(name, values.root).lock;
   const place = coordinationOf(values, sources);
@@ -46,17 +46,17 @@ export async function* followLeader(
     clock,
     isPatient: true,
     onOpened: () => {},
-    onUnreachable: (why) => say(`${why}; trying again until there is one`),
+    onUnreachable: (why) => say(`${why}; retrying`),
   });
   const changes = new LeaderChanges();
   try {
     for (;;) {
       const zk = await session.session(signal);
-      using _outage = tellOutage(zk, what, { io, clock, quiet });
+      using _outage = reportOutages(zk, what, { io, clock, quiet });
       try {
         const options = { root: values.root, clock, changes, signal };
         for await (const change of watchLeader(zk, name, options)) yield { change, path };
-        throw signal.reason; // nothing else ends it
+        throw signal.reason; // only the signal ends the loop
       } catch (thrown) {
         if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
       }

@@ -1,4 +1,4 @@
-/** `baton forward`: a port of this machine that leads to whoever leads. */
+/** `baton forward`: a local port whose connections go to the leader of an election. */
 import { rmSync } from "node:fs";
 import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
@@ -25,11 +25,11 @@ const settings = {
   listen: setting(text("host:port|unix:PATH"), {
     flag: "--listen",
     once: true,
-    help: "where to listen; :PORT means this machine only, port 0 any that is free",
+    help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
   maxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "--max-connections",
-    help: "so many at once; more are closed",
+    help: "maximum number of open connections; further ones are closed",
     default: 1000,
   }),
   ...connectionSettings,
@@ -37,12 +37,12 @@ const settings = {
 
 export const forwardCommand = defineCommand({
   name: "forward",
-  summary: "a TCP port that leads to whoever leads",
+  summary: "forward a TCP port to the leader of an election",
   usage: "NAME --listen ADDRESS [options]",
   details: [
-    "Accepts connections and hands each on to the leader, whose value has to be host:port (or unix:/path). When the " +
-    "leader changes, what is open is closed, and new connections reach the new one. With no leader, or one that does not " +
-    "answer, a new connection waits for as long as --connect-timeout says, and is then closed. Runs until it is ended.",
+    "Accepts connections and forwards each to the leader, whose value must be host:port (or unix:/path). When the leader " +
+    "changes, open connections are closed, and new ones go to the new leader. Without a leader, or if it does not respond, " +
+    "a new connection waits for --connect-timeout and is then closed. Runs until it is stopped.",
   ],
   examples: [
     ["baton forward echo --listen :9000", "the leader of echo, as localhost:9000"],
@@ -68,12 +68,12 @@ export const forwardCommand = defineCommand({
     });
     const listener = await listenAt(at, forwarder);
     try {
-      say(`"${name}" is forwarded from ${formatAddress(listener.address)}`);
+      say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}"`);
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
         if (change.kind === "missed") continue;
         const address = addressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));
         if (values.verbose) {
-          say(address === null ? `nobody leads "${name}"` : `"${name}" is at ${formatAddress(address)}`);
+          say(address === null ? `"${name}" has no leader` : `the leader of "${name}" is at ${formatAddress(address)}`);
         }
         forwarder.setLeader(address);
       }
@@ -111,7 +111,7 @@ function addressOf(change: LeaderChange, name: string, complain: (sentence: stri
   const address = parseAddress(value);
   const isReachable = address !== null && (address.kind === "unix" || address.port > 0);
   if (!isReachable) {
-    complain(`The leader of "${name}" cannot be connected to: its value ${JSON.stringify(value)} is not host:port`);
+    complain(`Cannot connect to the leader of "${name}": its value ${JSON.stringify(value)} is not host:port`);
   }
   return isReachable ? address : null;
 }

@@ -1,4 +1,4 @@
-/** `baton leader`: who leads, now or from change to change. */
+/** `baton leader`: prints the leader of an election, once or after every change. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, toggle } from "../../src/config/value_types.ts";
@@ -19,14 +19,14 @@ import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.
 
 const settings = {
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
-  wait: setting(toggle(), { flag: "--wait", help: "wait until somebody leads", default: false }),
+  wait: setting(toggle(), { flag: "--wait", help: "wait until there is a leader", default: false }),
   waitLimit: setting(duration(), {
     flag: "-w, --wait-limit",
-    help: "wait this long until somebody leads, connecting included; then exit 75, or 69 when no server answers",
+    help: "maximum time to wait for a leader, connecting included; then exit 75, or 69 if no server responds",
   }),
   watch: setting(toggle(), {
     flag: "--watch",
-    help: "print one JSON line now and for every change, until it is ended",
+    help: "print one JSON line now and after every change, until stopped",
     default: false,
   }),
   ...connectionSettings,
@@ -34,19 +34,19 @@ const settings = {
 
 export const leaderCommand = defineCommand({
   name: "leader",
-  summary: "print who leads",
+  summary: "print the leader of an election",
   usage: "NAME [options]",
   details: [
-    "Prints the leader's value and exits with 0. Nobody leads: exits with 1.",
-    'With --watch there is a line for every leader, {"version":1,"index":7,"token":"42","value":"db1:5432",' +
-    '"since":"…","id":"…"}, where index counts the leaders, and {"version":1,"vacant":true} when nobody leads. None is ' +
-    'missed over lost connections and sessions, up to 64 in a row; of more there is a line {"version":1,"missed":9}. Two ' +
+    "Prints the leader's value and exits with 0, or exits with 1 if there is no leader.",
+    'With --watch it prints one line for each leader, {"version":1,"index":7,"token":"42","value":"db1:5432",' +
+    '"since":"…","id":"…"}, where index counts the leaders, and {"version":1,"vacant":true} while there is none. It misses ' +
+    'no leader over lost connections and sessions, up to 64 in a row; it reports more as {"version":1,"missed":9}. Two ' +
     "leaders may follow each other without a vacant line between them.",
   ],
   examples: [
-    ["baton leader echo", "host:port of the leader; exit 1 when there is none"],
-    ["baton leader -w 10s echo", "wait for one, ten seconds at most"],
-    ["baton leader echo --watch", "a line for every change"],
+    ["baton leader echo", "print host:port of the leader; exit 1 if there is none"],
+    ["baton leader -w 10s echo", "wait for a leader, at most ten seconds"],
+    ["baton leader echo --watch", "print a line for every change"],
   ],
   settings,
   completes: "elections",
@@ -77,7 +77,7 @@ async function look(call: LeaderCall, name: string): Promise<ExitCode> {
   });
   print(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;
-  if (isTold) io.err(`baton: nobody leads "${name}"${also}\n`);
+  if (isTold) io.err(`baton: "${name}" has no leader${also}\n`);
   return exitCodes.FALSE;
 }
 
@@ -85,20 +85,21 @@ async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values } = call;
   const { waitLimit: waitMs } = values;
   const limit = callLimit(systemClock(), waitMs, { values });
-  const nobody = () => new BatonError("LOCK_TIMEOUT", `Nobody has led "${name}" within ${formatDuration(waitMs ?? 0)}`);
+  const noLeader = () =>
+    new BatonError("LOCK_TIMEOUT", `"${name}" had no leader within ${formatDuration(waitMs ?? 0)}`);
   let isVacant = false;
   try {
     const following = { signal: limit.signal, waitsForServer: waitsForServer(waitMs, values) };
     for await (const { change, path } of followLeader(call, name, following)) {
       isVacant = change.kind === "vacant";
-      if (isVacant && waitMs === 0) throw nobody();
+      if (isVacant && waitMs === 0) throw noLeader();
       if (change.kind !== "elected") continue;
       print(call, { name, path, leader: change.grant, history: [] });
       return exitCodes.SUCCESS;
     }
     throw limit.signal.reason;
   } catch (thrown) {
-    throw isVacant && thrown instanceof WaitTimeout ? nobody() : thrown;
+    throw isVacant && thrown instanceof WaitTimeout ? noLeader() : thrown;
   } finally {
     limit.cancel();
   }

@@ -1,4 +1,4 @@
-/** A file that always says who leads, for whatever cannot ask. Written whole, by renaming: nobody reads half a value. */
+/** File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all of it. */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -11,7 +11,7 @@ export interface LeaderFileOptions {
   readonly name: string;
   readonly root: string;
   readonly clock: Clock;
-  /** Told when it cannot be kept, once. */
+  /** Called once when the file cannot be written, until it can be written again. */
   readonly onProblem: (what: string) => void;
 }
 
@@ -20,22 +20,22 @@ export class LeaderFile {
   readonly #changes = new LeaderChanges();
   readonly #over = new AbortController();
   #hasComplained = false;
-  /** The id of who leads, as far as known. */
+  /** Id of the current leader, as far as known. */
   #leader: string | null = null;
 
-  /** Begins with an empty file, as nobody is known to lead. Throws CANNOT_CREATE. */
+  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE. */
   constructor(options: LeaderFileOptions) {
     this.#options = options;
     const failure = this.#write("");
     if (failure !== null) throw new BatonError("CANNOT_CREATE", failure);
   }
 
-  /** From now on by this session, until it ends; what was told before is known. */
+  /** Follows the election by this session until the session ends. */
   follow(zk: ZooKeeper): void {
     void this.#follow(zk);
   }
 
-  /** From now on nobody keeps it. `own` has just ended: the file must not go on naming it. */
+  /** Stops updating the file. Empties it if it contains `own`, the id of this process's leadership, which has ended. */
   close(own: string | null): void {
     this.#over.abort();
     const failure = own !== null && own === this.#leader ? this.#write("") : null;
@@ -54,7 +54,7 @@ export class LeaderFile {
         else this.#hasComplained = false;
       }
     } catch (thrown) {
-      // The session's end: another one follows. Whatever else is told.
+      // After the end of a session another one follows; other failures are reported.
       if (!zk.session.ended.aborted) this.#complain(`Cannot follow the leader for --leader-file: ${messageOf(thrown)}`);
     }
   }
@@ -68,7 +68,7 @@ export class LeaderFile {
       return null;
     } catch (thrown) {
       rmSync(draft, { force: true });
-      return `--leader-file ${file}: it cannot be written: ${messageOf(thrown)}`;
+      return `Cannot write --leader-file ${file}: ${messageOf(thrown)}`;
     }
   }
 

@@ -1,4 +1,4 @@
-/** `baton resign`: the leader gives up. */
+/** `baton resign`: asks the leader of an election to step down. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, text, toggle } from "../../src/config/value_types.ts";
@@ -16,26 +16,26 @@ import { onlyName } from "../operator/name_arguments.ts";
 const settings = {
   wait: setting(duration(), {
     flag: "-w, --wait",
-    help: "how long to wait until the leader has given up; 0s only asks",
+    help: "maximum time to wait until the leader has stepped down; 0s: do not wait",
     default: 10_000,
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "why; the leader's baton prints it" }),
+  reason: setting(text("text"), { flag: "--reason", help: "reason, which the leader's baton prints" }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
 export const resignCommand = defineCommand({
   name: "resign",
-  summary: "make the leader give up",
+  summary: "ask the leader of an election to step down",
   usage: "NAME [options]",
   details: [
-    "Asks the leader to give up: its baton stops the command, lets the next candidate lead, and campaigns again after a " +
-    "second, or with --restart never exits with 80. Waits until it has. Exits with 1 when nobody leads, with 75 when it " +
-    "has not given up within the wait.",
+    "Asks the leader to step down: its baton stops the command, lets the next candidate lead, and stands again after one " +
+    "second, or exits with 80 with --restart never. Waits until it has stepped down. Exits with 1 if there is no leader, " +
+    "with 75 if it has not stepped down within --wait.",
   ],
   examples: [
-    ["baton resign echo", "the next in line leads"],
-    ["baton resign echo --reason 'upgrade of db1' -w 1m", "the leader's baton says why on stderr"],
+    ["baton resign echo", "the next candidate leads"],
+    ["baton resign echo --reason 'upgrade of db1' -w 1m", "the leader's baton prints the reason on stderr"],
   ],
   settings,
   completes: "elections",
@@ -55,12 +55,12 @@ export const resignCommand = defineCommand({
     if (!resigned && values.wait > 0) {
       throw new BatonError(
         "LOCK_TIMEOUT",
-        `${nameOfHolder(holder)} was asked to give up leading "${name}" and has not done so within ${
+        `${nameOfHolder(holder)} was asked to step down as leader of "${name}" and has not done so within ${
           formatDuration(values.wait)
-        }; it may be stopping its command still`,
+        }; it may still be stopping its command`,
       );
     }
-    if (!values.quiet && resigned) io.err(`baton: ${nameOfHolder(holder)} leads "${name}" no more\n`);
+    if (!values.quiet && resigned) io.err(`baton: ${nameOfHolder(holder)} has stepped down as leader of "${name}"\n`);
     return exitCodes.SUCCESS;
   },
 });

@@ -1,4 +1,4 @@
-/** `baton check`: inside a job, whether its lock is still held, and for how long at least. */
+/** `baton check`: tells a command whether its lock is still held, and for how long at least. */
 import { readLeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { isNamespaceOf } from "../../src/process/proc/process_table.ts";
@@ -18,7 +18,7 @@ import type { CheckJson } from "../json_shapes/job_shapes.ts";
 const settings = {
   atLeast: setting(duration(), {
     flag: "--at-least",
-    help: "exit 79 also when no more than this is left for certain",
+    help: "exit 79 also if the lock is held for certain only this long or less",
     default: 0,
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
@@ -27,18 +27,19 @@ const settings = {
 
 export const checkCommand = defineCommand({
   name: "check",
-  summary: "inside a job: is its lock still held, and for how long at least",
+  summary: "inside a command under a lock: check that the lock is still held, and for how long",
   usage: "[options]",
   details: [
-    "Prints the milliseconds for which nobody else can get the lock, whatever happens to the network, and exits with 0; with " +
-    "79 when the lock is lost. It asks the baton that the job runs under, and no server: where that cannot be asked, as on " +
-    "macOS and from another PID namespace (a container), it asks the server, prints nothing, and 0 means held at that moment.",
-    "The time is renewed again and again while the servers answer. A job that is about to do what must not be done twice, and " +
-    "that takes a second, is safe with --at-least 1s; what is written after that needs a fencing token (baton fence).",
+    "Prints the milliseconds for which no other process can get the lock, whatever happens to the network, and exits with 0; " +
+    "exits with 79 if the lock is lost. It asks the baton around the command, not a server. If that is not possible, as on " +
+    "macOS and from another PID namespace (a container), it asks the server and prints nothing; 0 then means that the lock " +
+    "was held at that moment.",
+    "The time is extended while the servers respond. With --at-least 1s, a step that takes less than a second and must not " +
+    "be done twice is safe; later writes need a fencing token (baton fence).",
   ],
   examples: [
     ["baton check || exit 1", "in a script under baton lock"],
-    ["baton check --at-least 2s -q && mv new current", "only with two seconds to spare"],
+    ["baton check --at-least 2s -q && mv new current", "only if the lock is held for two more seconds"],
   ],
   settings,
   runsNothing: true,
@@ -50,7 +51,7 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
   if (call.names.length > 0) {
     throw new BatonError(
       "USAGE",
-      `baton check takes no names, it is about the job it runs in, but "${call.names.join(" ")}" is given`,
+      `baton check takes no names, not "${call.names.join(" ")}": it checks the lock of the command that runs it`,
     );
   }
   const job = demandHeldJob(io.env, "baton check", "check");
@@ -67,14 +68,16 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
   if (isHeld) return exitCodes.SUCCESS;
   if (!values.quiet && !values.json) {
     const left = known === null || known === 0
-      ? "is not held any more, as far as can be told"
-      : `is held for ${formatDuration(known)} for certain, and ${formatDuration(values.atLeast)} is wanted`;
+      ? "is probably no longer held"
+      : `is held for certain for ${formatDuration(known)}, less than the ${
+        formatDuration(values.atLeast)
+      } of --at-least`;
     io.err(`baton: "${names.join('", "')}" ${left}\n`);
   }
   return exitCodes.LOST;
 }
 
-/** Milliseconds; 0 or less when it is lost. */
+/** Returns milliseconds; 0 or less when the lock is lost. */
 async function remaining(note: string | undefined, holderId: string): Promise<number | "unknown"> {
   const libc = await loadLibc();
   if (note === undefined || note === "" || libc === null) return "unknown";
@@ -83,11 +86,11 @@ async function remaining(note: string | undefined, holderId: string): Promise<nu
     if (endMs === null) return isNamespaceOf(holderId) ? "unknown" : 0;
     return endMs - libc.bootTimeMs();
   } catch {
-    return "unknown"; // another user's
+    return "unknown"; // the file of another user
   }
 }
 
-/** Whether every lock of the job has a holder's node of the job's. */
+/** True if the server has a holder's node of this command for each of its locks. */
 async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: HeldJob): Promise<boolean> {
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect(options);

@@ -1,4 +1,4 @@
-/** What a command under `baton lock`, or a script with `baton hold`, learns of its locks from its environment, when it is baton itself. Pure. */
+/** Locks of the command or script around this call, as found in the environment. Pure. */
 import { BatonError } from "../../src/errors.ts";
 import type { Io } from "../../src/terminal/io.ts";
 
@@ -7,11 +7,11 @@ export interface HeldJob {
     readonly name: string;
     readonly path: string;
   }[];
-  /** The holders' ids, those of locks around this one included. */
+  /** Ids of the holders, including those of outer locks. */
   readonly ids: readonly string[];
 }
 
-/** Of the innermost call. Null outside a lock. */
+/** Returns the locks of the innermost call; null outside a lock. */
 export function heldJobOf(env: Readonly<Record<string, string | undefined>>): HeldJob | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
@@ -30,17 +30,17 @@ export function demandHeldJob(
   if (job !== null) return job;
   throw new BatonError(
     "USAGE",
-    `There is no lock to ${what}: ${command} is for what runs under baton lock, hold, elect, barrier or pool`,
+    `There is no lock to ${what}: run ${command} inside baton lock, hold, elect, barrier or pool`,
   );
 }
 
-/** Throws USAGE for a lock that the job holds; `holders` looks who has it. */
+/** Throws USAGE for a lock that the outer command holds, because it would wait for itself forever. `holders` reads the holders. */
 export type NestedJob = (
   name: string,
   holders: () => Promise<readonly { readonly holderId: string }[]>,
 ) => Promise<void>;
 
-/** Null where there is no job around this call. */
+/** Returns null if this call does not run under a lock. */
 export function nestedJob(io: Io): NestedJob | null {
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length === 0) return null;
@@ -48,7 +48,7 @@ export function nestedJob(io: Io): NestedJob | null {
     if (!(await holders()).some(({ holderId }) => cookies.includes(holderId))) return;
     throw new BatonError(
       "USAGE",
-      `"${name}" is already held by this job: a baton lock or baton hold around this call has it`,
+      `"${name}" is already held by this command: it runs under a baton lock or baton hold of that lock`,
     );
   };
 }

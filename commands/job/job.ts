@@ -1,4 +1,4 @@
-/** What every command that runs a job under a lease has in common: how it is supervised, what it learns, how it ended. */
+/** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
 import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
@@ -50,9 +50,9 @@ export interface JobFacts {
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
   readonly place: Coordination;
-  /** Null where the system has no such file. */
+  /** Null on systems without lease notes. */
   readonly note: LeaseNote | null;
-  /** Credentials go to the child as they came. */
+  /** True: the command inherits the credentials of baton's environment. */
   readonly passAuth: boolean;
   readonly election?: { readonly name: string; readonly value: string };
   readonly barrier?: BarrierFacts;
@@ -88,14 +88,14 @@ const barrierVariables = ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BAT
 const poolVariables = ["BATON_POOL_NAME", "BATON_ITEM"] as const;
 
 /**
- * A lock that a member of a barrier, or a job of a pool, takes for a part of its work leaves the work its rank, its item;
- * and what a script holds, its commands may release.
+ * Variables of an outer call that stay set: a command inside a barrier or a pool keeps its rank or item when it takes another
+ * lock, and the commands of a script may release the script's locks.
  */
 function outer(io: Io, names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, io.env[name]]));
 }
 
-/** For the status report. */
+/** Returns the exit status of the command for the status report. */
 export function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
   switch (outcome.kind) {
     case "exited":
@@ -112,7 +112,7 @@ export function commandStatusOf(outcome: ChildEnding): StatusReport["command_sta
   }
 }
 
-/** `"a", "b"`, with what cannot be printed escaped. */
+/** Returns `"a", "b"`, with control characters escaped. */
 export function quotedNames(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }

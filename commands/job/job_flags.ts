@@ -1,4 +1,4 @@
-/** Flags of every command that runs a command of the user's under a lease. */
+/** Flags of the verbs that run the user's command under a lease. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { lockSettings } from "../../src/config/settings.ts";
 import { integer, text, toggle } from "../../src/config/value_types.ts";
@@ -6,27 +6,27 @@ import { integer, text, toggle } from "../../src/config/value_types.ts";
 export const statusFlags = {
   statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
-    help: "write one JSON line about what happened to this open descriptor",
+    help: "write a status report to this open descriptor, as one JSON line",
   }),
-  statusFile: setting(text("file"), { flag: "--status-file", help: "write that line to this file" }),
+  statusFile: setting(text("file"), { flag: "--status-file", help: "write the status report to this file" }),
 } satisfies SettingTable;
 
 export const jobFlags = {
   foreground: setting(toggle(), {
     flag: "--foreground",
     help:
-      "leave the child in the terminal's process group, so that it can read from it; so it is when stdin is a terminal",
+      "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
     default: false,
   }),
   passAuth: setting(toggle(), {
     flag: "--pass-auth",
-    help: "leave the variables with credentials in the child's environment",
+    help: "keep the variables with credentials in the command's environment",
     default: false,
   }),
   ...statusFlags,
 } satisfies SettingTable;
 
-/** Instead of the 75 of whoever has waited in vain. */
+/** Replacement for the exit code 75 of a lock that was not acquired in time. */
 export const conflictExitCode = setting(integer("code", { min: 0, max: 255 }), {
   flag: "-E, --conflict-exit-code",
   help: "the exit code instead of 75",
@@ -34,5 +34,5 @@ export const conflictExitCode = setting(integer("code", { min: 0, max: 255 }), {
 
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
-/** What a lock has besides is about its queue. */
+/** Settings of a lock that do not concern its queue. */
 export const jobSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

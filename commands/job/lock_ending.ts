@@ -1,4 +1,4 @@
-/** How a supervised command ended, as an exit code, a word for the status report and a sentence. Pure. */
+/** Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure. */
 import type { ChildEnd, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ErrorCode, messageOf } from "../../src/errors.ts";
@@ -6,25 +6,25 @@ import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 
 export interface LockEnding {
   readonly exitCode: ExitCode;
-  /** For the status report: command_exited, command_signaled, or a failure's code in small letters. */
+  /** Reason in the status report: command_exited, command_signaled, or an error code in lower case. */
   readonly reason: string;
-  /** For stderr; null when the child's own ending says it all. */
+  /** Message for stderr; null if the command ended by itself. */
   readonly message: string | null;
 }
 
 export interface EndingFacts {
-  /** As the messages call it. */
+  /** Name of the lock in messages. */
   readonly what: string;
-  /** "Lock" when left out. */
+  /** Kind of the lock in messages; "Lock" when left out. */
   readonly thing?: string;
-  /** Why the lock was lost, where that is known. */
+  /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
   readonly maxHoldMs: number | undefined;
-  /** It was no child, and nobody knows how it ended. */
+  /** True for a script that baton did not start, so that its exit status is unknown. */
   readonly isScript?: boolean;
 }
 
-/** Null when no child was started because of a request to stop. */
+/** Returns null when a request to stop came before the command was started. */
 export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
   const { what, thing = "Lock" } = facts;
   switch (outcome.kind) {
@@ -33,24 +33,29 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "signaled":
       return { exitCode: 128 + outcome.signalNumber, reason: "command_signaled", message: null };
     case "unreadable":
-      return failure("INTERNAL", `The command under ${what} has ended, and how is not known: ${outcome.why}`);
+      return failure("INTERNAL", `The command under ${what} has ended with an unknown exit status: ${outcome.why}`);
     case "lost":
       return failure(
         "LOCK_LOST",
-        `${why(facts) ?? `${thing} ${what} is lost: no server responded in time`}; ${fate(outcome.child, facts)}`,
+        `${why(facts) ?? `${thing} ${what} is lost: no server responded in time`}; ${
+          childStatus(outcome.child, facts)
+        }`,
       );
     case "revoked":
-      return failure("REVOKED", `${why(facts) ?? `${thing} ${what} was revoked`}; ${fate(outcome.child, facts)}`);
+      return failure(
+        "REVOKED",
+        `${why(facts) ?? `${thing} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
+      );
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);
       return failure(
         "TIME_LIMIT",
-        `The ${jobOf(facts)} held ${what} for longer than ${limit} (--max-hold) and was stopped`,
+        `The ${jobOf(facts)} under ${what} ran longer than ${limit} (--max-hold) and was stopped`,
       );
     }
     case "breach": {
-      const pids = outcome.survivors.length === 0 ? "" : ` (still there: ${outcome.survivors.join(", ")})`;
-      const danger = "others may get the lock while it runs";
+      const pids = outcome.survivors.length === 0 ? "" : ` (still running: ${outcome.survivors.join(", ")})`;
+      const danger = "another process may get the lock while it runs";
       return failure(
         "FENCE_BREACH",
         `The ${jobOf(facts)} under ${what} could not be confirmed dead in time${pids}; ${danger}`,
@@ -79,10 +84,10 @@ function jobOf({ isScript = false }: EndingFacts): string {
   return isScript ? "script" : "command";
 }
 
-function fate(child: ChildEnd | null, { isScript = false }: EndingFacts): string {
-  if (isScript) return child === null ? "the script was not told that it had it" : "the script was stopped";
+function childStatus(child: ChildEnd | null, { isScript = false }: EndingFacts): string {
+  if (isScript) return child === null ? "the script was not notified of the lock" : "the script was stopped";
   if (child === null) return "the command did not run";
-  if (child.kind === "unreadable") return `the command was stopped, and how it ended is not known (${child.why})`;
+  if (child.kind === "unreadable") return `the command was stopped with an unknown exit status (${child.why})`;
   const how = child.kind === "exited" ? `and exited with ${child.code}` : `by ${child.signal}`;
   return `the command was stopped ${how}`;
 }

@@ -1,4 +1,4 @@
-/** What a child learns of its lock, and which secrets it does not inherit. Pure. */
+/** Environment of a command under a lock: the variables it gets, and the secrets it does not inherit. Pure. */
 import type { ChildEnvironment } from "../../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../../src/config/setting.ts";
 import { allSettings } from "../../src/config/settings.ts";
@@ -18,29 +18,29 @@ export interface PoolFacts {
 }
 
 export interface LockFacts {
-  /** In the order of their names; at least one. */
+  /** Leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly scope: Scope;
   readonly servers: string;
   readonly root: string;
-  /** Where the lease's end is told; empty where that cannot be. */
+  /** File with the end of the lease; empty if the system has none. */
   readonly leasePath: string;
-  /** By the wall clock, for people. */
+  /** Wall-clock time of the grant, for display. */
   readonly acquiredAt: Date;
   readonly waitedMs: number;
-  /** The cookie of the job this call is part of; empty when it is not part of one. */
+  /** Holder ids of the command around this call; empty if there is none. */
   readonly outerCookie: string;
-  /** Of a leader; undefined for what only holds a lock. */
+  /** Election that the command leads, if any. */
   readonly election?: { readonly name: string; readonly value: string } | undefined;
-  /** Of a member of a started barrier. */
+  /** Started barrier of which the command is a member, if any. */
   readonly barrier?: BarrierFacts | undefined;
-  /** Of a job of a pool. */
+  /** Pool and item of the command, if any. */
   readonly pool?: PoolFacts | undefined;
 }
 
 /**
- * Every child variable has its value, that is what the type is for, or undefined: an outer call's is then taken away.
- * Supervision appends its own cookie to the outer one.
+ * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder id to
+ * BATON_LOCK_COOKIE.
  */
 export function lockEnvironment(facts: LockFacts): ChildEnvironment {
   const { leases } = facts;
@@ -77,7 +77,7 @@ export function lockEnvironment(facts: LockFacts): ChildEnvironment {
 
 let secrets: readonly string[] | undefined;
 
-/** The variables that hold secrets: what a child does not get unless it was asked for. */
+/** Returns the variables with secrets, which the command does not inherit without --pass-auth. */
 export function secretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(allSettings).flatMap(({ key, secret }) =>
     key !== undefined && secret === true ? [variableOf(key)] : []

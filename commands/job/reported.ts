@@ -1,4 +1,4 @@
-/** What a command that runs one says at its end: a sentence on stderr, the status report, and the exit code. */
+/** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
 import type { Io } from "../../src/terminal/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
@@ -16,13 +16,13 @@ export interface ReportedOptions {
     readonly statusFile?: string | undefined;
     readonly conflictExitCode?: number | undefined;
   };
-  /** Failures that are an answer: they have the exit code that was chosen for them, and are said unless it is quiet. */
+  /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
-  /** What is known by then. */
+  /** Returns the report with the facts known at the end. */
   reportOf(end: ReportedEnd): StatusReport;
 }
 
-/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function reported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, values, conflicts } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });

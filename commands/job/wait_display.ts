@@ -1,4 +1,4 @@
-/** What is shown of a wait: a line on a terminal, a sentence elsewhere, and one per outage. */
+/** Display of a wait: a line that is updated on a terminal, a message otherwise, and a message for each outage. */
 import type { Io } from "../../src/terminal/io.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -12,8 +12,8 @@ export interface DisplayOptions {
   readonly verbose: boolean;
 }
 
-/** Says once per outage that no server answers: a wait without end would look like a busy lock. `what` is waited for. */
-export function tellOutage(
+/** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
+export function reportOutages(
   zk: ZooKeeper,
   what: string,
   { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
@@ -36,10 +36,10 @@ export function tellOutage(
   };
 }
 
-/** How often the line on a terminal is brought up to date, in milliseconds. */
+/** Interval of the updates of the line on a terminal, in milliseconds. */
 const progressMs = 1000;
 
-/** A line on a terminal; elsewhere one sentence at the start of the wait, when it is asked for. */
+/** Shows a line on a terminal; otherwise, with --verbose, one message at the start of the wait. */
 export function showProgress(
   name: string,
   { quiet, verbose }: DisplayOptions,
@@ -51,10 +51,10 @@ export function showProgress(
     const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
     return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
   }
-  let said = false;
+  let isReported = false;
   const onWaiting = (waiting: WaitingStatus) => {
-    if (!said) io.err(`baton: ${describeWait(name, waiting)}\n`);
-    said = true;
+    if (!isReported) io.err(`baton: ${describeWait(name, waiting)}\n`);
+    isReported = true;
   };
   return { options: { onWaiting }, [Symbol.dispose]: () => {} };
 }

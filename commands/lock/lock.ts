@@ -1,4 +1,4 @@
-/** What `baton lock` does, from its options to an exit code: connect, wait, run the command, give back, report. */
+/** `baton lock`: waits for the lock, runs the command, releases the lock, and reports. */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
@@ -37,7 +37,7 @@ import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 import { type Call, defineCommand } from "../command.ts";
 
 export interface LockDependencies extends JobDependencies {
-  /** Started already; told here when there is nothing to guard. */
+  /** Guard that is already started; it is ended here when there is nothing to guard. */
   readonly guard: Guard;
   takeLocks: TakeLocks;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
@@ -52,14 +52,14 @@ export function lockDependencies(guard: Guard): LockDependencies {
   };
 }
 
-/** What is known so far, for the report. */
+/** Facts for the status report, as far as known. */
 export interface LockProgress {
   leases: readonly Lease[] | null;
   waitedMs: number | null;
   outcome: ChildOutcome | null;
 }
 
-/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
   const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
   return await reported({
@@ -70,7 +70,7 @@ export async function runLock(options: LockCommandOptions, io: Io, deps: LockDep
   }, () => lockAndRun(options, io, { deps, progress }));
 }
 
-/** Without a word about the end. Rejects as `runLock` does. */
+/** Runs the command without reporting its end. Rejects as `runLock` does. */
 export async function lockAndRun(
   options: LockCommandOptions,
   io: Io,
@@ -81,7 +81,7 @@ export async function lockAndRun(
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
-    const what = `${quotedNames(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
+    const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
     const place = announcedPlace(options, io, { what, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
@@ -95,7 +95,7 @@ export async function lockAndRun(
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = leaseOf(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
-    guarded = true; // from here on supervision says when the guard may go
+    guarded = true; // from now on supervision ends the guard
     const outcome = await deps.supervise({
       ...superviseOptions(options, io, deps),
       lease,
@@ -112,7 +112,7 @@ export async function lockAndRun(
       isScript: options.script !== undefined,
     });
     if (ending === null) throw stop.signal.reason;
-    // What could not be killed may still be at it: the session is left to end by itself, after its full time.
+    // A process that could not be killed may still run: the session is not closed, and ends by its timeout.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
@@ -123,8 +123,8 @@ export async function lockAndRun(
 }
 
 /**
- * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
- * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
+ * Takes the locks. If the session expires during the wait, because no server responded for T, another session waits at the
+ * end of the queue. Calls `opened` for each session; the caller closes the last one.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockDependencies;
@@ -143,12 +143,12 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
     try {
       const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
       const taking = deps.takeLocks(zk, options, context);
-      setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers work
+      setImmediate(() => void loadLibc()); // uses the time in which the servers work
       return await taking;
     } catch (thrown) {
       if (waitMs === 0 || limit.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
       if (!quiet) {
-        io.err(`baton: the session that waited for ${what} has expired; waiting again, as the last in line\n`);
+        io.err(`baton: the session that waited for ${what} has expired; waiting again at the end of the queue\n`);
       }
     }
   }
@@ -187,32 +187,32 @@ export const lockCommand = defineCommand({
   summary: "run a command while holding a lock",
   usage: "NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
-    "Waits for the lock, runs the command, and exits with the command's own code. Several names are taken together, in " +
-    "sorted order. The command and everything it starts are stopped before the lock can go to anybody else.",
+    "Waits for the lock, runs the command, and exits with the command's exit code. Several names are locked together, in " +
+    "sorted order. The command and all processes that it starts are stopped before another process can get the lock.",
     "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine, and a " +
     "line on stderr says so.",
-    "With --recipe it takes a lock that programs with Curator or kazoo take too, by their names and in their order: curator is " +
-    "an InterProcessMutex, or the place of a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, " +
-    "and with -s a ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton's " +
-    "promise holds for its own command; the others keep no lease end, so that one that is stopped or cut off may go on for a " +
-    "while after its session has ended and baton has been given the lock: only the fencing token shields a store from it.",
+    "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +
+    "InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, with -s a " +
+    "ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton stops its own " +
+    "command in time. The other programs check no lease: a suspended one may go on for a while after baton has got the lock, " +
+    "and only the fencing token protects a store from it.",
   ],
   examples: [
-    ["baton lock nightly -- ./backup.sh", "waits, runs, exits with backup.sh's code"],
-    ["baton lock -n nightly -- ./backup.sh", "exit 75 at once when it is busy; stderr says who holds it"],
-    ["baton lock -w 10s -E 0 nightly -- ./backup.sh", "wait for ten seconds at most, then exit 0"],
+    ["baton lock nightly -- ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
+    ["baton lock -n nightly -- ./backup.sh", "if the lock is busy, exit 75 immediately and print the holder"],
+    ["baton lock -w 10s -E 0 nightly -- ./backup.sh", "wait at most ten seconds, then exit 0"],
     ["baton lock -s cfg -- ./read.sh", "shared: together with other readers"],
-    ["baton lock -N 3 gpu -- ./train.sh", "a semaphore: three at a time"],
+    ["baton lock -N 3 gpu -- ./train.sh", "a semaphore: at most three at the same time"],
     [
       "baton lock -N 3 gpu -- sh -c 'CUDA_VISIBLE_DEVICES=$BATON_LOCK_SLOT ./train.sh'",
-      "each of the three has a number of its own, from 0 to 2",
+      "each of the three has its own number from 0 to 2",
     ],
     [
       "baton lock --priority background --reason 'bulk propagation' article-7 -- ./propagate.sh",
-      "others pass it in the queue",
+      "foreground calls are served first",
     ],
-    ["baton lock --recipe curator /app/locks/nightly -- ./backup.sh", "one at a time with programs that use Curator"],
-    ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "over many machines"],
+    ["baton lock --recipe curator /app/locks/nightly -- ./backup.sh", "share the lock with programs that use Curator"],
+    ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "for many machines"],
   ],
   settings: lockCommandSettings,
   completes: "locks",
@@ -221,6 +221,6 @@ export const lockCommand = defineCommand({
 
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = lockOptionsOf(call);
-  const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
+  const guard = startGuard(); // starts in a few milliseconds, in parallel with all that follows
   return await runLock(options, call.io, lockDependencies(guard));
 }

@@ -1,4 +1,4 @@
-/** `baton lock`'s command line as data: what may stand together, and what follows from it. Pure. */
+/** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
@@ -11,40 +11,44 @@ import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import type { Call } from "../command.ts";
 import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 
-/** What only this command line can say. */
+/** Settings of this command only. */
 const flags = {
   try: setting(toggle(), {
     flag: "-n, --try",
-    help: "do not wait: exit 75 when the lock is busy; 69 when no server answers within --connect-timeout",
+    help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
     default: false,
   }),
   wait: setting(duration(), {
     flag: "-w, --wait",
-    help: "how long to wait for the lock, connecting included; then exit 75, or 69 when no server answers",
+    help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
   }),
   conflictExitCode,
-  shared: setting(toggle(), { flag: "-s, --shared", help: "hold it together with other readers", default: false }),
+  shared: setting(toggle(), {
+    flag: "-s, --shared",
+    help: "shared lock: other readers may hold it too",
+    default: false,
+  }),
   limit: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "-N, --limit",
-    help: "a semaphore: this many may hold it at once",
+    help: "semaphore: at most N processes hold it at the same time",
   }),
   limitPolicy: setting(choice(["fail", "adopt", "set"]), {
     flag: "--limit-policy",
-    help: "when the lock is known with another limit: exit 78, go by that one, or change it",
+    help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
     default: "fail",
   }),
   recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
-    help: "take a lock that Curator's or kazoo's programs take too; NAME is the path of its node",
+    help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "what the lock is for; others read it with baton who" }),
+  reason: setting(text("text"), { flag: "--reason", help: "purpose of the lock; others read it with baton who" }),
   maxHold: setting(duration({ minMs: 1 }), {
     flag: "--max-hold",
-    help: "stop the child so long after the grant; then exit 124",
+    help: "stop the command if it runs longer than this (exit 124)",
   }),
   minHold: setting(duration(), {
     flag: "--min-hold",
-    help: "keep the lock for so long after the grant, even if the child ends earlier",
+    help: "keep the lock at least this long, even if the command ends earlier",
   }),
   ...jobFlags,
 } satisfies SettingTable;
@@ -54,46 +58,46 @@ export const lockCommandSettings = { ...flags, ...lockSettings, ...connectionSet
 type LockValues = SettingValues<typeof lockCommandSettings>;
 
 export interface LockCommandOptions {
-  /** Sorted, so that two calls with the same names cannot wait for each other; each once. */
+  /** Sorted and unique, so that two calls with the same names cannot wait for each other. */
   readonly names: readonly string[];
   readonly command: readonly [string, ...string[]];
   readonly mode: LockMode;
-  /** How many may hold it; for a permit only. */
+  /** Number of permits, for a semaphore only. */
   readonly limit: number | undefined;
-  /** Milliseconds; 0 for a try, undefined for as long as it takes. */
+  /** Maximum wait in milliseconds; 0: do not wait, undefined: no limit. */
   readonly waitMs: number | undefined;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: LockValues;
   readonly sources: ConfigSources;
-  /** The process of a script that holds it, and runs already; this one when left out. */
+  /** Process of the script that holds the lock; this process when left out. */
   readonly script?: { readonly pid: number };
 }
 
-/** A call of a command that takes locks, with all that `baton lock` may be told. */
+/** Call of a verb with the settings of `baton lock`. */
 export type LockCall = Pick<Call<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
-/** When nothing is said. */
+/** Default priority. */
 const foregroundPriority = 100;
-/** From here on a call is in the background: passed in the queue, with a wait limit of its own. */
+/** Priorities from this one on are background calls, which have their own default wait. */
 const backgroundPriority = 200;
 
-/** Throws USAGE for what does not fit together. */
+/** Throws USAGE for missing or contradictory arguments. */
 export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME -- COMMAND";
   const terms = lockTermsOf(call, "lock", example);
   const [program, ...args] = call.command ?? [];
   if (program === undefined) {
-    throw new BatonError("USAGE", `baton lock needs a command behind --, ${example}`);
+    throw new BatonError("USAGE", `baton lock needs a command after --, ${example}`);
   }
   return { ...terms, command: [program, ...args] };
 }
 
-/** Which locks, how and how long to wait. Throws USAGE for what does not fit together. */
+/** Returns the locks, their mode and the wait. Throws USAGE for missing or contradictory arguments. */
 export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockCommandOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
-  // Both refuse what cannot be one.
+  // Both throw for an invalid name.
   names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopPath(name));
   refusePairs(values, sources.flags);
   return {
@@ -115,12 +119,12 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
     [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
-    // In a file or a variable it is for the locks that it is for.
+    // A root from a file or a variable applies to baton's own locks only.
     [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
-    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
+    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} cannot be combined`);
   }
   const { minHold, maxHold } = values;
   if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {

@@ -1,4 +1,4 @@
-/** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
+/** Acquires all requested locks, one after the other in the order of their names, and displays the wait. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { acquireInteropLock } from "../../src/coordination/interop/acquire_interop_lock.ts";
@@ -11,43 +11,43 @@ import type { Clock } from "../../src/support/clock.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/job.ts";
 import { type NestedJob, nestedJob } from "../job/held_job.ts";
-import { showProgress, tellOutage } from "../job/wait_display.ts";
+import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface TakeLocksContext {
   readonly io: Io;
   readonly clock: Clock;
-  /** Also the limit of the wait, where there is one: that of the call. */
+  /** Aborts when the call is stopped or its wait limit is reached. */
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
-  /** When the wait began, on the clock; it may have begun in another session. */
+  /** Start of the wait on the clock, possibly in an earlier session. */
   readonly startMs: number;
 }
 
 export interface TakenLocks {
-  /** In the order of the names. */
+  /** Leases in the order of the names. */
   readonly leases: readonly [Lease, ...Lease[]];
   readonly waitedMs: number;
-  /** Of the last one, on the clock. */
+  /** Time of the last grant on the clock. */
   readonly grantedAtMs: number;
 }
 
 /**
- * Rejects as acquireLock does, and with USAGE for a lock that the job around this call holds already. What was taken by
- * then is given back by closing the session.
+ * Rejects as acquireLock does, and with USAGE for a lock that the command around this call holds already. The caller closes
+ * the session, which releases the locks that were acquired before the failure.
  */
 export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 
 export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
   const names = quotedNames(options.names);
-  using _outage = tellOutage(zk, names, { io, clock, quiet: options.quiet });
+  using _outage = reportOutages(zk, names, { io, clock, quiet: options.quiet });
   const refuseHeld = nestedJob(io);
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
   const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
   for (const name of others) {
-    // What is taken already can be lost, or asked back, in the wait for the next.
+    // The locks acquired so far can be lost or revoked during the wait for the next one.
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
     leases.push(await takeOne(zk, name, { options, context: { ...context, signal } }));
   }

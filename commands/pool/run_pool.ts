@@ -35,7 +35,7 @@ import {
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
-import { tellOutage } from "../job/wait_display.ts";
+import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface PoolDependencies extends JobDependencies {
@@ -144,7 +144,7 @@ async function work(
   },
 ): Promise<PoolEnding> {
   const { values, component, path, items } = options;
-  using outage = tellOutage(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
+  using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
   await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   try {

@@ -124,7 +124,11 @@ describe("a barrier that does not start", () => {
       const { code, stderr } = await other.ended;
       expect([name, code]).toEqual([name, 82]);
       expect(stderr).toMatch(new RegExp(`Barrier "${name}" is broken: .* was lost before the start: ${why.source}`));
-      expect(JSON.parse(session.read(status))).toMatchObject({ reason: "barrier_broken", exit_code: 82, command_status: null });
+      expect(JSON.parse(session.read(status))).toMatchObject({
+        reason: "barrier_broken",
+        exit_code: 82,
+        command_status: null,
+      });
       expect((await session.run(`test -e ran-${name}`)).code).toBe(1);
     }
   });
@@ -174,7 +178,10 @@ describe("a member that is lost after the start", () => {
     expect((await other.ended).code).toBe(5);
     process.kill(one.child.pid ?? 0, "SIGCONT");
     expect((await one.ended).code).toBe(79);
-    expect(JSON.parse(session.read("life-0"))).toMatchObject({ reason: "lock_lost", command_status: { signal: "SIGKILL" } });
+    expect(JSON.parse(session.read("life-0"))).toMatchObject({
+      reason: "lock_lost",
+      command_status: { signal: "SIGKILL" },
+    });
   });
 
   test("79 when its session ends under it", async () => {

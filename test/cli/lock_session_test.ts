@@ -184,7 +184,11 @@ describe("the status report", () => {
 
   test("a busy lock and a missing command are told apart from a command's own ending", async () => {
     await session.run('"$baton" lock -q --status-file "$dir/missing" r -- ./nothing');
-    expect(JSON.parse(session.read("missing"))).toMatchObject({ reason: "command_not_found", exit_code: 127, command_status: null });
+    expect(JSON.parse(session.read("missing"))).toMatchObject({
+      reason: "command_not_found",
+      exit_code: 127,
+      command_status: null,
+    });
     await session.run(`"$baton" lock -q r -- "$baton" lock -q -n --status-file "$dir/nested" r -- true`);
     expect(JSON.parse(session.read("nested"))).toMatchObject({ reason: "usage", exit_code: 64, fencing_tokens: null });
   });
