@@ -87,7 +87,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
-    const place = announcedPlace(options, io, { what: `${what} brings together`, signal: limit.signal });
+    const place = announcedPlace(options, io, { what: `barrier ${what}`, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;

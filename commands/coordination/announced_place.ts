@@ -26,9 +26,9 @@ export function announcedPlace(
   demandScope(values.scope, place);
   if (place.assumed && !quiet) {
     io.err(
-      `baton: ${what} ${
+      `baton: scope of ${what}: ${
         reach[place.scope]
-      }; --servers names an ensemble for more, --servers embedded says this is meant\n`,
+      }; use --servers for a cluster, or --servers embedded to hide this message\n`,
     );
   }
   return place;

@@ -27,9 +27,7 @@ export async function connected<T>(
   const place = coordinationOf(values, sources, signal);
   if (place.assumed && !quiet) {
     io.err(
-      `baton: this is about ${
-        reach[place.scope]
-      }; --servers names an ensemble, --servers embedded says this is meant\n`,
+      `baton: scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message\n`,
     );
   }
   const isPatient = what !== undefined;

@@ -35,7 +35,7 @@ export async function* followLeader(
     if (!values.quiet) io.err(`baton: ${what}\n`);
   };
   if (place.assumed) {
-    say(`this is about ${reach[place.scope]}; --servers names an ensemble, --servers embedded says this is meant`);
+    say(`scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message`);
   }
   const what = `the leader of "${name}"`;
   const open = (options: ConnectOptions) => connect({ ...options, clock });

@@ -54,7 +54,7 @@ export class LeaderFile {
         else this.#hasComplained = false;
       }
     } catch (thrown) {
-      // After the end of a session another one follows; other failures are reported.
+      // An expired session is replaced by another one; other failures are reported.
       if (!zk.session.ended.aborted) this.#complain(`Cannot follow the leader for --leader-file: ${messageOf(thrown)}`);
     }
   }

@@ -1,20 +1,20 @@
-/** What is said to a job under a lock, and of it: check, fence zk, and the line of --status-fd, which src/terminal/status_report.ts writes. */
+/** JSON of check, fence zk, and --status-fd (`StatusReport` of src/terminal/status_report.ts). */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
 export const checkShape = z.strictObject({
   version,
-  names: z.array(z.string()).describe("the locks of the job"),
-  held: z.boolean().describe("with --at-least: and for longer than that"),
-  remaining_ms: count.nullable().describe("for certain; null where only the server could be asked"),
+  names: z.array(z.string()).describe("the locks of the command"),
+  held: z.boolean().describe("with --at-least: held for longer than that"),
+  remaining_ms: count.nullable().describe("certain remaining time; null if only the server could be asked"),
 });
 export type CheckJson = z.infer<typeof checkShape>;
 
 export const fenceShape = z.strictObject({
   version,
   action: z.enum(["set", "create", "delete"]),
-  path: z.string().describe("of a sequential node with its number"),
-  node_version: count.nullable().describe("the node's version by this write; null for one that was deleted"),
+  path: z.string().describe("for a sequential node with its number"),
+  node_version: count.nullable().describe("the node's version after this write; null for a deleted node"),
 });
 export type FenceJson = z.infer<typeof fenceShape>;
 
@@ -24,13 +24,13 @@ export const statusShape = z.strictObject({
   command: z.string().describe("lock, elect, barrier, pool"),
   names: z.array(z.string()),
   reason: z.string().describe(
-    "command_exited, command_signaled, stopped_by_signal, or a failure's name in small letters: lock_busy, lock_lost, …",
+    "command_exited, command_signaled, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost, …",
   ),
-  exit_code: z.int().nullable().describe("what baton exits with; null when it dies of signal"),
-  signal: z.string().nullable().describe("the signal that stopped baton while it waited"),
+  exit_code: z.int().nullable().describe("exit code of baton; null if a signal ended it"),
+  signal: z.string().nullable().describe("signal that stopped baton during the wait"),
   command_status: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
-    .describe("the child's end; null when none ran"),
-  fencing_tokens: z.array(token).nullable().describe("in the order of the names; null when the lock was not had"),
+    .describe("exit status of the command; null if none ran"),
+  fencing_tokens: z.array(token).nullable().describe("in the order of the names; null if the lock was not acquired"),
   waited_ms: count.nullable(),
   held_ms: count.nullable(),
   items: z.strictObject({
@@ -42,5 +42,5 @@ export const statusShape = z.strictObject({
     remaining: count.describe("items that were not tried, because this call had no room for them"),
   }).optional()
     .describe("of a pool only: what became of its items"),
-  message: z.string().nullable().describe("the sentence on stderr, if there was one"),
+  message: z.string().nullable().describe("message on stderr, if any"),
 });

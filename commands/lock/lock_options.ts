@@ -124,7 +124,7 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
-    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} cannot be combined`);
+    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
   }
   const { minHold, maxHold } = values;
   if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {

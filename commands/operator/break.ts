@@ -1,4 +1,4 @@
-/** `baton break`: takes a lock back from its holder. */
+/** `baton break`: asks a holder to release its lock, or takes the lock by force. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
@@ -20,43 +20,43 @@ const settings = {
   holder: setting(text("id"), {
     flag: "--holder",
     once: true,
-    help: "whom to take it from, as baton who shows it; its beginning will do",
+    help: "id of the holder, as baton who shows it, or its first characters",
   }),
   wait: setting(duration(), {
     flag: "-w, --wait",
-    help: "how long to wait for the holder to give it back; 0s only asks",
+    help: "maximum time to wait for the release; 0s: do not wait",
     default: 10_000,
   }),
   force: setting(toggle(), {
     flag: "--force",
-    help: "when the holder has not given it back within its session timeout, take it: the old job may still run",
+    help: "take the lock if the holder has not released it within its session timeout; its command may still run",
     default: false,
   }),
   recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
-    help: "a lock of Curator's or kazoo's; NAME is the path of its node",
+    help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "why; the holder's baton prints it" }),
+  reason: setting(text("text"), { flag: "--reason", help: "reason, which the holder's baton prints" }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
 export const breakCommand = defineCommand({
   name: "break",
-  summary: "take a lock back from its holder",
+  summary: "ask a holder to release its lock, or take it by force",
   usage: "NAME --holder ID [options]",
   details: [
-    "Asks the holder to give the lock back: its baton stops the command, releases the lock and exits with 80. The id makes " +
-    "sure that nobody else is hit. Exits with 75 when it was not given back within the wait, with 1 when there is no such " +
+    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. The id makes sure " +
+    "that no other holder is affected. Exits with 75 if the lock was not released within --wait, with 1 if there is no such " +
     "holder.",
-    "With --recipe a baton that holds is asked in the same way, a program of Curator's as its Revoker asks, which it " +
-    "heeds where it has made its lock revocable; one of kazoo's cannot be asked (78), only forced. How long the session of " +
-    "another program lasts is not known: --force waits for this call's --session-timeout then.",
+    "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and reacts if it " +
+    "made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout of another program is " +
+    "unknown: --force then waits for the --session-timeout of this call.",
   ],
   examples: [
-    ["baton break nightly --holder 3f2a", "ask the holder whose id begins so, and wait for the end of its command"],
-    ["baton break nightly --holder 3f2a --force", "and take it when nothing happens"],
-    ["baton break --recipe curator /app/locks/nightly --holder 3f2a", "a lock that Curator's programs take too"],
+    ["baton break nightly --holder 3f2a", "ask the holder whose id starts with 3f2a, and wait for the release"],
+    ["baton break nightly --holder 3f2a --force", "take the lock if the holder does not react"],
+    ["baton break --recipe curator /app/locks/nightly --holder 3f2a", "a lock that Curator programs use too"],
   ],
   settings,
   completes: "locks",
@@ -70,7 +70,7 @@ export const breakCommand = defineCommand({
     }
     const revocation = { by: userName(), reason };
     const { recipe } = values;
-    if (recipe !== undefined) interopPath(name); // which refuses what cannot be one
+    if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
     const { holder, outcome } = await connected(
       call,
@@ -87,19 +87,19 @@ export const breakCommand = defineCommand({
     const who = nameOfHolder(holder);
     switch (outcome) {
       case "released":
-        if (!values.quiet) io.err(`baton: ${who} has given "${name}" back\n`);
+        if (!values.quiet) io.err(`baton: ${who} has released "${name}"\n`);
         return exitCodes.SUCCESS;
       case "deleted":
-        io.err(`baton: "${name}" was taken from ${who}, which did not answer; its command may still run\n`);
+        io.err(`baton: "${name}" was taken from ${who}, which did not release it; its command may still run\n`);
         return exitCodes.SUCCESS;
       case "asked":
         if (values.wait === 0) return exitCodes.SUCCESS;
         throw new BatonError(
           "LOCK_TIMEOUT",
-          `${who} was asked to give "${name}" back and has not done so within ${
+          `${who} was asked to release "${name}" and has not done so within ${
             formatDuration(values.wait)
-          }; it may be ` +
-            "stopping its command still, and --force takes the lock all the same",
+          }; it may still be ` +
+            "stopping its command. Use --force to take the lock anyway",
         );
     }
   },

@@ -1,4 +1,4 @@
-/** `baton doctor`: finds trouble before it bites. */
+/** `baton doctor`: checks servers, locks and this machine for problems. */
 import { loadLibc } from "../../src/process/libc.ts";
 import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
 import { printTable } from "../../src/terminal/table.ts";
@@ -23,7 +23,7 @@ const settings = {
   recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help:
-      "look at the locks of Curator's or kazoo's below the node PATH, or the one that PATH is, instead of baton's own",
+      "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
@@ -31,18 +31,18 @@ const settings = {
 
 export const doctorCommand = defineCommand({
   name: "doctor",
-  summary: "look for trouble with the servers, the locks and this machine",
+  summary: "check the servers, the locks and this machine for problems",
   usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
-    "Looks once, and changes nothing: locks that other programs use or that another layout wrote, places in queues that " +
-    "nobody will ever leave, waiters that do not take what they could have, counters near their end, a session timeout " +
-    "that is too short, and a system on which a child cannot be watched as it should be.",
-    "Exits with 0 when there is nothing to say, with 1 when there is.",
+    "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
+    "no session owns, waiters that do not acquire a free lock, counters near their end, a session timeout that is too short, " +
+    "and a system on which baton cannot watch the processes of a command.",
+    "Exits with 0 if it finds no problem, with 1 if it does.",
   ],
   examples: [
     ["baton doctor", "this user's keeper"],
     ["baton doctor --servers zk1:2181,zk2:2181,zk3:2181/app --json", "an ensemble, for a monitor"],
-    ["baton doctor --recipe curator /app/locks", "what Curator's programs lock below this node"],
+    ["baton doctor --recipe curator /app/locks", "the locks of Curator programs below this node"],
   ],
   settings,
   runsNothing: true,
@@ -51,7 +51,7 @@ export const doctorCommand = defineCommand({
     const { recipe } = values;
     const path = recipe === undefined ? null : onlyInteropPath("doctor", names, recipe);
     if (path === null && names.length > 0) {
-      throw new BatonError("USAGE", `baton doctor takes no names, but "${names.join(" ")}" is given`);
+      throw new BatonError("USAGE", `baton doctor takes no names, not "${names.join(" ")}"`);
     }
     const report = await connected(call, async (zk, place) => {
       const { timeoutMs } = zk.session;
@@ -62,7 +62,7 @@ export const doctorCommand = defineCommand({
       const diagnosis = path === null || recipe === undefined
         ? await diagnose(zk, { root: values.root })
         : await diagnoseInterop(zk, path, recipe);
-      if (diagnosis === null) throw new BatonError("NOT_FOUND", `There is no node "${path}" to look below`);
+      if (diagnosis === null) throw new BatonError("NOT_FOUND", `Node "${path}" does not exist`);
       return { servers: place.servers, timeoutMs, findings, diagnosis };
     });
     const { locks, elections } = report.diagnosis;
@@ -76,13 +76,12 @@ export const doctorCommand = defineCommand({
         printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);
       }
       if (!values.quiet) {
-        const seen = [
+        const checked = [
           counted(locks, "lock"),
           ...(recipe === undefined ? [counted(elections, "election")] : []),
-        ].join(", ");
-        io.err(
-          `baton: looked at ${seen}: ${findings.length === 0 ? "nothing to say" : `${findings.length} to see to`}\n`,
-        );
+        ].join(" and ");
+        const result = findings.length === 0 ? "no problems found" : `${counted(findings.length, "problem")} found`;
+        io.err(`baton: checked ${checked}: ${result}\n`);
       }
     }
     return findings.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
@@ -91,8 +90,8 @@ export const doctorCommand = defineCommand({
 
 function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolean): DiagnosisFinding[] {
   if (grantedMs < sessionTimeoutMsMin) {
-    const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, and a lock needs ` +
-      `${formatDuration(sessionTimeoutMsMin)}: it is refused (78)`;
+    const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, but a lock needs at least ` +
+      `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
     return [{ kind: "problem", where: "session", what }];
   }
   const warning = sessionTimeoutWarning({ askedMs, grantedMs, standsAlone });
@@ -103,15 +102,16 @@ function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolea
 async function systemFindings(): Promise<DiagnosisFinding[]> {
   const findings: DiagnosisFinding[] = [];
   if (await loadLibc() === null) {
-    const what = "the C library cannot be called, so that no guard can be started: baton lock is refused (125)";
+    const what = "the C library cannot be called, so that no guard process can start: baton lock fails (125)";
     findings.push({ kind: "problem", where: "this machine", what });
   }
-  const foreign = otherNamespaceReason();
-  if (foreign !== null) {
-    const what = `a job's processes cannot be told from others, so that baton lock is refused (125): ${foreign}`;
+  const unusable = otherNamespaceReason();
+  if (unusable !== null) {
+    const what = `the processes of a command cannot be identified, so that baton lock fails (125): ${unusable}`;
     findings.push({ kind: "problem", where: "this machine", what });
   } else if (!hasProcessTable()) {
-    const what = "there is no /proc: only the process group of a command can be stopped, not what has left it";
+    const what =
+      "there is no /proc: baton can stop only the process group of a command, not processes that have left it";
     findings.push({ kind: "warning", where: "this machine", what });
   }
   return findings;

@@ -1,4 +1,4 @@
-/** `baton ls`: what is in use. */
+/** `baton ls`: lists the locks, elections, barriers, gates and pools in use. */
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -14,11 +14,11 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 
 const settings = {
-  all: setting(toggle(), { flag: "-a, --all", help: "also what nobody holds or waits for", default: false }),
-  kind: setting(choice(useKinds), { flag: "--kind", help: "only these", unset: "all kinds" }),
+  all: setting(toggle(), { flag: "-a, --all", help: "also list unused ones", default: false }),
+  kind: setting(choice(useKinds), { flag: "--kind", help: "list only this kind", unset: "all kinds" }),
   recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
-    help: "the locks of Curator's or kazoo's below the node PATH, or the one that PATH is",
+    help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
@@ -26,20 +26,19 @@ const settings = {
 
 export const lsCommand = defineCommand({
   name: "ls",
-  summary: "list what is in use, with how many hold and wait",
+  summary: "list what is in use, with the numbers of holders and waiters",
   usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
-    "Sorted by kind and name. HOLD counts a lock's holders, the leader of an election, the members of a barrier that run, " +
-    "the jobs of a pool, and is 1 for a gate that is closed; WAIT counts those in the queue. A pool is listed while its " +
-    "jobs run; where pool.item_path puts their locks elsewhere, only with --total, and baton pool status COMPONENT knows " +
-    "them.",
-    "A lock that nobody uses any more stays until the server clears it away, which it does by itself; --all shows it.",
+    "Sorted by kind and name. HOLD is the number of holders of a lock, leaders, running members of a barrier, or jobs of a " +
+    "pool, and 1 for a closed gate; WAIT is the number of waiters in the queue. A pool is listed while its jobs run. If " +
+    "pool.item_path puts their locks elsewhere, it is listed only with --total; use baton pool status COMPONENT.",
+    "An unused lock stays until the server removes it, which it does by itself; --all lists it.",
   ],
   examples: [
-    ["baton ls", "all that is in use"],
-    ["baton ls --kind election", "the elections that somebody stands for"],
+    ["baton ls", "everything in use"],
+    ["baton ls --kind election", "the elections with candidates"],
     ["baton ls --all --json", "everything, for programs"],
-    ["baton ls --recipe curator /app/locks", "what Curator's programs lock below this node"],
+    ["baton ls --recipe curator /app/locks", "the locks of Curator programs below this node"],
   ],
   settings,
   runsNothing: true,
@@ -49,7 +48,7 @@ export const lsCommand = defineCommand({
     if (names.length > 0) {
       throw new BatonError(
         "USAGE",
-        `baton ls takes no names, but "${names.join(" ")}" is given; baton who ${names[0]} shows one lock`,
+        `baton ls takes no names, not "${names.join(" ")}"; baton who ${names[0]} shows one lock`,
       );
     }
     const { root, kind } = values;
@@ -65,15 +64,13 @@ export const lsCommand = defineCommand({
     else if (!values.quiet) {
       const unused = kinds.flatMap((of) => found[of]).length;
       const what = kind === undefined ? "nothing" : `no ${kind}`;
-      io.err(
-        `baton: ${what} is in use below ${root}${unused === 0 ? "" : `; --all shows ${unused} that nobody uses`}\n`,
-      );
+      io.err(`baton: ${what} is in use below ${root}${unused === 0 ? "" : `; --all shows ${unused} unused`}\n`);
     }
     return exitCodes.SUCCESS;
   },
 });
 
-/** Their locks have no place of their own: whoever looks says where. */
+/** Lists the locks of other programs, which may be at any path. */
 async function listInteropLocks(call: Call<typeof settings>, recipe: InteropRecipe): Promise<ExitCode> {
   const { values, io, names } = call;
   const { all, json, quiet, kind = "lock" } = values;
@@ -86,13 +83,15 @@ async function listInteropLocks(call: Call<typeof settings>, recipe: InteropReci
     const rows = shown.map((one) => ["lock", one.name, ...counted(one)]);
     printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
   } else if (!quiet) {
-    const what = found === null ? `there is no node "${path}"` : `no lock of ${namingOf(recipe).title} is in use there`;
+    const what = found === null
+      ? `node "${path}" does not exist`
+      : `no lock of ${namingOf(recipe).title} is in use below "${path}"`;
     io.err(`baton: ${what}\n`);
   }
   return exitCodes.SUCCESS;
 }
 
-/** What cannot be counted may be in use. */
+/** True also if an ACL hides the numbers. */
 function isInUse({ holders, waiters }: UseSummary): boolean {
   return holders !== 0 || waiters !== 0;
 }

@@ -30,7 +30,7 @@ export function onlyInteropPath(command: string, [path, ...more]: readonly strin
   return path;
 }
 
-/** The end of a sentence; empty where it is not used. */
+/** Returns the end of a message that names another object of the same name; empty if there is none. */
 export async function alsoUsed(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },

@@ -1,4 +1,4 @@
-/** The commands that look at locks and take them back, as one part of the binary. */
+/** Commands that show locks and break them, loaded together. */
 export { breakCommand } from "./break.ts";
 export { lsCommand } from "./ls.ts";
 export { whoCommand } from "./who.ts";

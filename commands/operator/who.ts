@@ -1,4 +1,4 @@
-/** `baton who`: who has a lock, an election, a barrier or a gate, and who waits. */
+/** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -25,12 +25,12 @@ import type { WhoJson } from "../json_shapes/lock_shapes.ts";
 const settings = {
   kind: setting(choice(statusKinds), {
     flag: "--kind",
-    help: "what the name is the name of: the same name may be a lock's and an election's",
+    help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
   recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
-    help: "look at a lock of Curator's or kazoo's; NAME is the path of its node",
+    help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
@@ -38,21 +38,21 @@ const settings = {
 
 export const whoCommand = defineCommand({
   name: "who",
-  summary: "say who holds a lock, or leads an election, and who waits",
+  summary: "show who holds a lock or leads an election, and who waits",
   usage: "NAME [options]",
   details: [
-    "One line for each holder and each waiter, in their order: since when, how, the holder's id as baton break takes it, " +
-    "and the reason it gave. Exits with 1 when nobody holds it.",
-    "A name is a lock's unless --kind says otherwise: of an election it shows the leader and the candidates, of a barrier " +
-    "the members that run and those that wait for the start, of a gate who closed it. Items of a pool are locks, named " +
-    "COMPONENT/ITEM, and baton pool status COMPONENT shows them together.",
+    "Prints one line for each holder and each waiter, in their order: since when, how, the id for baton break, and the " +
+    "reason. Exits with 1 if there is no holder.",
+    "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the running members " +
+    "and those that wait for the start, for a gate the user who closed it. Items of a pool are locks with the name " +
+    "COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
   ],
   examples: [
     ["baton who nightly", "holders and waiters as a table"],
     ["baton who nightly --json", "the same for programs"],
-    ["baton who --recipe curator /app/locks/nightly", "a lock of Curator's: whose nodes stand in its line"],
-    ["baton who --kind election echo", "the leader and all who would be"],
-    ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "is it free? 69, say, would mean that nobody knows"],
+    ["baton who --recipe curator /app/locks/nightly", "a lock of Curator programs: the nodes in its queue"],
+    ["baton who --kind election echo", "the leader and the candidates"],
+    ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "test for a free lock; 69 means that it is unknown"],
   ],
   settings,
   completes: "locks",
@@ -63,7 +63,7 @@ export const whoCommand = defineCommand({
     const name = onlyName("who", call.names, kind);
     if (recipe !== undefined) {
       if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-      interopPath(name); // which refuses what cannot be one
+      interopPath(name); // throws for an invalid path
     }
     const isTold = !values.quiet && !values.json;
     const { status, also } = await connected(call, async (zk) => {
@@ -77,19 +77,19 @@ export const whoCommand = defineCommand({
     if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
     else printTable(io, rowsOf(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
-    if (isTold) io.err(`baton: ${nobody[kind](name)}${also}\n`);
+    if (isTold) io.err(`baton: ${unused[kind](name)}${also}\n`);
     return exitCodes.FALSE;
   },
 });
 
-const nobody: Readonly<Record<StatusKind, (name: string) => string>> = {
-  lock: (name) => `nobody holds "${name}"`,
-  election: (name) => `nobody leads "${name}"`,
-  barrier: (name) => `nobody runs at barrier "${name}"`,
+const unused: Readonly<Record<StatusKind, (name: string) => string>> = {
+  lock: (name) => `lock "${name}" is free`,
+  election: (name) => `"${name}" has no leader`,
+  barrier: (name) => `barrier "${name}" has no running members`,
   gate: (name) => `gate "${name}" is open`,
 };
 
-/** For people. `nowMs` is the wall clock. */
+/** Returns the rows of the table. `nowMs` is the wall clock. */
 function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][] {
   if (holders.length + waiters.length === 0) return [];
   const row = (state: string, how: string[], one: UseHolder | UseWaiter) => [
@@ -98,7 +98,7 @@ function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][
     one.sinceMs === 0 ? "-" : formatDuration(Math.max(0, nowMs - one.sinceMs)),
     how.join(", ") || "-",
     one.id ?? "-",
-    one.revoke === null ? one.reason : `${one.reason} (asked to give it back)`.trim(),
+    one.revoke === null ? one.reason : `${one.reason} (asked to release it)`.trim(),
   ];
   return [
     ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],

@@ -24,7 +24,7 @@ for (const kind of backends) {
       expect(await session.run(script)).toMatchObject({
         code: 0,
         stdout: "",
-        stderr: "baton: looked at 1 lock, 1 election: nothing to say\n",
+        stderr: "baton: checked 1 lock and 1 election: no problems found\n",
       });
     });
 

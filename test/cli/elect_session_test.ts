@@ -66,8 +66,8 @@ describe("the exit code", () => {
       ["n -- true", /needs --value/],
       ["--value a:1 -- true", /needs the name of an election/],
       ["a b --value a:1 -- true", /takes one name/],
-      ["n --value a:1", /needs a command behind --/],
-      [`n --value ${"x".repeat(1025)} -- true`, /1025 bytes is too long: 1024/],
+      ["n --value a:1", /needs a command after --/],
+      [`n --value ${"x".repeat(1025)} -- true`, /1025 bytes is too long: the maximum is 1024/],
       ["n --value a:1 --restart sometimes -- true", /one of always, on-loss, never/],
       ["n --value a:1 --health-failures 0 -- true", /whole number from 1/],
       ["n --value a:1 --status-fd 9 -- true", /descriptor 9 is not open/],
@@ -81,7 +81,7 @@ describe("the exit code", () => {
       elect(`outer --value a:1 -- "$baton" elect -z embedded outer --value b:1 -- true`),
     );
     expect(nested).toMatchObject({ code: 64 });
-    expect(nested.stderr).toContain('"outer" is already led by this job');
+    expect(nested.stderr).toContain('"outer" is already led by this command');
   });
 
   test("is 126, 127, 69, 73 and 78 as for a lock", async () => {
@@ -115,7 +115,7 @@ describe("a term", () => {
     await says(second, "waiting for");
     await resign("turns");
     await leads("turns", "b:1");
-    await says(first, "campaigning again in 1 s");
+    await says(first, "standing again in 1 s");
     await resign("turns");
     await leads("turns", "a:1");
     await eventually(() => first.stdout() === "up\nup\n", { what: "the second term's command" });
@@ -173,7 +173,7 @@ describe("a term", () => {
     const running = session.start(
       elect("always -v --restart always --value a:1 -- sh -c 'echo run >>$dir/always; exit 3'"),
     );
-    await says(running, "ended with 3; campaigning again in 2 s");
+    await says(running, "ended with exit code 3; standing again in 2 s");
     expect(session.read("always")).toBe("run\nrun\n");
     running.child.kill("SIGTERM");
     expect((await running.ended).signal).toBe("SIGTERM");
@@ -267,7 +267,7 @@ test("--preempt makes a leader of worse priority step down, and one of better pr
   await leads("rank", "worse:1");
   const better = session.start(elect("rank --priority 50 --preempt --value better:1 -- sleep 60"));
   await leads("rank", "better:1");
-  await says(worse, "a candidate of priority 50 stands before it");
+  await says(worse, "a candidate of priority 50 is better");
   const again = session.start(elect("rank -v --priority 60 --preempt --value again:1 -- sleep 60"));
   await says(again, "waiting for");
   expect(await leader("rank")).toBe("better:1");

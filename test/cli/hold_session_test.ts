@@ -58,7 +58,7 @@ describe("a script", () => {
       expect(ended.stdout).toBe(
         "check 0\nnested 64\nrelease 0\ncheck 79\nagain 1\nsteps exclusive user 1\n",
       );
-      expect(session.read("nested")).toMatch(/"steps" is already held by this job: .* or baton hold around/);
+      expect(session.read("nested")).toMatch(/"steps" is already held by this command: .* or baton hold of that lock/);
       expect(session.read("again")).toMatch(/"steps" is not held by this script: it was released before/);
       const { holders } = JSON.parse(session.read("who"));
       expect(holders).toMatchObject([{ pid: Number(session.read("pid")), command: shell, reason: "daily" }]);

@@ -165,7 +165,7 @@ function onBackend(backend: Backend): void {
       const nested = `"$baton" lock --recipe curator /alone/a -- "$baton" lock --recipe curator /alone/a -- true`;
       expect(await session.run(nested)).toMatchObject({
         code: 64,
-        stderr: expect.stringContaining("already held by this job"),
+        stderr: expect.stringContaining("already held by this command"),
       });
     });
 

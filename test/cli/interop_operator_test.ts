@@ -53,7 +53,7 @@ for (const kind of backends) {
         elections: [],
       });
       const told = async (words: string) => (await session.run(`"$baton" ls --recipe ${words}`)).stderr;
-      expect(await told("curator-rw /ls")).toContain("no lock of Curator's InterProcessReadWriteLock is in use there");
+      expect(await told("curator-rw /ls")).toContain("no lock of Curator's InterProcessReadWriteLock is in use below");
       expect(await told("curator /nowhere")).toContain('there is no node "/nowhere"');
       expect(await told("curator")).toContain("needs one path");
       expect(await told("curator x")).toContain("does not start with a slash");
@@ -73,7 +73,7 @@ for (const kind of backends) {
         const id = who.holders[0].id.slice(0, 8);
         expect(await session.run(`"$baton" break --recipe ${recipe} ${path} --holder ffff`)).toMatchObject({ code: 1 });
         const broken = await session.run(`"$baton" break --recipe ${recipe} ${path} --holder ${id} --reason now`);
-        expect(broken).toMatchObject({ code: 0, stderr: expect.stringContaining(`has given "${path}" back`) });
+        expect(broken).toMatchObject({ code: 0, stderr: expect.stringContaining(`has released "${path}"`) });
         const { code, stderr } = await held.ended;
         expect([code, stderr]).toEqual([80, expect.stringMatching(/was revoked by \w+, reason "now"/)]);
       }
@@ -126,7 +126,7 @@ for (const kind of backends) {
       );
       expect(await session.run('"$baton" doctor --recipe kazoo /nowhere')).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('There is no node "/nowhere"'),
+        stderr: expect.stringContaining('Node "/nowhere" does not exist'),
       });
       expect(await session.run('"$baton" doctor --recipe kazoo')).toMatchObject({ code: 64 });
     });

@@ -67,7 +67,7 @@ describe("64: the command line is wrong, and nothing was taken", () => {
   const mistakes: [line: string, stderr: RegExp][] = [
     [
       "lock a",
-      /^baton: baton lock needs a command behind --, as in: baton lock NAME -- COMMAND\nbaton: see: baton lock --help\n$/,
+      /^baton: baton lock needs a command after --, as in: baton lock NAME -- COMMAND\nbaton: see: baton lock --help\n$/,
     ],
     ["lock --wiat 1s a -- true", /^baton: There is no option --wiat, did you mean "--wait"\?\n/],
     ["lock -w 10 a -- true", /^baton: --wait: "10" is not a duration/],
@@ -87,7 +87,7 @@ describe("64: the command line is wrong, and nothing was taken", () => {
   test("a job that asks for a lock it holds already is told so, through any number of calls", async () => {
     const ended = await session.run('"$baton" lock -q n -- "$baton" lock -q m -- "$baton" lock -q n -- true');
     expect(ended).toMatchObject({ code: 64 });
-    expect(ended.stderr).toStartWith('baton: "n" is already held by this job');
+    expect(ended.stderr).toStartWith('baton: "n" is already held by this command');
     expect(await session.run('"$baton" lock -q m n -- "$baton" lock -q n -- true')).toMatchObject({ code: 64 });
   });
 });
@@ -229,7 +229,7 @@ test("80: an operator takes it back, and the command has time to stop", async ()
   const id = /"id":"([0-9a-f]+)"/.exec((await own.run('"$baton" who taken --json')).stdout)?.[1] ?? "";
   const broken = await own.run(`"$baton" break taken --holder ${id.slice(0, 8)} --reason maintenance`);
   expect(broken.code).toBe(0);
-  expect(broken.stderr).toEndWith('has given "taken" back\n');
+  expect(broken.stderr).toEndWith('has released "taken"\n');
   const ended = await running.ended;
   expect(ended).toMatchObject({ code: 80, stdout: "tidied\n" });
   expect(ended.stderr).toMatch(
@@ -250,7 +250,7 @@ test.skipIf(whyNoBreach !== null)(
   async () => {
     await using own = new BatonSession();
     const server = await keeper.start();
-    const survivors = () => [...own.read("err").matchAll(/still there: (\d+)/g)].map(([, pid]) => Number(pid));
+    const survivors = () => [...own.read("err").matchAll(/still running: (\d+)/g)].map(([, pid]) => Number(pid));
     try {
       chmodSync(own.folder, 0o777);
       // In a folder that another user may enter, which the repository need not be.
@@ -264,7 +264,7 @@ test.skipIf(whyNoBreach !== null)(
       );
       expect(ended.stdout).toBe("83\n");
       expect(own.read("err")).toMatch(
-        /^baton: The command under "breach" could not be confirmed dead in time \(still there: \d+\); others may get the/,
+        /^baton: The command under "breach" could not be confirmed dead in time \(still running: \d+\); another process may get the/,
       );
       expect(JSON.parse(own.read("status"))).toMatchObject({ reason: "fence_breach", exit_code: 83 });
       expect(survivors()).toHaveLength(1);
@@ -278,5 +278,5 @@ test.skipIf(whyNoBreach !== null)(
 test("124: --max-hold is over", async () => {
   const ended = await session.run('"$baton" lock -q --max-hold 200ms long -- sleep 60');
   expect(ended.code).toBe(124);
-  expect(ended.stderr).toStartWith('baton: The command held "long" for longer than 200 ms (--max-hold)');
+  expect(ended.stderr).toStartWith('baton: The command under "long" ran longer than 200 ms (--max-hold)');
 });

@@ -14,7 +14,7 @@ test("64: the job around it holds the component, for which it would wait for eve
     expect(nested).toMatchObject({
       code: 64,
       stderr: expect.stringContaining(
-        '"nest" is already held by this job: a baton lock or baton hold around this call has it',
+        '"nest" is already held by this command: it runs under a baton lock or baton hold of that lock',
       ),
     });
   }

@@ -17,7 +17,7 @@ test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => 
   expect(await session.run('"$baton" who free')).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: 'baton: nobody holds "free"\n',
+    stderr: 'baton: lock "free" is free\n',
   });
   expect(await whoOf("free")).toEqual({
     version: 1,
@@ -33,7 +33,7 @@ test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => 
 test("where nobody said where to look, stderr says where it was", async () => {
   const ended = await session.run('env -u BATON_SERVERS "$baton" ls');
   expect(ended.code).toBe(0);
-  expect(ended.stderr).toStartWith("baton: this is about this user's processes on this machine only; ");
+  expect(ended.stderr).toStartWith("baton: scope: this user's processes on this machine only; ");
 });
 
 test("a published command is cut short: what is there for people must not keep a job from its lock", async () => {
@@ -106,14 +106,14 @@ describe("other kinds", () => {
       `"$baton" elect -q twice --value a:1 -- sh -c '"$baton" who twice; echo $?; "$baton" lock twice -- "$baton" who twice'`;
     const ended = await session.run(script);
     expect(ended.stderr).toBe(
-      'baton: nobody holds "twice"; there is an election of this name: baton who --kind election twice\n',
+      'baton: lock "twice" is free; there is an election of this name: baton who --kind election twice\n',
     );
     expect(ended.stdout).toMatch(/^1\nSTATE .*\nholds +\S+@\S+ .*exclusive .*\n$/);
     expect(await session.run('"$baton" lock -q only -- "$baton" leader only')).toMatchObject({
       code: 1,
-      stderr: 'baton: nobody leads "only"; there is a lock of this name: baton who only\n',
+      stderr: 'baton: "only" has no leader; there is a lock of this name: baton who only\n',
     });
-    expect(await session.run('"$baton" who twice')).toMatchObject({ code: 1, stderr: 'baton: nobody holds "twice"\n' });
+    expect(await session.run('"$baton" who twice')).toMatchObject({ code: 1, stderr: 'baton: lock "twice" is free\n' });
   });
 
   test("an election: its leader with what it offers, and its candidates", async () => {
@@ -132,7 +132,7 @@ describe("other kinds", () => {
     expect(await session.run('"$baton" who --kind election echo')).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: 'baton: nobody leads "echo"\n',
+      stderr: 'baton: "echo" has no leader\n',
     });
     expect(await look("ls")).toBe("");
     expect(await look("ls --all --kind election")).toMatch(/\nelection +echo +0 +0\n/);
@@ -193,7 +193,7 @@ describe("break", () => {
     const id = (await whoOf("slow")).holders[0].id;
     const broken = await session.run(`"$baton" break slow --holder ${id} --wait 100ms`);
     expect(broken.code).toBe(75);
-    expect(broken.stderr).toContain('was asked to give "slow" back and has not done so within 100 ms');
+    expect(broken.stderr).toContain('was asked to release "slow" and has not done so within 100 ms');
     expect((await whoOf("slow")).holders[0].revoke).toMatchObject({ reason: "" });
     await session.run("touch stop");
     expect((await holder.ended).code).toBe(80);

@@ -12,8 +12,13 @@ describe("how a command ended, as an exit code", () => {
     [{ kind: "exited", code: 7 }, 7, "command_exited", null],
     [{ kind: "exited", code: 75 }, 75, "command_exited", null],
     [killed, 137, "command_signaled", null],
-    [{ kind: "unreadable", why: "ECHILD" }, 70, "internal", /"a" has ended, and how is not known: ECHILD$/],
-    [{ kind: "lost", child: { kind: "unreadable", why: "ECHILD" } }, 79, "lock_lost", /is not known \(ECHILD\)$/],
+    [{ kind: "unreadable", why: "ECHILD" }, 70, "internal", /"a" has ended with an unknown exit status: ECHILD$/],
+    [
+      { kind: "lost", child: { kind: "unreadable", why: "ECHILD" } },
+      79,
+      "lock_lost",
+      /unknown exit status \(ECHILD\)$/,
+    ],
     [
       { kind: "lost", child: killed },
       79,
@@ -28,7 +33,7 @@ describe("how a command ended, as an exit code", () => {
       /; the command was stopped and exited with 0$/,
     ],
     [{ kind: "time_limit", child: killed }, 124, "time_limit", /longer than 1.5 s \(--max-hold\)/],
-    [{ kind: "breach", child: null, survivors: [12, 13] }, 83, "fence_breach", /still there: 12, 13/],
+    [{ kind: "breach", child: null, survivors: [12, 13] }, 83, "fence_breach", /still running: 12, 13/],
     [{ kind: "not_found", message: "no" }, 127, "command_not_found", /^no$/],
     [{ kind: "not_executable", message: "no" }, 126, "not_executable", /^no$/],
     [{ kind: "start_failed", message: "no" }, 125, "start_failed", /^no$/],
@@ -46,7 +51,7 @@ describe("how a command ended, as an exit code", () => {
     const messageOf = (ending: ChildEnding) =>
       lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
     expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
-    expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not told that it had it$/);
+    expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not notified of the lock$/);
     expect(messageOf({ kind: "breach", child: null, survivors: [12] })).toMatch(/^The script under "a" could not/);
   });
 

@@ -98,7 +98,7 @@ describe("the order of things", () => {
     bench.ending = { kind: "breach", child: null, survivors: [42] };
     expect(await bench.run([])).toBe(83);
     expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise"]);
-    expect(bench.io.stderr()).toContain("still there: 42");
+    expect(bench.io.stderr()).toContain("still running: 42");
   });
 
   test("without a lock there is nothing to guard, and the session is ended", async () => {
@@ -127,7 +127,7 @@ describe("a session that expires while it waits", () => {
     expect(await bench.run([], { takeLocks: expiry(bench, "SESSIONEXPIRED") })).toBe(0);
     expect(bench.log).toEqual(["connect", "guard is told", "connect", "guard is told", "take", "supervise", "close"]);
     expect(bench.io.stderr()).toBe(
-      'baton: the session that waited for "job" has expired; waiting again, as the last in line\n',
+      'baton: the session that waited for "job" has expired; waiting again at the end of the queue\n',
     );
   });
 
