@@ -27,7 +27,7 @@ test("less than is wanted is 79, with what is left", async () => {
   expect(await session.run(under('"$baton" check --at-least 1s -q'))).toMatchObject({ code: 0 });
   const ended = await session.run(under('"$baton" check --at-least 1m'));
   expect(ended).toMatchObject({ code: 79, stdout: "" });
-  expect(ended.stderr).toMatch(/^baton: "c", "d" is held for \d.*s for certain, and 1 m is wanted\n$/);
+  expect(ended.stderr).toMatch(/^baton: "c", "d" is held for certain for \d.*s, less than the 1 m of --at-least\n$/);
 });
 
 test("a leader's command is told the same", async () => {

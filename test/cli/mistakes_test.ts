@@ -38,7 +38,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["leader x --wait --watch", "--watch and --wait do not go together"],
     ["forward x", "baton forward needs --listen, as in: baton forward NAME --listen :9000"],
     ["forward x --listen foo", 'Cannot listen on "foo"'],
-    ["check x", "it is about the job it runs in"],
+    ["check x", "it checks the lock of the command that runs it"],
     ["check", "There is no lock to check"],
     ["doctor x", "baton doctor takes no names"],
     ["config", "baton config takes check or show, but none was given"],

@@ -144,7 +144,7 @@ describe("other kinds", () => {
     );
     await eventually(async () => (await look("ls")).includes("meet"));
     const waiting = await session.run('"$baton" who --kind barrier meet');
-    expect(waiting).toMatchObject({ code: 1, stderr: 'baton: nobody runs at barrier "meet"\n' });
+    expect(waiting).toMatchObject({ code: 1, stderr: 'baton: barrier "meet" has no running members\n' });
     expect(waiting.stdout).toMatch(/\nwaits +\S+ \(pid \d+, sh\) /);
     expect(JSON.parse(await look("who --kind barrier meet --json"))).toMatchObject({
       limit: 2,

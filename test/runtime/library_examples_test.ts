@@ -35,7 +35,7 @@ for (const [name, command] of runtimes) {
       expect(lines).toHaveLength(8);
       for (let at = 0; at < lines.length; at += 2) {
         const [, id] = /^(\d) has the lock$/.exec(lines[at] ?? "") ?? [];
-        expect(lines[at + 1]).toBe(`${id} gives it back`);
+        expect(lines[at + 1]).toBe(`${id} releases it`);
       }
     });
 
@@ -46,7 +46,7 @@ for (const [name, command] of runtimes) {
     });
 
     test("two pools work through one list, each item once; one that failed is tried again", async () => {
-      expect(await run("pool.ts")).toBe("once each: true\ndone: 12, failed: 0\nnothing is left: true\n");
+      expect(await run("pool.ts")).toBe("once each: true\ndone: 12, failed: 0\nall items are done: true\n");
     });
 
     test("an election is followed from leader to leader", async () => {

@@ -1,5 +1,5 @@
 /**
- * Three parties meet twice; none begins the second round before all are through the first:
+ * Three participants meet twice; none starts the second round before all have finished the first:
  *
  *     bun docs/examples/library/barrier.ts SERVERS        deno run -A docs/examples/library/barrier.ts SERVERS
  */
@@ -9,10 +9,10 @@ import { Barrier, parseServers } from "../../../src/baton.ts";
 const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
 await using barrier = new Barrier({ servers }, "meeting", 3);
 
-async function party(): Promise<void> {
+async function participant(): Promise<void> {
   for (const round of [1, 2]) {
     await barrier.pass(({ rank, size }) => console.log(`round ${round}: ${rank + 1} of ${size}`));
   }
 }
 
-await Promise.all([party(), party(), party()]);
+await Promise.all([participant(), participant(), participant()]);

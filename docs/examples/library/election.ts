@@ -1,5 +1,5 @@
 /**
- * Two candidates, one leads; it gives up, the other leads; an observer is told of each:
+ * Two candidates: one leads and steps down, then the other leads; an observer sees both:
  *
  *     bun docs/examples/library/election.ts SERVERS        deno run -A docs/examples/library/election.ts SERVERS
  */

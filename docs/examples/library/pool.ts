@@ -1,5 +1,5 @@
 /**
- * Two pools go through the same list; each item is worked on once, in one of them:
+ * Two pools share a list; each item runs once, in one of them:
  *
  *     bun docs/examples/library/pool.ts SERVERS        deno run -A docs/examples/library/pool.ts SERVERS
  */
@@ -19,8 +19,8 @@ await using pool = new Pool({ servers }, `import-${process.pid}`, {
 });
 
 async function importBatch(batch: string, attempt: number): Promise<void> {
-  await Promise.resolve(); // here it would work, and stop when the lock's `lost` aborts
-  if (batch === "batch 5" && attempt === 1) throw new Error("this one succeeds at the second attempt only");
+  await Promise.resolve(); // the work; it stops when the `lost` of the lease aborts
+  if (batch === "batch 5" && attempt === 1) throw new Error("succeeds only at the second try");
   began.push(batch);
 }
 
@@ -29,5 +29,5 @@ const [one, other] = await Promise.all([work(), work()]);
 
 console.log(`once each: ${began.length === 12 && new Set(began).size === 12}`);
 console.log(`done: ${one.done + other.done}, failed: ${one.failed + other.failed}`);
-console.log(`nothing is left: ${(await pool.status(items)).items.every(({ state }) => state === "done")}`);
+console.log(`all items are done: ${(await pool.status(items)).items.every(({ state }) => state === "done")}`);
 await pool.clear();

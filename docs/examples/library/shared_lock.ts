@@ -1,5 +1,5 @@
 /**
- * Four tasks of one process share one lock object and hold it one after the other:
+ * Four tasks of one process share a lock object and hold the lock one after the other:
  *
  *     bun docs/examples/library/shared_lock.ts SERVERS        deno run -A docs/examples/library/shared_lock.ts SERVERS
  */
@@ -13,8 +13,8 @@ async function task(id: number): Promise<void> {
   await lock.acquire();
   try {
     console.log(`${id} has the lock`);
-    await Promise.resolve(); // here it would work
-    console.log(`${id} gives it back`);
+    await Promise.resolve(); // the work
+    console.log(`${id} releases it`);
   } finally {
     await lock.release();
   }

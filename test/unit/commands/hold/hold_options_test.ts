@@ -6,7 +6,7 @@ test("--max-hold is about the script: baton hold has no child, and has ended by 
   const { help, ...rest } = holdSettings.maxHold;
   expect(help).toBe("stop the script so long after the grant");
   const { help: lockHelp, ...lockRest } = lockCommandSettings.maxHold;
-  expect(lockHelp).toBe("stop the child so long after the grant; then exit 124");
+  expect(lockHelp).toBe("stop the command if it runs longer than this (exit 124)");
   expect(rest).toEqual(lockRest);
 });
 
