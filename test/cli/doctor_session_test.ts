@@ -34,7 +34,9 @@ for (const kind of backends) {
       const node = await zk.create("/baton/locks/a/_c_lock-", new Uint8Array(), { mode: "persistentSequential" });
       const table = await session.run('"$baton" doctor -q');
       expect(table).toMatchObject({ code: 1, stderr: "" });
-      expect(table.stdout).toMatch(/^KIND +WHERE +WHAT\nproblem +lock "a" +".*_c_lock-0000\d+" is not baton's: .*\n$/);
+      expect(table.stdout).toMatch(
+        /^KIND +WHERE +WHAT\nproblem +lock "a" +".*_c_lock-0000\d+" is not baton's node: .*\n$/,
+      );
       const json = await session.run('"$baton" doctor --json -q');
       expect(JSON.parse(json.stdout)).toMatchObject({
         version: 1,

@@ -54,7 +54,7 @@ for (const kind of backends) {
       });
       const told = async (words: string) => (await session.run(`"$baton" ls --recipe ${words}`)).stderr;
       expect(await told("curator-rw /ls")).toContain("no lock of Curator's InterProcessReadWriteLock is in use below");
-      expect(await told("curator /nowhere")).toContain('there is no node "/nowhere"');
+      expect(await told("curator /nowhere")).toContain('node "/nowhere" does not exist');
       expect(await told("curator")).toContain("needs one path");
       expect(await told("curator x")).toContain("does not start with a slash");
       expect(await told("curator /ls --kind gate")).toContain("do not go together");

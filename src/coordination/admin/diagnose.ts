@@ -133,7 +133,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFindin
     if (name !== "q" && name !== "h") {
       say(
         "problem",
-        `"${lock.path}/${name}" is not baton's node: another program uses the same path, but not the same lock`,
+        `"${lock.path}/${name}" is not baton's node: another program uses the same path, and the two do not exclude each other`,
       );
     }
   }
