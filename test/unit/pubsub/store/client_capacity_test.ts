@@ -231,7 +231,7 @@ describe("a client that an operator has forgotten", () => {
     );
     const why = {
       reader: /is subscribed, with 3 undelivered messages/,
-      [job(1)]: /does not know the end/,
+      [job(1)]: /whose outcome it does not know/,
       [job(2)]: /msg-ids/,
       p: /without a session/,
     };
