@@ -76,6 +76,10 @@ export class FakeTopicStore implements OwnedStore {
     return row;
   }
 
+  async isEmpty(): Promise<boolean> {
+    return (await this.topics()).length === 0;
+  }
+
   topics(): Promise<readonly string[]> {
     const stored = [...this.rows].filter(([, { copy, staged }]) => copy !== null || staged !== null);
     return Promise.resolve(stored.map(([topic]) => topic));

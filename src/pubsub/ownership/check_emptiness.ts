@@ -7,20 +7,21 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { counted } from "../../support/text.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
+import type { OwnedStore } from "../store/owned_store.ts";
 import { readTopicList } from "./read_topic_list.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-/** Rejects with CONFIG if nothing is `stored` although topics belong to server `id`. */
+/** Rejects with CONFIG if the store of server `id` is empty although topics belong to the server. */
 export async function checkEmptiness(
   zk: ZooKeeper,
   path: PubsubPath,
-  { id, stored, task }: {
+  { id, store, task }: {
     readonly id: string;
-    readonly stored: readonly string[];
+    readonly store: Pick<OwnedStore, "isEmpty">;
     readonly task: "serve" | "restore";
   },
 ): Promise<void> {
-  if (stored.length > 0) return;
+  if (!await store.isEmpty()) return;
   // One request is enough for a server that owns nothing: its topics are counted under `owners/<id>`.
   if (((await nullIfNoNode(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
   let missing = 0;

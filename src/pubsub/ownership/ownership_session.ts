@@ -89,8 +89,8 @@ export class OwnershipSession {
     const nodes = new TopicNodes(zk, options.path);
     const generation = new StoreGeneration(zk, options.path, options);
     await generation.check();
+    await checkEmptiness(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
-    await checkEmptiness(zk, options.path, { id: options.id, stored, task: "serve" });
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
     const storeId = `${store.storeId} ${storeLocation}`;

@@ -16,7 +16,7 @@ import { StoreGeneration } from "./store_generation.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 
 export interface RestorableStore
-  extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "topics" | "copiesOf"> {
+  extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
    * Durably raises the base offset: new message ids start after it. A subscriber that had all stored messages is placed
    * at the end.
@@ -44,7 +44,7 @@ export async function restoreServer(
   path: PubsubPath,
   { id, store }: { readonly id: string; readonly store: RestorableStore },
 ): Promise<RestoreResult> {
-  await checkEmptiness(zk, path, { id, stored: await store.topics(), task: "restore" });
+  await checkEmptiness(zk, path, { id, store, task: "restore" });
   return await holdingServerName(zk, path, { id, what: "restore" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const done: Record<keyof RestoreResult, string[]> = { restored: [], lost: [], returned: [], left: [] };

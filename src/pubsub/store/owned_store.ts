@@ -69,7 +69,9 @@ export interface OwnedStore {
    * `above` is 0.
    */
   raiseGeneration(above?: number): Promise<number | null>;
-  /** Topics with an active or staged copy. */
+  /** False even if all of its topics are damaged. */
+  isEmpty(): Promise<boolean>;
+  /** Topics with an active or staged copy, except damaged ones. */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
   /**

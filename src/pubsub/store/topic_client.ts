@@ -15,6 +15,15 @@ export const nameOf = (bytes: unknown): string => {
   throw new Error("a name is damaged");
 };
 
+/** The location of a topic's own row, for a damage message. The name itself may be damaged. */
+export function placeOfTopicRow(name: unknown): string {
+  try {
+    return `of this store (named ${JSON.stringify(nameOf(name))})`;
+  } catch {
+    return "of this store (its name cannot be read)";
+  }
+}
+
 /** A client of one topic in memory. Only the engine changes its fields and then calls `changed`. */
 export interface TopicClient {
   readonly id: number;

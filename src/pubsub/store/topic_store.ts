@@ -162,7 +162,12 @@ export class TopicStore {
     return this.#call("raiseGeneration", above);
   }
 
-  /** Topics with an active or staged copy. */
+  /** False even if all of its topics are damaged. */
+  isEmpty(): Promise<boolean> {
+    return this.#call("isEmpty");
+  }
+
+  /** Topics with an active or staged copy, except damaged ones. */
   topics(): Promise<string[]> {
     return this.#call("topicNames");
   }

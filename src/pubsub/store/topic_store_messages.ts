@@ -11,6 +11,7 @@ export type TopicStoreCalls =
     TopicTransfer,
     | "generation"
     | "raiseGeneration"
+    | "isEmpty"
     | "topicNames"
     | "copiesOf"
     | "create"

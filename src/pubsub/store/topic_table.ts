@@ -1,7 +1,7 @@
 /** The topics of a store: active, staged, being received, dropped and set aside. */
 import { BatonError } from "../../errors.ts";
 import type { TopicRecord } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameBytes, nameOf } from "./topic_client.ts";
+import { nameBytes, nameOf, placeOfTopicRow } from "./topic_client.ts";
 import { ClientTable } from "./client_table.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
@@ -63,11 +63,10 @@ export class TopicTable {
   /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
   row(id: number): SqlRow | null {
     const { damage } = this.#database;
-    const where = "of this store";
     try {
       const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
-      const row = damage.reading(`row ${id} of the topics ${where}`, read);
-      return row === undefined ? null : damage.checked(tables.topics, row, where);
+      const row = damage.reading(`row ${id} of the topics of this store`, read);
+      return row === undefined ? null : damage.checked(tables.topics, row, placeOfTopicRow(row["name"]));
     } catch (error) {
       if (error instanceof DamageError) return null;
       throw error;
@@ -159,7 +158,7 @@ export class TopicTable {
   /** Loads a topic into memory, to be served. Throws Damaged. */
   load(id: number): StoredTopic {
     const row = this.row(id);
-    if (row === null) throw this.#database.damage.found(`row ${id} of the topics of this store is damaged`);
+    if (row === null) throw new DamageError(`row ${id} of the topics of this store is damaged`); // reported by row()
     const topic = new StoredTopic(row, this.#database, this.clients, this.#cache, this.nextRowId);
     this.#topics.set(topic.name, topic);
     this.#written.set(topic, endsOf(topic));

@@ -77,7 +77,16 @@ export class TopicTransfer {
     }
   }
 
-  /** Topics with an active or staged copy. */
+  /**
+   * Whether the store has no data, as in a new folder. Damaged rows count, and so do messages without a topic: damage is not
+   * an empty folder.
+   */
+  isEmpty(): boolean {
+    const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
+    return !has("topics") && !has("messages");
+  }
+
+  /** Topics with an active or staged copy, except damaged ones. */
   topicNames(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",

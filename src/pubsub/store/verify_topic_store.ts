@@ -6,7 +6,7 @@ import { counted } from "../../support/text.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameOf } from "./topic_client.ts";
+import { nameOf, placeOfTopicRow } from "./topic_client.ts";
 import { rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
 import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
@@ -55,7 +55,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
       if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
-      const where = ofWhat(database, row);
+      const where = table.name === "topics" ? placeOfTopicRow(row["name"]) : ofWhat(database, row);
       return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
     },
   });
