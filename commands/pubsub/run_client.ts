@@ -2,10 +2,11 @@
 import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
-import { BatonError, type ErrorCode } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { TopicDamagedError } from "../../src/pubsub/client/outcome_error.ts";
 import { readPosition } from "../../src/pubsub/client/read_position.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -38,17 +39,31 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
     return await runOperation(call, words);
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
-    const hint = hintOn(thrown.code, words, { resume: call.values.resume });
+    const hint = hintOn(thrown, words, { resume: call.values.resume });
     throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
   }
 }
 
 /** What to do now, where there is one answer to that. */
 function hintOn(
-  code: ErrorCode,
+  error: BatonError,
   { id, operation, topic, rest }: ClientArguments,
   { resume }: { readonly resume: boolean | undefined },
 ): string | null {
+  const { code } = error;
+  if (error instanceof TopicDamagedError) {
+    if (error.isWholeTopic) {
+      return `an operator restores its server from a backup, or gives the topic up: baton pubsub topic delete ${
+        shellQuoteIfNeeded(topic)
+      } --accept-loss`;
+    }
+    const isReading = operation === "get" || operation === "peek";
+    const passOver = `to go on behind it: baton pubsub client ${shellQuoteIfNeeded(id)} seek ${
+      shellQuoteIfNeeded(topic)
+    } LAST-DAMAGED-ID; `;
+    const repair = `baton pubsub topic repair ${shellQuoteIfNeeded(topic)} --accept-loss`;
+    return `${isReading ? passOver : ""}an operator gives up what is damaged: ${repair}`;
+  }
   if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
     return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
   }

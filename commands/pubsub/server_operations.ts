@@ -195,6 +195,10 @@ async function perform(
     if (rows.length > 0) printTable(io, [["TOPIC", "FROM", "TO", "OUTCOME", ""], ...rows]);
     else if (!values.quiet) io.err("baton: there is nothing to move\n");
   }
+  for (const one of done) {
+    const sentence = failureOf(one);
+    if (sentence !== null) io.err(`baton: ${sentence}\n`);
+  }
   return exitCodeOfMoves(done);
 }
 
@@ -225,6 +229,16 @@ async function moveAll(
 function fromOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
   if (outcome.kind === "moved") return outcome.from;
   return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
+}
+
+/** Why the exit code is not 0; null: this topic is no reason. */
+function failureOf({ topic, to, outcome, why }: MoveResult): string | null {
+  const what = `move topic "${printable(topic)}" to "${printable(to)}"`;
+  if (outcome === "kept") return `Cannot ${what}: ${why}`;
+  if (outcome === "no topic") return `Cannot ${what}: there is no such topic`;
+  return outcome === "unknown"
+    ? `It is unknown whether topic "${printable(topic)}" was moved to "${printable(to)}": ${why}`
+    : null;
 }
 
 function exitCodeOfMoves(done: readonly MoveResult[]): ExitCode {

@@ -70,7 +70,15 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
   expect(listed.stdout).toMatch(/news +o1 +1 +stored\n/);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
-  expect(await code('"$baton" pubsub server move news --to o9')).toBe(69);
+  for (const more of ["", "--json -q"]) {
+    const kept = await session.run(`"$baton" pubsub server move news --to o9 ${more}`);
+    expect([kept.code, kept.stderr]).toEqual([
+      69,
+      expect.stringMatching(/^baton: Cannot move topic "news" to "o9": .*"o9"/),
+    ]);
+  }
+  const none = await session.run('"$baton" pubsub server move nothing --to o2');
+  expect([none.code, none.stderr]).toEqual([1, 'baton: Cannot move topic "nothing" to "o2": there is no such topic\n']);
   expect((await session.run('"$baton" pubsub server rebalance --dry-run')).stdout).toMatch(/planned/);
   expect(await code('"$baton" pubsub server rebalance')).toBe(0);
   expect((await session.run('"$baton" pubsub server drain o1 --dry-run')).stdout).toMatch(/o1 +o2 +planned/);

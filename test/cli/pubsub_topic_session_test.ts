@@ -120,7 +120,9 @@ test("what the disk has damaged is refused by name and counted, and is given up 
   expect(await client("alice get news --until-empty")).toMatchObject({
     code: 74,
     stdout: "one\n",
-    stderr: expect.stringContaining(`DAMAGED, ${named}`),
+    stderr:
+      `baton: Cannot get from topic "news": DAMAGED, ${named}; to go on behind it: baton pubsub client alice seek news ` +
+      "LAST-DAMAGED-ID; an operator gives up what is damaged: baton pubsub topic repair news --accept-loss\n",
   });
   await eventually(() => server.stderr().includes(named));
   expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_pubsub_server_damaged_rows 1\n");
@@ -134,6 +136,28 @@ test("what the disk has damaged is refused by name and counted, and is given up 
   await server.ended;
   expect(await operator("server verify --data-dir s1")).toMatchObject({ code: 0 });
   proxy.child.kill("SIGTERM");
+});
+
+test("a server whose only topic is damaged is not taken for one with an empty folder: it starts, and names the damage", async () => {
+  const first = await startServer();
+  await startProxy();
+  await client("alice subscribe only");
+  first.child.kill("SIGTERM");
+  await first.ended;
+  const { DatabaseSync } = await import("node:sqlite");
+  const store = new DatabaseSync(session.path("s1/topics.sqlite"));
+  store.exec("UPDATE topics SET last = last + 7");
+  store.close();
+  const named = 'row 1 of the topics of this store (named "only") is damaged';
+  expect((await operator("server verify --data-dir s1")).stdout).toContain(named);
+  const server = await startServer();
+  await eventually(() => server.stderr().includes(named));
+  const next = "an operator restores its server from a backup, or gives the topic up: baton pubsub topic delete only";
+  expect(await client("alice get only")).toMatchObject({ code: 74, stderr: expect.stringContaining(next) });
+  expect(await client("alice subscribe new")).toMatchObject({ code: 0 });
+  expect(await session.run('echo 1 | "$baton" pubsub client bob put new -')).toMatchObject({ code: 0 });
+  expect(await client("alice get new")).toMatchObject({ code: 0, stdout: "1\n" });
+  expect(await operator("topic delete only --accept-loss")).toMatchObject({ code: 0 });
 });
 
 test("of two operators one deletes a topic; one whose own row is damaged is told apart, and can only be given up", async () => {

@@ -20,6 +20,16 @@ const codes = {
   ERROR: "INTERNAL",
 } as const satisfies Record<StatusCode, ErrorCode>;
 
+/** What was asked for is damaged on the server's disk; `isWholeTopic`: all of the topic, which is to be restored or deleted. */
+export class TopicDamagedError extends BatonError {
+  readonly isWholeTopic: boolean;
+
+  constructor(message: string, { isWholeTopic }: { readonly isWholeTopic: boolean }) {
+    super(codes.DAMAGED, message);
+    this.isWholeTopic = isWholeTopic;
+  }
+}
+
 /** `what` was tried, to stand behind "Cannot". */
 export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
@@ -30,7 +40,9 @@ export function outcomeError(what: string, outcome: RequestOutcome): BatonError 
     const code = outcome.isRefused ? "REFUSED" : response?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
     return new BatonError(code, `Cannot ${what}; definitely not done: ${outcome.why}`);
   }
-  const { status } = outcome.response;
+  const { status, headers } = outcome.response;
   const sentence = reasonText(outcome.response);
-  return new BatonError(codes[status], `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`);
+  const message = `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`;
+  if (status !== "DAMAGED") return new BatonError(codes[status], message);
+  return new TopicDamagedError(message, { isWholeTopic: headers?.state === "missing" });
 }

@@ -101,6 +101,7 @@ export function unavailableResponse(
     case "missing":
       return statusOf(server, message, "DAMAGED", {
         reason: `topic ${topic} belongs to this server, but its data is missing or damaged`,
+        headers: { state: "missing" },
       });
     case "away":
       return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
