@@ -1,4 +1,4 @@
-/** `baton barrier`: its words. What it does is in run_barrier.ts and run_gate.ts. */
+/** The definition of `baton barrier`. The work is in run_barrier.ts and run_gate.ts. */
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { barrierCommandSettings, barrierOptionsOf } from "./barrier_options.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -8,28 +8,28 @@ import { runGate } from "./run_gate.ts";
 
 export const barrierCommand = defineCommand({
   name: "barrier",
-  summary: "start a command on all machines together, and end together",
+  summary: "start a command in several processes at the same time, and wait for all of them",
   usage: "NAME -N COUNT [options] -- COMMAND [ARGUMENT…] | NAME --set|--lift|--wait",
   details: [
-    "Waits until COUNT have entered and all of them are alive, runs the command in each, and exits with the command's own " +
-    "code when all the others have ended too. Each command knows its number, BATON_RANK, from 0 to BATON_SIZE less 1. " +
-    "Who comes when they are complete waits for the next generation, which starts when this one has ended.",
-    "When one is lost before the start, the others exit with 82 and say who it was; with --on-member-lost wait they wait " +
-    "for another. One that is lost after the start is not waited for, and stops its own command: exit 79.",
-    "The gate is simpler: --wait ends as soon as it is not closed; --set closes it for everybody, --lift opens it.",
+    "Each call waits until COUNT calls have entered and are alive. Then each runs its command, waits until the commands of all " +
+    "members have ended, and exits with the exit code of its own command. The number of a member is BATON_RANK, from 0 to " +
+    "BATON_SIZE - 1. A call that arrives when the group is complete waits for the next round, which starts when this one has ended.",
+    "If a member is lost before the start, the others print its name and exit with 82; with --on-member-lost wait they wait for " +
+    "another one. If a member is lost after the start, it stops its command and exits with 79; the others do not wait for it.",
+    "A gate is simpler: --set closes the gate for all processes, --lift opens it, and --wait waits until it is open.",
   ],
   examples: [
-    ["baton barrier agents -N 8 -- ./agent.sh", "eight calls, on any machines: all agents start together"],
+    ["baton barrier agents -N 8 -- ./agent.sh", "eight calls on any machines: all agents start together"],
     [
       "baton barrier agents -N 8 -w 1m -- ./agent.sh",
-      "exit 75 after a minute, and say who is there and how many are not",
+      "after one minute, exit with 75 and print the participants and how many are missing",
     ],
     [
       "baton barrier step -N 3 -- sh -c './part.sh $BATON_RANK $BATON_SIZE'",
-      "each does its share, and nobody goes on before all are through",
+      "each call processes its part, and all end together",
     ],
     ["baton barrier maintenance --set --reason 'disk swap'", "close the gate"],
-    ["baton barrier maintenance --wait -w 10m && ./work.sh", "work when it is open"],
+    ["baton barrier maintenance --wait -w 10m && ./work.sh", "work when the gate is open"],
   ],
   settings: barrierCommandSettings,
   completes: "barriers",
@@ -39,6 +39,6 @@ export const barrierCommand = defineCommand({
 async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = barrierOptionsOf(call);
   if ("do" in options) return await runGate(options, call);
-  const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
+  const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
   return await runBarrier(options, call.io, barrierDependencies(guard));
 }

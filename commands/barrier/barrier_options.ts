@@ -1,4 +1,4 @@
-/** `baton barrier`'s command line as data: what may stand together, and what follows from it. Pure. */
+/** The options of `baton barrier` and their allowed combinations. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
@@ -10,15 +10,18 @@ import type { Call } from "../command.ts";
 import { givenFlag } from "../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
-/** What only this command line can say, and what the section [barrier] can, too. */
+/** Flags of the command line, including those that the section [barrier] can set. */
 const flags = {
   ...barrierSettings,
   conflictExitCode,
-  set: setting(toggle(), { flag: "--set", help: "close the gate of this name", default: false }),
-  lift: setting(toggle(), { flag: "--lift", help: "open the gate of this name", default: false }),
-  wait: setting(toggle(), { flag: "--wait", help: "wait until the gate of this name is open", default: false }),
+  set: setting(toggle(), { flag: "--set", help: "close the gate", default: false }),
+  lift: setting(toggle(), { flag: "--lift", help: "open the gate", default: false }),
+  wait: setting(toggle(), { flag: "--wait", help: "wait until the gate is open", default: false }),
   json: setting(toggle(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
-  reason: setting(text("text"), { flag: "--reason", help: "what this is for; the others read it" }),
+  reason: setting(text("text"), {
+    flag: "--reason",
+    help: "purpose of the barrier or gate; other participants can read it",
+  }),
   ...jobFlags,
 } satisfies SettingTable;
 
@@ -28,7 +31,7 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** What a gate has no use for: it runs nothing. */
+/** Flags for running a command; gates refuse them. */
 const { onMemberLost, maxHold } = flags;
 const { scope: _scope, ...childSettings } = jobSettings;
 const flagsOfRuns = { onMemberLost, maxHold, ...jobFlags, ...childSettings } satisfies SettingTable;
@@ -50,7 +53,7 @@ export interface GateCommandOptions {
   readonly do: "set" | "lift" | "wait";
 }
 
-/** Throws USAGE for what does not fit together. */
+/** Throws USAGE for an invalid combination of options. */
 export function barrierOptionsOf(
   call: Call<typeof barrierCommandSettings>,
 ): BarrierCommandOptions | GateCommandOptions {
@@ -58,10 +61,10 @@ export function barrierOptionsOf(
   const example = "as in: baton barrier NAME -N 3 -- COMMAND";
   const [name, ...more] = names;
   if (name === undefined || more.length > 0) {
-    const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
-    throw new BatonError("USAGE", `baton barrier needs one name, and ${given}, ${example}`);
+    const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;
+    throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}`);
   }
-  barrierPath(name); // which refuses what cannot be one
+  barrierPath(name); // refuses an invalid name
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
   const [gate] = gates;
   if (gate !== undefined) {
@@ -72,12 +75,12 @@ export function barrierOptionsOf(
   if (parties === undefined) {
     throw new BatonError(
       "USAGE",
-      `baton barrier needs -N, how many start together, ${example}; or --set, --lift, --wait`,
+      `baton barrier needs -N COUNT, ${example}; or --set, --lift, --wait for a gate`,
     );
   }
   const [program, ...args] = command ?? [];
-  if (program === undefined) throw new BatonError("USAGE", `baton barrier needs a command behind --, ${example}`);
-  if (values.json) throw new BatonError("USAGE", "--json is for a gate; --status-file tells what became of a command");
+  if (program === undefined) throw new BatonError("USAGE", `baton barrier needs a command after --, ${example}`);
+  if (values.json) throw new BatonError("USAGE", "--json is for a gate; use --status-file for the report of a command");
   const { quiet, verbose } = values;
   return { name, parties, command: [program, ...args], quiet, verbose, values, sources };
 }
@@ -87,7 +90,7 @@ function refuseBesideGate(
   { command, sources }: Call<typeof barrierCommandSettings>,
 ): void {
   const [one = "", other] = gates;
-  const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} do not go together`);
+  const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} cannot be used together`);
   if (other !== undefined) throw refuse(`--${other}`);
   if (sources.flags.has("parties")) throw refuse("-N (-w limits the wait for the others)");
   if (command !== null) throw refuse("a command");

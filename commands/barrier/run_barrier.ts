@@ -1,4 +1,4 @@
-/** What `baton barrier` does, from its options to an exit code: connect, enter, run the command, leave, report. */
+/** Runs `baton barrier`: connects, enters, runs the command, leaves, reports. */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
@@ -40,7 +40,7 @@ import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface BarrierDependencies extends JobDependencies {
-  /** Started already; told here when there is nothing to guard. */
+  /** The guard process, which is already started. */
   readonly guard: Guard;
   enter: typeof enterBarrier;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
@@ -55,7 +55,7 @@ export function barrierDependencies(guard: Guard): BarrierDependencies {
   };
 }
 
-/** What is known so far, for the report. */
+/** The progress of the call, for the report. */
 interface BarrierProgress {
   member: BarrierMembership | null;
   outcome: ChildOutcome | null;
@@ -67,7 +67,7 @@ interface BarrierRun {
   readonly progress: BarrierProgress;
 }
 
-/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+/** Throws BatonError for a failure before the command, StoppedBySignal after a signal. */
 export async function runBarrier(options: BarrierCommandOptions, io: Io, deps: BarrierDependencies): Promise<ExitCode> {
   const progress: BarrierProgress = { member: null, outcome: null };
   return await reported({
@@ -104,7 +104,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
       ...superviseOptions(options, io, deps),
       lease: member,
       guard: deps.guard,
-      keepsGuard: true, // while it waits for the others' end it can be killed as well
+      keepsGuard: true, // it may also be killed while it waits for the others
       grantedAtMs,
       signal: stop.signal,
       env: childEnvironment(options, io, { member, place, note }),
@@ -118,7 +118,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
     if (outcome.kind === "exited" || outcome.kind === "signaled") {
       return await leaveTogether(member, ending, { options, run, before: stop.signal });
     }
-    // What could not be killed may still be at it: the session is left to end by itself, after its full time.
+    // A process could not be killed, so the session must stay until its timeout.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
@@ -128,7 +128,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
   }
 }
 
-/** The command's own ending counts, unless nobody can tell whether the others are through: then nothing may follow it. */
+/** Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result. */
 async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
@@ -139,31 +139,31 @@ async function leaveTogether(
     readonly before: AbortSignal;
   },
 ): Promise<LockEnding> {
-  // It reached the command, which has ended: nobody who asked for an end wants to wait for others.
+  // The signal has ended the command, so it also ends the wait for the others.
   if (before.aborted && asksForEnd(before.reason)) {
-    await member.release().catch(() => {}); // the session's end, which comes next, does the same
+    await member.release().catch(() => {}); // the session, which is closed next, does the same
     return ending;
   }
-  if (verbose) io.err(`baton: "${member.name}": rank ${member.rank} is through, waiting for the others\n`);
+  if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
   using stop = new StopRequest(deps.signals);
   try {
     await member.leave({ signal: stop.signal });
     return ending;
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
-    const message = `${thrown.message}; the command had ended with ${ending.exitCode}`;
+    const message = `${thrown.message}; the command had exited with ${ending.exitCode}`;
     return { exitCode: exitCodeOf(thrown.code), reason: thrown.code.toLowerCase(), message };
   }
 }
 
-/** What a command may take as a message is none. */
+/** Signals that commands use for other purposes do not count. */
 function asksForEnd(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && reason.signal !== "SIGUSR1" && reason.signal !== "SIGUSR2";
 }
 
 /**
- * A wait for others outlives its session, where a lost member is replaced. `opened` hears of each session: the last one
- * is the caller's to close.
+ * Enters the barrier. If a lost member can be replaced, an expired session is replaced by a new one. `opened` is called with each session;
+ * the caller closes the last one.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
   readonly place: Coordination;
@@ -198,27 +198,30 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
       const mayReplace = values.onMemberLost === "wait" && !isStarted;
       const again = mayReplace && !limit.aborted && isSessionEnd(zk.session.ended.reason);
       if (!again) throw thrown;
-      if (!quiet) io.err(`baton: the session that waited at "${name}" has expired; entering again\n`);
+      if (!quiet) io.err(`baton: the session of barrier "${name}" has expired; entering again\n`);
     }
   }
 }
 
-/** A job that waits for itself waits for ever: its children know the ids of what it is a member of. */
+/** Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the member. */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length === 0) return;
   const view = await readBarrier(zk, barrierPath(name, values.root));
   if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
-  throw new BatonError("USAGE", `"${name}" has this job as a member already: a baton barrier around this one`);
+  throw new BatonError(
+    "USAGE",
+    `This process is already a member of barrier "${name}", by a baton barrier call around it`,
+  );
 }
 
-/** Each change once: others come and go while this one waits. */
+/** Prints each change of the number of participants once. */
 function waitingLine({ name, parties, verbose }: BarrierCommandOptions, io: Io): (gathered: number) => void {
   let last = -1;
   return (gathered) => {
     if (!verbose || gathered === last) return;
     last = gathered;
-    io.err(`baton: waiting at "${name}": ${gathered} of ${parties} are here\n`);
+    io.err(`baton: waiting at barrier "${name}": ${gathered} of ${parties} are here\n`);
   };
 }
 
@@ -243,7 +246,7 @@ function childEnvironment(
 }
 
 function startLine({ name, rank, size, generation, holderId, fencingToken, waitedMs }: BarrierMembership): string {
-  return `baton: "${name}" starts after ${
+  return `baton: barrier "${name}" starts after ${
     Math.round(waitedMs)
   } ms: rank ${rank} of ${size}, generation ${generation}, ` +
     `as ${holderId}, token ${fencingToken}\n`;

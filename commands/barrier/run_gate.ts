@@ -1,4 +1,4 @@
-/** `baton barrier NAME --set`, `--lift`, `--wait`: the gate. */
+/** `baton barrier NAME --set`, `--lift`, `--wait`: closes, opens, or waits for a gate. */
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -49,6 +49,6 @@ export async function runGate(gate: GateCommandOptions, call: Call<typeof barrie
   }
 }
 
-function lineOf(answer: GateJson): string {
-  return JSON.stringify(answer) + "\n";
+function lineOf(response: GateJson): string {
+  return JSON.stringify(response) + "\n";
 }

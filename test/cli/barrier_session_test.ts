@@ -48,7 +48,7 @@ describe("a barrier", () => {
           : '"$baton" barrier -q l -N 2 -- sh -c "touch slow-in; cat go"',
     );
     if (quick === undefined || slow === undefined) throw new Error("no members");
-    await said(quick, "is through, waiting for the others");
+    await said(quick, "has ended, waiting for the others");
     await session.made("slow-in");
     expect(quick.child.exitCode).toBeNull();
     await session.run("echo > go");
@@ -63,7 +63,7 @@ describe("a barrier", () => {
     const other = session.start('"$baton" barrier -q u -N 2 -- sh -c "cat ended"');
     await session.made("in-u");
     process.kill(heard.child.pid ?? 0, "SIGUSR1");
-    await said(heard, "is through, waiting for the others");
+    await said(heard, "has ended, waiting for the others");
     await session.run("echo > ended");
     expect(await heard.ended).toMatchObject({ code: 4, signal: null, stdout: "heard\n" });
     expect((await other.ended).code).toBe(0);
@@ -139,7 +139,7 @@ describe("a barrier that does not start", () => {
     const other = await session.run('"$baton" barrier -q m -N 3 -- true');
     expect(other).toMatchObject({
       code: 78,
-      stderr: 'baton: Those who wait at barrier "m" are a barrier of 2 parties, not 3\n',
+      stderr: 'baton: Cannot enter barrier "m": the other participants wait for 2 parties, and this one for 3\n',
     });
     expect((await session.run('"$baton" barrier -q m -N 2 --scope cluster -- true')).code).toBe(78);
     expect((await session.run('"$baton" barrier -q m -N 2 -- true')).code).toBe(0);
@@ -207,7 +207,7 @@ describe("a gate", () => {
     const late = await session.run('"$baton" barrier g --wait -w 100ms --servers embedded');
     expect(late.code).toBe(75);
     expect(late.stderr).toMatch(
-      /^baton: Gate "g" is closed and was not opened within 100 ?ms; .* closed it: disk swap\n$/,
+      /^baton: Gate "g" is closed and was not opened within 100 ?ms; closed by .*: disk swap\n$/,
     );
     expect((await session.run('"$baton" barrier -q g --wait -w 0s -E 9')).code).toBe(9);
     const waiting = session.start('"$baton" barrier -q g --wait && touch through');

@@ -74,7 +74,7 @@ test("words in the wrong place, unknown or missing", async () => {
       "retry-processor dlq purge --all --where key=a --where error=b",
       '--where is given twice, with "key=a" and with "error=b": write several values as one list',
     ],
-    ["barrier g --set --max-hold 1s", "--set and --max-hold do not go together"],
+    ["barrier g --set --max-hold 1s", "--set and --max-hold cannot be used together"],
     ["fence", "baton fence takes run or zk, nothing is given"],
   ];
   for (const [words, says] of wrong) await expectRefused(words, 64, says);

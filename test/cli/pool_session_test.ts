@@ -179,7 +179,7 @@ describe("exit codes", () => {
     const skipped = await session.run('"$baton" pool kept --items a -- true');
     expect([skipped.code, skipped.stderr]).toEqual([
       81,
-      expect.stringMatching(/^baton: Component "kept" is busy: held for .* by \S+ \(pid \d+, sh\).*\n$/),
+      expect.stringMatching(/^baton: pool "kept" is busy: held for .* by \S+ \(pid \d+, sh\).*\n$/),
     ]);
     const waiting = session.start('"$baton" pool kept -w 30s --items a -- echo a');
     await session.run("touch end-kept");

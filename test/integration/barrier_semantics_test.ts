@@ -81,7 +81,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await there(crew, a, 1);
       const { code, message } = await codeOf(enter(crew, other, { parties: 4 }));
       expect(code).toBe("LIMIT_MISMATCH");
-      expect(message).toBe('Those who wait at barrier "b" are a barrier of 3 parties, not 4');
+      expect(message).toBe('Cannot enter barrier "b": the other participants wait for 3 parties, and this one for 4');
       const gone = await codeOf(enter(crew, lost, { wait: 200, info: { ...info, pid: 13 } }));
       expect(gone.code).toBe("BARRIER_TIMEOUT");
       const broken = await left;
@@ -154,7 +154,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect([await setGate(a, "g", { ...at, info }), await setGate(b, "g", at)]).toEqual([true, false]);
       const late = await codeOf(waitGate(b, "g", { ...at, waitMs: 50 }));
       expect(late.code).toBe("BARRIER_TIMEOUT");
-      expect(late.message).toContain("root@db1 (pid 812, agent) closed it");
+      expect(late.message).toContain("closed by root@db1 (pid 812, agent)");
       let isThrough = false;
       const waiting = waitGate(b, "g", at).then(() => void (isThrough = true));
       await a.sync("/");

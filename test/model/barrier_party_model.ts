@@ -159,7 +159,7 @@ export class PartyModel {
     }
     if (decision.do !== "open") return decision;
     if (!this.#world.has("starts without asking")) return decision;
-    return { do: "start", members: decision.members.slice(0, this.#world.options.parties), nodes: [], answers: [] };
+    return { do: "start", members: decision.members.slice(0, this.#world.options.parties), nodes: [], responses: [] };
   }
 
   #decide(
@@ -176,7 +176,7 @@ export class PartyModel {
     const names = servers.namesOf(view);
     const decision = this.#decision(who, p, p.state, names);
     // Only of the own gathering, and only where it matters.
-    const isIn = ["wait", "answer", "open", "start", "break"].includes(decision.do);
+    const isIn = ["wait", "respond", "open", "start", "break"].includes(decision.do);
     const remembers = isIn && this.#world.options.onLost === "fail";
     const seen = remembers ? seenSoFar({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
     const isKnown = p.isKnown || this.#world.own(who, p, names) !== "";
@@ -263,8 +263,8 @@ export class PartyModel {
     const own = this.#world.own(who, p, servers.namesOf(server));
     if (server.version === null) return refused("no barrier");
     const blind = this.#world.has("does not look at its own node when it writes");
-    if (own === "" && (!blind || decision.do === "move" || decision.do === "answer")) return refused("no own node");
-    const loose = decision.do === "answer" || this.#world.has("writes the state without a version");
+    if (own === "" && (!blind || decision.do === "move" || decision.do === "respond")) return refused("no own node");
+    const loose = decision.do === "respond" || this.#world.has("writes the state without a version");
     if (!loose && server.version !== p.version) return refused("bad version");
     const done = (next: BarrierServer, wrong: string | null = null) =>
       this.#world.write(state, who, p, out, { label, server: next, change: lookAgain, lost: recover, wrong });
@@ -275,7 +275,7 @@ export class PartyModel {
     });
     const guid = this.#world.guid(who, p);
     switch (decision.do) {
-      case "answer": {
+      case "respond": {
         const name = responseName(decision.round, guid);
         if (servers.namesOf(server).includes(name)) return refused("answered already");
         return done(servers.withNode(server, { name, owner: this.#world.session(who, p) }));
@@ -288,12 +288,12 @@ export class PartyModel {
       case "start": {
         const loosely = this.#world.has("starts without taking the answers away");
         const names = servers.namesOf(server);
-        const needed = [...decision.nodes, ...decision.answers];
+        const needed = [...decision.nodes, ...decision.responses];
         if (!loosely && !needed.every((name) => names.includes(name))) return refused("no node");
         const keeps = loosely || this.#world.has("ties no answer to a round");
         const next = set(
           startedState(barrier, { members: decision.members, token: 0n }),
-          keeps ? server : servers.without(server, decision.answers),
+          keeps ? server : servers.without(server, decision.responses),
         );
         return done(next, judgeStart(state, this.#world, decision.members));
       }

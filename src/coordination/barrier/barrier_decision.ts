@@ -1,56 +1,60 @@
 /**
- * What a party of a barrier does next: a pure decision over the guarded state and one list of names that was read after
- * it. test/model drives this very function. Whatever is decided is written under the version that the state was read
- * with, and together with a look at the own node.
+ * Decides what a participant of a barrier does next, from the state and a list of names that was read after it, and creates the
+ * transaction of this decision. Each transaction checks the version of the state and that the own node exists. test/model runs this
+ * function. Pure.
  */
+import type { Acl, MultiRequest } from "../../zookeeper/zookeeper.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { cameBefore, parseParticipant, type ParticipantNode, responseName } from "./barrier_nodes.ts";
-import type { BarrierState, BrokenGeneration } from "./barrier_state.ts";
+import type { BarrierPath } from "./barrier_path.ts";
+import { type BarrierState, type BrokenGeneration, formatBarrierState } from "./barrier_state.ts";
+import type { BarrierView } from "./barrier_view.ts";
 
 export interface BarrierObservation {
   readonly state: BarrierState;
-  /** The container's children. */
+  /** The children of the container. */
   readonly children: readonly string[];
   readonly guid: string;
-  /** Those of this gathering that were there when it was looked at before. */
+  /** GUIDs of the participants of this generation that were read before. */
   readonly seen: readonly string[];
-  /** This party has waited long enough for the round: it opens another when it has no part in this one. */
+  /** The round takes too long: a participant that does not belong to it opens a new one. */
   readonly impatient: boolean;
 }
 
 export type BarrierDecision =
-  /** `isThere`: the own node still is. Without it, what was started with this member has gone on without it. */
+  /** The barrier was started with this member. `isThere`: the own node exists; if not, the others continue without it. */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
-  /** The own node is not there, and it is not started. */
+  /** The own node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }
-  /** Somebody of the own gathering was lost before the start. */
+  /** A member of the generation was lost before the start. */
   | { readonly do: "broken" }
-  /** The others had enough without this one, or it came too late for its gathering: enter the one that is open now. */
+  /** The generation started without this participant, or it came too late: enter the current generation. */
   | { readonly do: "move" }
-  /** The first of the gathering wants something else. */
+  /** The first participant of the generation has other options. */
   | { readonly do: "disagree"; readonly first: ParticipantNode }
   | { readonly do: "break"; readonly lost: readonly string[] }
   | { readonly do: "open"; readonly members: readonly string[] }
-  | { readonly do: "answer"; readonly round: string }
-  /** `nodes` must all be there, and `answers` are taken away: both in the order of the members. */
+  | { readonly do: "respond"; readonly round: string }
+  /** All `nodes` must exist, and `responses` are deleted; both in the order of the members. */
   | {
     readonly do: "start";
     readonly members: readonly string[];
     readonly nodes: readonly string[];
-    readonly answers: readonly string[];
+    readonly responses: readonly string[];
   }
   | BarrierWaiting;
 
 export interface BarrierWaiting {
   readonly do: "wait";
-  /** Of the own gathering, in their order. */
+  /** The participants of the own generation, in order. */
   readonly gathered: readonly ParticipantNode[];
-  /** Whoever is nearest before this one; null for the first, who looks after all the others. */
+  /** The participant before this one; null for the first, which watches all others. */
   readonly predecessor: ParticipantNode | null;
-  /** The round that is open: when it takes long, look again, with `impatient`. */
+  /** The open round. If it takes too long, decide again with `impatient`. */
   readonly round: string | null;
 }
 
-/** Those who come when there are enough already are asked too, up to so many: one of the others may be dead. */
+/** The maximum number of additional participants in a round. They replace participants that do not respond. */
 const sparesMax = 64;
 
 export function barrierDecision(look: BarrierObservation): BarrierDecision {
@@ -62,7 +66,7 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
   if (mine === undefined) return { do: "vanished" };
   if (mine.epoch !== state.epoch) return { do: "move" };
   if (mine.generation !== state.generation) {
-    // Neither can another generation have started since: it would have waited for this node to go.
+    // No other generation can have started since: it would have waited until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
   const gathering = gatheringOf(state, parties);
@@ -73,8 +77,8 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
 }
 
 /**
- * Everybody of the gathering that is open now, with `seen` before them: what a party remembers of every look at it. Of the
- * same gathering only: who moves to another forgets.
+ * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with an empty
+ * `seen`.
  */
 export function seenSoFar(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
@@ -85,7 +89,7 @@ export function seenSoFar(
   return [...new Set([...seen, ...there])];
 }
 
-/** In the order in which they came. */
+/** The participants of the current generation, in the order of their arrival. */
 function gatheringOf(state: BarrierState, parties: readonly ParticipantNode[]): ParticipantNode[] {
   const isGathered = (node: ParticipantNode) => node.epoch === state.epoch && node.generation === state.generation;
   return parties.filter(isGathered).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
@@ -100,7 +104,7 @@ function inGathering(
   { mine, gathered, older }: {
     readonly mine: ParticipantNode;
     readonly gathered: readonly ParticipantNode[];
-    /** Somebody of a generation before this is still there. */
+    /** A participant of an earlier generation still exists. */
     readonly older: boolean;
   },
 ): BarrierDecision {
@@ -116,14 +120,14 @@ function inGathering(
     const there = new Set(children);
     const candidates = gathered.filter((node) => round.members.includes(node.guid));
     if (round.members.includes(guid) && !there.has(responseName(round.id, guid))) {
-      return { do: "answer", round: round.id };
+      return { do: "respond", round: round.id };
     }
-    const answered = candidates.filter((node) => there.has(responseName(round.id, node.guid)));
-    if (answered.length >= mine.parties) {
-      const chosen = answered.slice(0, mine.parties);
+    const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));
+    if (responded.length >= mine.parties) {
+      const chosen = responded.slice(0, mine.parties);
       const members = chosen.map((node) => node.guid);
-      const answers = members.map((member) => responseName(round.id, member));
-      return { do: "start", members, nodes: chosen.map((node) => node.name), answers };
+      const responses = members.map((member) => responseName(round.id, member));
+      return { do: "start", members, nodes: chosen.map((node) => node.name), responses };
     }
     const isLeftOut = impatient && !round.members.includes(guid);
     const hopeless = candidates.length < mine.parties;
@@ -138,14 +142,14 @@ function asked(gathered: readonly ParticipantNode[], mine: ParticipantNode): str
   return (first.includes(mine) ? first : [...first, mine]).map((node) => node.guid);
 }
 
-/** What somebody who leaves before the start writes besides; null: nothing. A start needs its node, and will not find it. */
+/** The state that a participant writes when it leaves before the start; null: none. A start fails because its node is missing. */
 export function stateAfterLeaving(
   state: BarrierState,
   mine: ParticipantNode,
-  told: Pick<BrokenGeneration, "lost" | "why">,
+  loss: Pick<BrokenGeneration, "lost" | "why">,
 ): BarrierState | null {
   const isGathered = mine.epoch === state.epoch && mine.generation === state.generation;
-  return isGathered && mine.onLost === "fail" ? brokenState(state, told) : null;
+  return isGathered && mine.onLost === "fail" ? brokenState(state, loss) : null;
 }
 
 export function brokenState(state: BarrierState, { lost, why }: Pick<BrokenGeneration, "lost" | "why">): BarrierState {
@@ -153,7 +157,7 @@ export function brokenState(state: BarrierState, { lost, why }: Pick<BrokenGener
   return { ...state, generation: generation + 1, round: null, broken: { generation, lost, why } };
 }
 
-/** `version` is the one that the state was read with: with a party's guid it makes a name that is never used twice. */
+/** Opens a round. `version` is the version of the state; with the GUID it makes a unique name for the round. */
 export function openedState(
   state: BarrierState,
   { guid, version, members }: { readonly guid: string; readonly version: number; readonly members: readonly string[] },
@@ -167,4 +171,57 @@ export function startedState(
 ): BarrierState {
   const started = { generation: state.generation, members, token };
   return { ...state, generation: state.generation + 1, round: null, started };
+}
+
+/** Decisions that change the barrier by a transaction. */
+export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
+
+export interface BarrierChangeContext {
+  readonly path: BarrierPath;
+  readonly view: BarrierView;
+  readonly mine: ParticipantNode;
+  /** The own nodes: the participant and its responses. */
+  readonly own: readonly string[];
+  readonly acl: Acl[];
+  /** The lost members, for "break". */
+  readonly loss: { readonly lost: readonly string[]; readonly why: string } | null;
+  /** The request that creates the own node in the current generation, for "move". */
+  readonly creation: MultiRequest | null;
+}
+
+/** The transaction of a decision. */
+export function changesFor(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
+  const { path: { barrier }, view, mine, own, acl, loss, creation } = context;
+  const { state, version } = view;
+  const at = (name: string) => `${barrier}/${name}`;
+  const set = (next: BarrierState): MultiRequest => ({
+    type: "setData",
+    path: barrier,
+    data: formatBarrierState(next),
+    version,
+  });
+  const there = (name: string): MultiRequest => ({ type: "check", path: at(name), version: -1 });
+  const gone = (name: string): MultiRequest => ({ type: "delete", path: at(name), version: -1 });
+  switch (decision.do) {
+    case "respond": {
+      const response = at(responseName(decision.round, mine.guid));
+      const data = new Uint8Array();
+      return [there(mine.name), { type: "create", path: response, data, acl, flags: createFlag.ephemeral }];
+    }
+    case "open":
+      return [set(openedState(state, { guid: mine.guid, version, members: decision.members })), there(mine.name)];
+    case "start": {
+      const next = startedState(state, { members: decision.members, token: view.writtenBy });
+      const nodes = decision.nodes.includes(mine.name) ? decision.nodes : [...decision.nodes, mine.name];
+      return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];
+    }
+    case "break":
+      return [set(brokenState(state, loss ?? { lost: [], why: "" })), there(mine.name)];
+    case "move":
+      return [
+        { type: "check", path: barrier, version },
+        ...own.map(gone),
+        ...(creation === null ? [] : [creation]),
+      ];
+  }
 }

@@ -1,4 +1,4 @@
-/** The simple barrier: a gate that somebody closes and opens, and that everybody else waits at while it is closed. */
+/** A gate: one process closes and opens it, and other processes wait while it is closed. */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
@@ -14,7 +14,7 @@ import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHo
 import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface GateOptions {
-  /** Where the gates are: "/baton" when left out. */
+  /** The parent of the gates; "/baton" by default. */
   readonly root?: string;
   readonly acl?: Acl[];
   readonly clock?: Clock;
@@ -23,7 +23,7 @@ export interface GateOptions {
 
 const retryWait = { firstMs: 20, maxMs: 1000 };
 
-/** Closes the gate, until somebody opens it: it outlives whoever closed it. False when it was closed already. */
+/** Closes the gate. It stays closed after the end of this process, until it is opened. Returns false if it was closed already. */
 export async function setGate(
   zk: ZooKeeper,
   name: string,
@@ -32,7 +32,7 @@ export async function setGate(
   const { gate, parents } = gatePath(name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
   const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null });
-  return await insist(zk, options, async () => {
+  return await repeatUntilKnown(zk, options, async () => {
     try {
       await zk.create(gate, data, { acl });
       return true;
@@ -45,17 +45,20 @@ export async function setGate(
   });
 }
 
-/** Opens the gate. False when it was not closed. */
+/** Opens the gate. Returns false if it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
   const { gate } = gatePath(name, options.root);
-  return await insist(zk, options, async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false);
+  return await repeatUntilKnown(
+    zk,
+    options,
+    async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false,
+  );
 }
 
 /**
- * Resolves when the gate is not closed, at once if it never was. Rejects BARRIER_TIMEOUT (a server has said that it is
- * closed), UNREACHABLE when no server has answered in time and when the session ended, and with the signal's reason; a signal
- * of `waitLimit` limits a call that this one is part of. `waitMs` left out: as long as it takes; 0: one answer, which has to
- * come within the session timeout.
+ * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in time or the session
+ * ended, and with the reason of the signal. A signal of `waitLimit` limits the call that this wait is part of. `waitMs` left out: no
+ * limit; 0: one request, which must get a response within the session timeout.
  */
 export async function waitGate(
   zk: ZooKeeper,
@@ -104,21 +107,21 @@ function closed(name: string, waitMs: number, data: Uint8Array): BatonError {
   const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
   const info = parseNodeInfo(data);
   const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
-  return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; ${nameOfHolder(info)} closed it${why}`);
+  return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; closed by ${nameOfHolder(info)}${why}`);
 }
 
 function unanswered(name: string, { waitMs }: WaitTimeout): BatonError {
-  const message = `Cannot tell whether gate "${name}" is open: no server has answered within ${formatDuration(waitMs)}`;
+  const message = `Cannot read gate "${name}": no server responded within ${formatDuration(waitMs)}`;
   return new BatonError("UNREACHABLE", message);
 }
 
 function unreachable(name: string, reason: unknown): BatonError {
-  const message = `Cannot tell whether gate "${name}" is open: the session ended: ${messageOf(reason)}`;
+  const message = `Cannot read gate "${name}": the session ended: ${messageOf(reason)}`;
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }
 
-/** Does it again as long as nobody says what became of it; `null` asks for another try. */
-async function insist<T>(zk: ZooKeeper, options: GateOptions, work: () => Promise<T | null>): Promise<T> {
+/** Repeats `work` until its outcome is known; `null` requests another try. */
+async function repeatUntilKnown<T>(zk: ZooKeeper, options: GateOptions, work: () => Promise<T | null>): Promise<T> {
   for (let failures = 0;; failures++) {
     throwIfAborted(options.signal);
     try {

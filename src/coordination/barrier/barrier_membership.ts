@@ -1,6 +1,5 @@
 /**
- * A place in a started generation: a lease like a lock's, which can be lost, with a rank; and the way out of it, which
- * all of its members take together.
+ * A membership in a started generation: a lease with a rank, which can be lost like a lock. All members leave together.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
@@ -16,16 +15,16 @@ import { isTransient, nullIfNoNode } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
-  /** From 0 to the size less 1, and nobody else's of this generation. */
+  /** The unique number of the member in this generation, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** Grows from start to start, and begins again when the barrier was unused for so long that the server took it away. */
+  /** Increases with each start. It restarts at 1 after the server removed an unused barrier. */
   readonly generation: number;
-  /** The same of all members, and greater than that of any generation before. */
+  /** Equal for all members, and higher than in earlier generations. */
   readonly fencingToken: bigint;
   /**
-   * Says that this one is through, and waits until all the others are, or are lost. Rejects with the signal's reason, and
-   * LOCK_LOST when the session ends meanwhile: then nobody knows of the others.
+   * Leaves, and waits until all other members have left or are lost. Rejects with the reason of the signal, and with LOCK_LOST if the
+   * session ends meanwhile: then the state of the others is unknown.
    */
   leave(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
@@ -48,7 +47,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   readonly #zk: ZooKeeper;
   readonly #path: BarrierPath;
   readonly #clock: Clock;
-  /** The others, beginning with whoever comes next in rank: so not all of them wait for the same one. */
+  /** The other members, starting with the next rank, so that not all members watch the same one. */
   readonly #others: readonly string[];
 
   constructor(zk: ZooKeeper, { name, path, guid, started, waitedMs, clock }: BarrierMembershipOptions) {
@@ -97,8 +96,8 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   }
 
   /**
-   * Absence is stable, for a guid is never used again: a server that lags can only make this wait longer. The sync is for
-   * the deletion of one's own node: an unanswered one may be what the next server lags behind.
+   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the wait. The sync
+   * ensures that the deletion of the own node is not missed after a lost response.
    */
   async #hasSeenAllLeave(signal: AbortSignal | undefined): Promise<boolean> {
     const { barrier } = this.#path;

@@ -1,4 +1,4 @@
-/** The sentences about a barrier that was not passed: who is there, how many are missing, who is in the way. */
+/** Describes a barrier that did not start: participants, missing ones, and members of an earlier generation. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
@@ -9,25 +9,25 @@ import { nameOfHolder } from "../holder_info.ts";
 
 export interface BarrierStatus {
   readonly parties: number;
-  /** In the order in which they came; of many, the first. */
+  /** Participants in the order of arrival; only the first ones of many. */
   readonly gathered: readonly ParticipantStatus[];
   readonly gatheredCount: number;
-  /** Of a generation before, not gone yet. */
+  /** Members of an earlier generation that have not left yet. */
   readonly leaving: readonly ParticipantStatus[];
-  /** Of those who have entered: asked whether they are there, and silent. */
+  /** GUIDs of participants that did not respond to the round. */
   readonly silent: readonly string[];
 }
 
-/** So many are asked who they are. */
+/** The maximum number of participants whose data is read. */
 const detailsMax = 20;
 
-/** What the gathering looks like that a party of this guid waits in. */
+/** Reads the status of the generation in which the participant `guid` waits. */
 export async function barrierStatus(
   zk: ZooKeeper,
   path: BarrierPath,
   { parties, guid }: { readonly parties: number; readonly guid: string },
 ): Promise<BarrierStatus> {
-  // In one write with the reads behind it: a follower that lags would hide who has just come.
+  // A sync is needed: a server that lags behind would not show the latest participants.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
   const nodes = participantNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
   const isOpen = (node: { epoch: string; generation: number }) =>
@@ -55,18 +55,20 @@ export function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: 
   const missing = parties - gatheredCount;
   const parts = [`${gatheredCount} of ${parties} are here${who === "" ? "" : `: ${who}`}`];
   if (missing > 0) parts.push(missing === 1 ? "1 is missing" : `${missing} are missing`);
-  if (leaving.length > 0) parts.push(`the generation before has not left: ${listed(leaving, nowMs, 0).join(", ")}`);
-  const dumb = gathered.filter(({ node }) => silent.includes(node.guid));
-  if (missing <= 0 && dumb.length > 0) parts.push(`no answer from ${dumb.map(nameOfHolder).join(", ")}`);
+  if (leaving.length > 0) parts.push(`the previous generation has not ended: ${listed(leaving, nowMs, 0).join(", ")}`);
+  const notResponding = gathered.filter(({ node }) => silent.includes(node.guid));
+  if (missing <= 0 && notResponding.length > 0) {
+    parts.push(`no response from ${notResponding.map(nameOfHolder).join(", ")}`);
+  }
   return parts.join("; ");
 }
 
-/** How many a sentence names. */
+/** The maximum number of names in a message. */
 const namedMax = 8;
 
 function listed(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {
   const named = parties.slice(0, namedMax).map((party) => {
-    // Two machines' wall clocks: whoever comes from the future has waited for no time.
+    // The wall clocks of two machines may differ: a negative time counts as 0.
     const since = party.sinceMs === 0 ? "" : ` for ${formatDuration(Math.max(0, nowMs - party.sinceMs))}`;
     return `${nameOfHolder(party)}${since}${party.reason === "" ? "" : ` (${printable(party.reason)})`}`;
   });

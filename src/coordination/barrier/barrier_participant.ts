@@ -1,6 +1,6 @@
 /**
- * One party of a barrier, step by step: enter, look, decide, write or wait. Every step may be begun again after any
- * failure, because each begins by looking. Decisions are barrier_decision.ts; test/model checks the whole.
+ * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure, because each begins by
+ * reading the state. The decisions are in barrier_decision.ts; test/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { backoffMs } from "../../support/backoff.ts";
@@ -9,9 +9,10 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { Event } from "../../support/event.ts";
 import {
-  type BarrierDecision,
+  type BarrierChange,
   barrierDecision,
   type BarrierWaiting,
+  changesFor,
   seenSoFar,
   stateAfterLeaving,
 } from "./barrier_decision.ts";
@@ -25,7 +26,6 @@ import {
   parseBarrierState,
 } from "./barrier_state.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
-import { changesFor } from "./barrier_writes.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts";
@@ -39,7 +39,7 @@ export interface ParticipantOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** Called when the wait begins, and when somebody comes or goes as far as this one hears of it. */
+  /** Called when the wait begins, and when this participant notices that others came or left. */
   readonly onWaiting: (view: BarrierView, gathered: readonly ParticipantNode[]) => void;
 }
 
@@ -49,23 +49,23 @@ export interface BarrierStarted {
   readonly generation: number;
   readonly members: readonly string[];
   readonly token: bigint;
-  /** The own node. */
+  /** The name of the own node. */
   readonly node: string;
 }
 
 export type ParticipantOutcome =
   | BarrierStarted
-  /** Started, and its own node was gone by the time it heard of that. */
+  /** The barrier was started, but the own node was gone before this participant read that. */
   | { readonly do: "lost" }
   | { readonly do: "broken"; readonly broken: BrokenGeneration | null }
-  /** Somebody deleted its node, and a gathering that has lost a member is broken. */
+  /** The own node was deleted, and the generation is broken after the loss of a member. */
   | { readonly do: "deleted" }
   | { readonly do: "disagreed"; readonly first: ParticipantNode }
-  /** It gave up, and nobody can start it any more. */
+  /** The participant gave up; the barrier can no longer start with it. */
   | { readonly do: "left" };
 
 type ParticipantStep =
-  | { readonly do: "enter" | "look" | "recover" }
+  | { readonly do: "enter" | "read" | "recover" }
   | { readonly do: "impatient" }
   | { readonly do: "decide"; readonly view: BarrierView | null; readonly impatient: boolean }
   | {
@@ -84,13 +84,11 @@ type ParticipantStep =
   | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: ParticipantOutcome }
   | { readonly do: "end"; readonly outcome: ParticipantOutcome };
 
-export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "answer" | "start" | "move" }>;
-
-const look: ParticipantStep = { do: "look" };
+const read: ParticipantStep = { do: "read" };
 const retryWait = { firstMs: 20, maxMs: 500 };
-/** How long a round may take before somebody looks whether it needs help; later looks come ever more slowly. */
-const impatience = { firstMs: 400, maxMs: 5000 };
-/** So many of those who have entered are remembered by name, for the sentence that says who was lost. */
+/** How long a round may take before a participant checks it; the interval of further checks grows. */
+const roundCheck = { firstMs: 400, maxMs: 5000 };
+/** The maximum number of names of other participants that are kept, for the message about a lost member. */
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
 
@@ -100,17 +98,17 @@ export class BarrierParticipant {
   readonly #options: ParticipantOptions;
   readonly #names = new Map<string, string>();
   #seen: readonly string[] = [];
-  /** The own node has been seen on the server. */
+  /** The own node was read from the server. */
   #isKnown = false;
-  /** The own node's name, as seen last. */
+  /** The name of the own node in the last list. */
   #mine: string | null = null;
   #watchesAll = false;
   #isStopped = false;
   #leaving: string | null = null;
-  #looks = 0;
+  #checks = 0;
   #refusals = 0;
-  /** An event has come since the last look. */
-  #isTold = false;
+  /** An event arrived since the last read. */
+  #hasEvent = false;
   #event: Event | null = null;
 
   constructor(zk: ZooKeeper, options: ParticipantOptions) {
@@ -118,12 +116,12 @@ export class BarrierParticipant {
     this.#options = options;
   }
 
-  /** 128 random bits, new for every entry. */
+  /** 128 random bits, new for each entry. */
   get guid(): string {
     return this.#guid;
   }
 
-  /** Until started, broken, or gone. Rejects with what the server refuses for good, and when the session has ended. */
+  /** Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server, and when the session ends. */
   async run(): Promise<ParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
     for (let failures = 0; !this.#isStopped;) {
@@ -133,7 +131,7 @@ export class BarrierParticipant {
         failures = 0;
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
-        // What is to be deleted stays to be deleted; of anything else it must be found out what became of it.
+        // A deletion is repeated. The outcome of any other request must be read first.
         if (step.do !== "drop") step = { do: "recover" };
         if (failures > 0) await this.#pause(failures);
         failures++;
@@ -142,27 +140,27 @@ export class BarrierParticipant {
     return { do: "left" };
   }
 
-  /** Asks to be taken off before the start; `run` says whether it was in time. `why` ends the others' sentence. */
+  /** Requests to leave before the start; `run` returns whether it was in time. `why` is the reason that the others print. */
   giveUp(why: string): void {
     this.#leaving ??= why;
-    this.#ring();
+    this.#wake();
   }
 
-  /** Sends nothing more. */
+  /** Stops sending requests. */
   stop(): void {
     this.#isStopped = true;
-    this.#ring();
+    this.#wake();
   }
 
   #take(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
     switch (step.do) {
       case "enter":
         return this.#enter();
-      case "look":
+      case "read":
       case "impatient":
-        return this.#look(step.do === "impatient");
+        return this.#read(step.do === "impatient");
       case "recover":
-        return readAfterSync(this.#zk, this.#options.path.barrier, () => this.#look(false));
+        return readAfterSync(this.#zk, this.#options.path.barrier, () => this.#read(false));
       case "decide":
         return this.#decide(step.view, step.impatient);
       case "write":
@@ -182,16 +180,16 @@ export class BarrierParticipant {
     const found = await nullIfNoNode(this.#zk.getData(path.barrier));
     if (this.#leaving !== null || this.#isStopped) return { do: "enter" };
     try {
-      // In one write, and answered in order: the list that is read has the own node in it.
+      // Requests are processed in this order, so the list contains the own node.
       const entering = this.#zk.multi(this.#entry(found));
-      const looking = this.#look(false);
-      looking.catch(() => {}); // looked at below, unless the entry has failed
+      const reading = this.#read(false);
+      reading.catch(() => {}); // handled below
       await entering;
       this.#isKnown = true;
       this.#refusals = 0;
-      return await looking;
+      return await reading;
     } catch (thrown) {
-      // A container was made or reaped, or somebody was faster: what is there now?
+      // The container was created or removed, or another participant was faster: read again.
       if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
       if (found === null && isRefusal(thrown, "NONODE")) await createParents(this.#zk, path, acl);
       if (++this.#refusals > 2) await this.#pause(this.#refusals - 2);
@@ -199,7 +197,7 @@ export class BarrierParticipant {
     }
   }
 
-  /** The container is made in the transaction of its first child: one that never had a child would never be reaped. */
+  /** Creates the container together with its first child: the server never removes a container that had no child. */
   #entry(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: { barrier }, acl } = this.#options;
     const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
@@ -217,10 +215,10 @@ export class BarrierParticipant {
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
 
-  readonly #onEvent = (): void => this.#ring();
+  readonly #onEvent = (): void => this.#wake();
 
-  async #look(impatient: boolean): Promise<ParticipantStep> {
-    this.#isTold = false;
+  async #read(impatient: boolean): Promise<ParticipantStep> {
+    this.#hasEvent = false;
     const watchState = this.#onEvent;
     const view = await readBarrier(
       this.#zk,
@@ -248,10 +246,10 @@ export class BarrierParticipant {
     if (decision.do !== "move") this.#seen = seenSoFar({ state, children, seen: this.#seen });
     if (this.#leaving !== null) return { do: "quit", view, mine, then: { do: "left" } };
     if (decision.do !== "wait") return { do: "write", view, mine, decision };
-    await this.#remember(decision);
+    await this.#readNames(decision);
     if (decision.predecessor === null && !this.#watchesAll) {
       this.#watchesAll = true;
-      return look;
+      return read;
     }
     this.#options.onWaiting(view, decision.gathered);
     return { do: "wait", decision };
@@ -268,7 +266,7 @@ export class BarrierParticipant {
     return { do: "end", outcome: { do: "started", rank, generation, members, token, node: mine.name } };
   }
 
-  /** Its node is not there: it may never have been. */
+  /** The own node does not exist; it may have never existed. */
   #vanished(): ParticipantStep {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
@@ -281,19 +279,19 @@ export class BarrierParticipant {
 
   async #write(view: BarrierView, mine: ParticipantNode, decision: BarrierChange): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
-    const told = decision.do === "break" ? { lost: this.#nameAll(decision.lost), why: sessionEnded } : null;
+    const loss = decision.do === "break" ? { lost: this.#namesOf(decision.lost), why: sessionEnded } : null;
     const creation = decision.do === "move" ? this.#creation(view.state) : null;
     const own = this.#ownNodes(view.children);
     try {
-      await this.#zk.multi(changesFor(decision, { path, view, mine, own, acl, told, creation }));
+      await this.#zk.multi(changesFor(decision, { path, view, mine, own, acl, loss, creation }));
       this.#refusals = 0;
       if (decision.do === "move") this.#seen = [];
     } catch (thrown) {
-      // Somebody was faster, or something has gone: the look will tell.
+      // Another participant was faster, or a node is gone: read again.
       if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
       if (++this.#refusals > 2) await this.#pause(this.#refusals - 2);
     }
-    return look;
+    return read;
   }
 
   async #wait({ predecessor, round }: BarrierWaiting): Promise<ParticipantStep> {
@@ -305,7 +303,7 @@ export class BarrierParticipant {
       mine === null ? null : this.#zk.exists(`${barrier}/${mine}`, { watch: this.#onEvent }),
       predecessor === null ? null : this.#zk.exists(`${barrier}/${predecessor.name}`, { watch: this.#onEvent }),
     ]);
-    if (own === null || (predecessor !== null && before === null)) return look;
+    if (own === null || (predecessor !== null && before === null)) return read;
     const event = new Event();
     let impatient = false;
     const check = () => {
@@ -313,26 +311,26 @@ export class BarrierParticipant {
     };
     const offs = [session.subscribe((change) => change === "state" && check())];
     if (round !== null) {
-      const delayMs = backoffMs(this.#looks++, { ...impatience, random: () => 0.5 + Math.random() / 2 });
+      const delayMs = backoffMs(this.#checks++, { ...roundCheck, random: () => 0.5 + Math.random() / 2 });
       offs.push(clock.after(delayMs, () => {
         impatient = true;
         event.set();
       }));
-    } else this.#looks = 0;
+    } else this.#checks = 0;
     this.#event = event;
     check();
-    if (this.#isTold || this.#isStopped) event.set();
+    if (this.#hasEvent || this.#isStopped) event.set();
     await event.wait();
     this.#event = null;
     for (const off of offs) off();
-    // Another server may be behind the one that was asked before.
-    return { do: session.connections !== connections ? "recover" : impatient ? "impatient" : "look" };
+    // The new server may lag behind the previous one.
+    return { do: session.connections !== connections ? "recover" : impatient ? "impatient" : "read" };
   }
 
-  /** Gives up before the start. A version that has moved means: look again, it may have been started after all. */
+  /** Leaves before the start. If the version has changed, read again: the barrier may have been started. */
   async #quit(view: BarrierView, mine: ParticipantNode, then: ParticipantOutcome): Promise<ParticipantStep> {
     const { path: { barrier }, info } = this.#options;
-    const why = this.#leaving ?? "it wants another number of parties";
+    const why = this.#leaving ?? "it requires another number of parties";
     const after = stateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
     const guard: MultiRequest = after === null || then.do === "disagreed"
       ? { type: "check", path: barrier, version: view.version }
@@ -346,7 +344,7 @@ export class BarrierParticipant {
       return { do: "end", outcome: then };
     } catch (thrown) {
       if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
-      return look;
+      return read;
     }
   }
 
@@ -360,11 +358,11 @@ export class BarrierParticipant {
     return children.filter((name) => parseParticipant(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
   }
 
-  /** Of those who are seen for the first time the names are asked for: when they are lost it is too late. */
-  async #remember({ gathered, predecessor }: BarrierWaiting): Promise<void> {
+  /** Reads the names of new participants now, because they cannot be read after a loss. */
+  async #readNames({ gathered, predecessor }: BarrierWaiting): Promise<void> {
     this.#mine = gathered.find((node) => node.guid === this.guid)?.name ?? null;
     if (this.#options.onLost === "wait") return;
-    // The first looks after everybody, the others after whoever stands before them.
+    // The first participant watches all others; each other one watches the participant before it.
     const near = predecessor === null ? gathered.slice(1) : [predecessor];
     const asked = near.filter((node) => !this.#names.has(node.guid)).slice(0, Math.max(0, namesMax - this.#names.size));
     for (const party of await participantStatuses(this.#zk, this.#options.path, asked)) {
@@ -372,13 +370,13 @@ export class BarrierParticipant {
     }
   }
 
-  #nameAll(guids: readonly string[]): string[] {
+  #namesOf(guids: readonly string[]): string[] {
     const named = guids.slice(0, 10).map((guid) => this.#names.get(guid) ?? `a member with the id ${guid}`);
     return guids.length > named.length ? [...named, `${guids.length - named.length} more`] : named;
   }
 
-  #ring(): void {
-    this.#isTold = true;
+  #wake(): void {
+    this.#hasEvent = true;
     this.#event?.set();
   }
 

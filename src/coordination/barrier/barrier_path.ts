@@ -1,20 +1,20 @@
-/** Where barriers and gates live in the tree: `<root>/barriers/<name>` and `<root>/gates/<name>`. */
+/** Paths of barriers and gates: `<root>/barriers/<name>` and `<root>/gates/<name>`. */
 import { encodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
 
 export interface BarrierPath {
-  /** The container whose data is the state, whose version is the guard, and whose children are the parties. */
+  /** The container. Its data is the state, its version protects changes, and its children are the participants. */
   readonly barrier: string;
-  /** Ordinary nodes that must exist above it, outermost first. */
+  /** The parent nodes, outermost first. */
   readonly parents: readonly string[];
 }
 
-/** Throws USAGE for an impossible name. */
+/** The path of a barrier. Throws USAGE for an invalid name. */
 export function barrierPath(name: string, root: string = defaultRoot): BarrierPath {
   return pathOf("barriers", name, root);
 }
 
-/** The gate's node: there while the gate is closed. Throws USAGE for an impossible name. */
+/** The path of a gate; the node exists while the gate is closed. Throws USAGE for an invalid name. */
 export function gatePath(
   name: string,
   root: string = defaultRoot,

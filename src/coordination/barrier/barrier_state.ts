@@ -1,45 +1,45 @@
-/** What is written into a barrier's container: the guarded state. Read leniently, written in one form. */
+/** The state of a barrier, which is the data of its container. */
 import { BatonError } from "../../errors.ts";
 
 export interface BarrierState {
-  /** Random, made with the container: a generation of a container that has since been reaped is not one of this. */
+  /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
   readonly epoch: string;
-  /** The gathering that can be entered now. */
+  /** The generation that can be entered now. */
   readonly generation: number;
-  /** Everybody who had entered is asked whether it is there. */
+  /** The open round, in which all participants have to respond. */
   readonly round: BarrierRound | null;
-  /** The last generation that was started. None starts before everybody of it has left, so that all of them can read it. */
+  /** The last started generation. The next one starts after all members of this one have left, so that all of them can read this. */
   readonly started: StartedGeneration | null;
-  /** The last one that was broken. */
+  /** The last broken generation. */
   readonly broken: BrokenGeneration | null;
 }
 
 export interface BarrierRound {
-  /** Never used twice. */
+  /** A unique ID. */
   readonly id: string;
-  /** The guids of those who had entered when the round was opened, in their order. */
+  /** GUIDs of the participants when the round was opened, in order. */
   readonly members: readonly string[];
 }
 
 export interface StartedGeneration {
   readonly generation: number;
-  /** Guids; a member's rank is its place in this list. */
+  /** GUIDs; the rank of a member is its index in this list. */
   readonly members: readonly string[];
-  /** The transaction that opened its round: grows from generation to generation, and all of its members have the same. */
+  /** The transaction that opened the round. It increases with each generation, and all members have the same. */
   readonly token: bigint;
 }
 
 export interface BrokenGeneration {
   readonly generation: number;
-  /** Who was lost, as a sentence names them. */
+  /** The lost members, as text. */
   readonly lost: readonly string[];
-  /** What became of them, as the end of a sentence. */
+  /** The reason of the loss, as text. */
   readonly why: string;
 }
 
-/** Another shape of nodes gets another number: an old baton must not take part in a new one's barrier. */
+/** The version of names and data. Programs with different layouts must not use the same barrier. */
 const layout = 1;
-/** One transaction starts all of them, and ZooKeeper takes a megabyte in one. */
+/** The maximum number of members: one transaction starts all of them, and its size is limited to 1 MiB. */
 export const partiesMax = 1000;
 
 const utf8 = new TextEncoder();
@@ -48,7 +48,7 @@ export function initialBarrierState(epoch: string): BarrierState {
   return { epoch, generation: 1, round: null, started: null, broken: null };
 }
 
-/** What a node is that somebody made beforehand, without data. */
+/** The state of a node without data, created by another program. */
 const emptyBarrier = initialBarrierState("0");
 
 export function formatBarrierState(state: BarrierState): Uint8Array {
@@ -57,24 +57,24 @@ export function formatBarrierState(state: BarrierState): Uint8Array {
   return utf8.encode(JSON.stringify({ layout, ...fields }));
 }
 
-/** Throws CONFIG for data that no baton of this layout has written. */
+/** Parses the state. Throws CONFIG for data of another layout. */
 export function parseBarrierState(data: Uint8Array, path: string): BarrierState {
   if (data.length === 0) return emptyBarrier;
   const refuse = (what: string, cause?: unknown) =>
-    new BatonError("CONFIG", `"${path}" is not a barrier that this baton can take part in: ${what}`, { cause });
+    new BatonError("CONFIG", `Cannot use the barrier "${path}": ${what}`, { cause });
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder().decode(data));
   } catch (cause) {
     throw refuse("its data is not JSON", cause);
   }
-  if (!isFields(value) || !("layout" in value)) throw refuse("its data names no layout");
+  if (!isFields(value) || !("layout" in value)) throw refuse("its data has no layout number");
   if (value["layout"] !== layout) {
-    throw refuse(`its layout is ${JSON.stringify(value["layout"])}, and this is ${layout}`);
+    throw refuse(`its layout is ${JSON.stringify(value["layout"])}, but this version of baton uses ${layout}`);
   }
   const { epoch, generation } = value;
   if (typeof epoch !== "string" || !/^[0-9a-z]+$/.test(epoch) || !isCount(generation)) {
-    throw refuse("its data names no epoch or no generation");
+    throw refuse("its data has no epoch or no generation");
   }
   return {
     epoch,

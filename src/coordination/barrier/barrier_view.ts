@@ -1,4 +1,4 @@
-/** Reads a barrier, in the order that its safety needs; and who its parties are, for people. */
+/** Reads a barrier in a safe order, and the names of its participants. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParticipant, type ParticipantNode } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
@@ -7,7 +7,7 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 
 export interface BarrierView {
-  /** Guards every change: whatever came after it was read makes a write fail. */
+  /** The version of the state. Each write checks it, so it fails after any change. */
   readonly version: number;
   readonly state: BarrierState;
   /** The transaction that wrote the state. */
@@ -18,13 +18,13 @@ export interface BarrierView {
 export interface ReadBarrierOptions {
   /** Called when the state changes. */
   readonly watchState?: () => void;
-  /** Called when somebody comes, goes or answers. */
+  /** Called when a participant comes, leaves or responds. */
   readonly watchChildren?: () => void;
 }
 
 /**
- * Null when there is no such barrier. The state is asked for first, both leave in one write and are answered in order:
- * while its version stands, nobody can have entered an earlier generation after the list was read.
+ * Reads the state, then the list of names; null if the barrier does not exist. Because of this order, no participant can have entered an
+ * earlier generation after the list was read, while the version is unchanged.
  */
 export async function readBarrier(
   zk: ZooKeeper,
@@ -45,7 +45,7 @@ export interface ParticipantStatus extends NodeInfo {
   readonly sessionId: bigint;
 }
 
-/** Who `nodes` are, as far as they are still there. */
+/** Reads the data of `nodes` that still exist. */
 export async function participantStatuses(
   zk: ZooKeeper,
   { barrier }: BarrierPath,

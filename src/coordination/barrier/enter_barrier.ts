@@ -1,6 +1,6 @@
 /**
- * Passes a barrier: one party (barrier_party.ts) under one deadline and one signal, and what is said when it fails.
- * The protocol is in docs/protocol/barrier.md, and checked in test/model.
+ * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of failures. The protocol is
+ * in docs/protocol/barrier.md; test/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
@@ -22,33 +22,33 @@ import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
 import { waitForFreshLease } from "../fresh_lease.ts";
 
 export interface EnterBarrierOptions {
-  /** How many start together. */
+  /** The number of processes that start together. */
   readonly parties: number;
-  /** When one is lost before the start: break the gathering (the default), or wait for another. */
+  /** If a member is lost before the start: break the barrier (the default), or wait for another one. */
   readonly onMemberLost?: OnMemberLost;
-  /** How long to wait for the start, in milliseconds. "forever" when left out. */
+  /** The maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
-  /** When the wait began, on the clock, if that was before this call: `wait` counts from there. */
+  /** The start of the wait by the clock, if it was before this call. `wait` counts from then. */
   readonly sinceMs?: number;
-  /** A signal of `waitLimit` limits a call that this one is part of, in the place of `wait`. */
+  /** A signal of `waitLimit` limits the whole call instead of `wait`. */
   readonly signal?: AbortSignal;
-  /** Who this is, for those who look. */
+  /** The process, for status displays. */
   readonly info?: HolderInfo;
-  /** Called when the wait begins, and when this one hears that somebody came or went. */
+  /** Called when the wait begins, and when participants came or left. */
   readonly onWaiting?: (gathered: number) => void;
-  /** Where the barriers are: "/baton" when left out. */
+  /** The parent of the barriers; "/baton" by default. */
   readonly root?: string;
-  /** For every node that is made; the client's own when left out. */
+  /** The ACL of created nodes; the client's by default. */
   readonly acl?: Acl[];
-  /** The client's own: leases are compared with it. */
+  /** The clock of the client; leases are compared with it. */
   readonly clock?: Clock;
 }
 
 /**
- * Enters, and waits until as many as `parties` have entered and are alive: then all of them start. Rejects BARRIER_TIMEOUT
- * (a server has said that they are not), BARRIER_BROKEN, LIMIT_MISMATCH (the others want another number, or do otherwise when
- * one is lost), LOCK_LOST (started, and lost at once), CONFIG, UNREACHABLE (no server has answered in time, or the session
- * ended while waiting, where another is waited for), the signal's reason, and what a server refuses. Then nothing of it stays, or, if no server answers within 1 s, only until one does.
+ * Enters, and waits until `parties` participants have entered and are alive; then all of them start. Rejects BARRIER_TIMEOUT,
+ * BARRIER_BROKEN, LIMIT_MISMATCH (the others have other options), LOCK_LOST (started, and lost immediately), CONFIG, UNREACHABLE (no
+ * server responded in time, or the session ended while a lost member can be replaced), and with the reason of the signal and errors of
+ * the server. After a rejection it leaves the barrier; if no server responds within 1 s, it leaves as soon as one does.
  */
 export async function enterBarrier(
   zk: ZooKeeper,
@@ -67,15 +67,18 @@ class BarrierEntry {
   readonly #path: BarrierPath;
   readonly #startedMs: number;
   readonly #party: BarrierParticipant;
-  /** A server has said that the others are not there. */
+  /** A server has reported that participants are missing. */
   #hasWaited = false;
-  /** No server has said in time whether it has left: it goes on leaving, as long as the session lives. */
+  /** No server has confirmed in time that this participant left. It continues to leave while the session exists. */
   #isLeaving = false;
 
   constructor(zk: ZooKeeper, name: string, options: EnterBarrierOptions) {
     const { parties, onMemberLost = "fail", info = unknownHolder } = options;
     if (!Number.isInteger(parties) || parties < 1 || parties > partiesMax) {
-      throw new BatonError("USAGE", `A barrier of ${parties} parties: it takes a whole number from 1 to ${partiesMax}`);
+      throw new BatonError(
+        "USAGE",
+        `Invalid number of parties ${parties}: expected a whole number from 1 to ${partiesMax}`,
+      );
     }
     this.#zk = zk;
     this.#name = name;
@@ -109,7 +112,7 @@ class BarrierEntry {
       );
     }
     const passing = this.#party.run();
-    passing.catch(() => {}); // looked at below, however this ends
+    passing.catch(() => {}); // handled below
     const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
     const limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
     const offs = [
@@ -124,7 +127,7 @@ class BarrierEntry {
       return await this.#proven(first);
     } catch (thrown) {
       const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
-      // A request may hear of the session's end before the session does.
+      // A request may fail with the end of the session before the session reports it.
       const isOver = session.ended.aborted || isSessionEnd(thrown);
       if (isOver && !signal?.aborted && !isLost) throw this.#sessionEnded(thrown);
       throw thrown;
@@ -134,12 +137,12 @@ class BarrierEntry {
     }
   }
 
-  /** It may have been started in the same moment: then a wait that is over has ended well. */
+  /** Gives up. The barrier may have started at the same moment; then a wait that timed out was successful. */
   async #giveUp(why: WaitTimeout | "signal", passing: Promise<ParticipantOutcome>): Promise<BarrierMembership> {
     const { signal, parties } = this.#options;
     const { guid } = this.#party;
     if (why === "signal") {
-      this.#party.giveUp("it was told to stop");
+      this.#party.giveUp("it was stopped");
       const outcome = await this.#withinLeaveTime("stopped", passing);
       if (outcome === null) this.#leaveLater(passing);
       if (outcome?.do === "started") {
@@ -148,24 +151,24 @@ class BarrierEntry {
       throw signal?.reason;
     }
     const waited = formatDuration(why.waitMs);
-    // The question goes first: who is there, this one included.
+    // The status is read before leaving, so it includes this participant.
     const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
-    const leaving = why.waitMs === 0 ? "answered" : "late"; // one that does not wait has to be told
+    const leaving = why.waitMs === 0 ? "answered" : "late"; // a call that does not wait still needs a response
     const status = this.#withinLeaveTime(leaving, asking);
     this.#party.giveUp(`it stopped waiting after ${waited}`);
     const outcome = await this.#withinLeaveTime(leaving, passing);
     if (outcome === null) this.#leaveLater(passing);
     if (outcome !== null && outcome.do !== "left") return await this.#proven(outcome);
     const found = await status;
-    const lasts = `its session ends within ${
+    const lasts = `this participant may be counted until its session ends, within ${
       formatDuration(this.#zk.session.timeoutMs)
-    }, and it may be counted up to then`;
+    }`;
     const rest = outcome === null ? `; ${lasts}` : "";
     if (outcome === null && !this.#hasWaited) {
-      throw new BatonError("UNREACHABLE", `Barrier "${this.#name}": no server has answered within ${waited}${rest}`);
+      throw new BatonError("UNREACHABLE", `Barrier "${this.#name}": no server responded within ${waited}${rest}`);
     }
     const who = found === null
-      ? `no server has answered in time to say who is there${rest}`
+      ? `no server reported the participants in time${rest}`
       : describeBarrier(found, { guid, nowMs: Date.now() });
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}`);
   }
@@ -175,17 +178,17 @@ class BarrierEntry {
     const leaving = passing.then((outcome) =>
       outcome.do === "started" ? this.#membership(outcome).release() : undefined
     );
-    leaving.catch(() => {}); // with the session, at the latest
+    leaving.catch(() => {}); // it ends with the session at the latest
   }
 
   #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
     return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
-  /** Begins no lease that is about to end. The others have started: whoever cannot tell in time that it lives is lost. */
+  /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
   async #proven(outcome: ParticipantOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
-    // What has started is not given up because the wait for the start is over.
+    // The end of the wait has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
     const ends = AbortSignal.any([session.ended, ...(signal === undefined ? [] : [signal])]);
     if (outcome.do === "started") {
@@ -193,7 +196,7 @@ class BarrierEntry {
         await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });
       } catch (cause) {
         throwIfAborted(signal);
-        const message = `Barrier "${this.#name}" is lost: it was started, and then ${messageOf(cause)}`;
+        const message = `Barrier "${this.#name}" was started, but this member lost it: ${messageOf(cause)}`;
         throw new BatonError("LOCK_LOST", message, { cause });
       }
     }
@@ -218,9 +221,12 @@ class BarrierEntry {
     const broken = `Barrier "${this.#name}" is broken`;
     switch (outcome.do) {
       case "lost":
-        return new BatonError("LOCK_LOST", `Barrier "${this.#name}" was started, and somebody had deleted this member`);
+        return new BatonError(
+          "LOCK_LOST",
+          `Barrier "${this.#name}" was started, but the node of this member was deleted`,
+        );
       case "deleted":
-        return new BatonError("BARRIER_BROKEN", `${broken}: somebody deleted the node of this member before the start`);
+        return new BatonError("BARRIER_BROKEN", `${broken}: the node of this member was deleted before the start`);
       case "broken": {
         const { lost = [], why = "" } = outcome.broken ?? {};
         const who = lost.length === 0 ? "a member" : printable(lost.join(", "));
@@ -239,18 +245,18 @@ class BarrierEntry {
   #mismatch({ parties, onLost }: ParticipantNode): BatonError {
     const { parties: mine, onMemberLost = "fail" } = this.#options;
     const what = parties === mine
-      ? `do otherwise when a member is lost: "${onLost}", not "${onMemberLost}"`
-      : `are a barrier of ${parties} parties, not ${mine}`;
-    return new BatonError("LIMIT_MISMATCH", `Those who wait at barrier "${this.#name}" ${what}`);
+      ? `use --on-member-lost ${onLost}, and this one ${onMemberLost}`
+      : `wait for ${parties} parties, and this one for ${mine}`;
+    return new BatonError("LIMIT_MISMATCH", `Cannot enter barrier "${this.#name}": the other participants ${what}`);
   }
 
-  /** Its node goes with it: a member lost before the start, which those who wait for another can replace. */
+  /** The error for an ended session. The own node ends with it, so a member is lost before the start. */
   #sessionEnded(cause?: unknown): BatonError {
     const reason: unknown = this.#zk.session.ended.reason ?? cause;
     const refused = reason instanceof BatonError && reason.code === "REFUSED";
     const breaks = (this.#options.onMemberLost ?? "fail") === "fail";
     const code = refused ? "REFUSED" : breaks ? "BARRIER_BROKEN" : "UNREACHABLE";
-    const why = `the own session ended before the start: ${messageOf(reason)}`;
+    const why = `the session ended before the start: ${messageOf(reason)}`;
     return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
   }
 }

@@ -51,9 +51,9 @@ describe("a party of a barrier", () => {
     expect(decide(second, later)).toMatchObject({ do: "open" });
   });
 
-  test("answers a round that it has a part in, and no other before it has become impatient", () => {
+  test("responses a round that it has a part in, and no other before it has become impatient", () => {
     const children = [party("a"), party("b"), party("c")];
-    expect(decide(asking, children)).toEqual({ do: "answer", round: "a.0" });
+    expect(decide(asking, children)).toEqual({ do: "respond", round: "a.0" });
     expect(decide(asking, children, { guid: "c" })).toMatchObject({ do: "wait", round: "a.0" });
     expect(decide(asking, children, { guid: "c", impatient: true })).toEqual({ do: "open", members: ["a", "b", "c"] });
   });
@@ -66,7 +66,7 @@ describe("a party of a barrier", () => {
       do: "start",
       members: ["b", "a"],
       nodes: children.slice(0, 2),
-      answers: [responseName("a.0", "b"), responseName("a.0", "a")],
+      responses: [responseName("a.0", "b"), responseName("a.0", "a")],
     });
   });
 
@@ -88,7 +88,7 @@ describe("a party of a barrier", () => {
   test("opens another round when too few of the asked are left and others have come", () => {
     const patient = { onLost: "wait" } as const;
     const children = [party("a", patient), party("c", patient)];
-    expect(decide(asking, children)).toEqual({ do: "answer", round: "a.0" });
+    expect(decide(asking, children)).toEqual({ do: "respond", round: "a.0" });
     expect(decide(asking, [...children, responseName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
   });
 
@@ -108,7 +108,7 @@ test("a barrier's names and state are read as they were written", () => {
     onLost: "wait",
     guid: "a",
   });
-  for (const name of ["a-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipant(name)).toBeNull();
+  for (const name of ["r-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipant(name)).toBeNull();
   const broken = { generation: 3, lost: ["root@db1:1"], why: "it went" };
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);

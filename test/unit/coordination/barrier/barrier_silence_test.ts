@@ -47,7 +47,7 @@ function expectTold(ends: readonly Ended[], withinMs: number): void {
   expect(first).toBeGreaterThan(0);
   expect(codes).toEqual(codes.map((_, index) => index < first ? "UNREACHABLE" : "BARRIER_TIMEOUT"));
   for (const { code, message, tookMs } of ends) {
-    if (code === "UNREACHABLE") expect(message).toContain("no server has answered within");
+    if (code === "UNREACHABLE") expect(message).toContain("no server responded within");
     expect(tookMs).toBeLessThanOrEqual(withinMs);
   }
 }
