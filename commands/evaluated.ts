@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { failingLine } from "../src/process/hold/shell_quote.ts";
 import type { Io } from "../src/terminal/io.ts";
-import { StoppedBySignal } from "../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal } from "../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 

@@ -32,7 +32,7 @@ if (words[0] === "__guard") {
   try {
     process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
-    const { dieOf, StoppedBySignal } = await import("../src/process/supervise/stopped_by_signal.ts");
+    const { dieOf, StoppedBySignal } = await import("../src/process/supervise/stop_signals.ts");
     await dieOf(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
   }
 }

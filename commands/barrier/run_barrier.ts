@@ -6,7 +6,7 @@ import { superviseChild, type SuperviseOptions } from "../../src/process/supervi
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import type { StatusReport } from "../../src/terminal/status_report.ts";
-import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";

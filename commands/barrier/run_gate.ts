@@ -1,6 +1,6 @@
 /** `baton barrier NAME --set`, `--lift`, `--wait`: closes, opens, or waits for a gate. */
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
 import { systemClock } from "../../src/support/clock.ts";

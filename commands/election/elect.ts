@@ -30,7 +30,7 @@ import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
-import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { type Call, defineCommand } from "../command.ts";
 
 export interface ElectDependencies extends JobDependencies {

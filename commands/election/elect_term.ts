@@ -3,9 +3,8 @@
  * Does not release the leadership and does not end the guard.
  */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { watchHealth } from "../../src/process/supervise/health_watch.ts";
-import { complaintAboutHook, runHook } from "../../src/process/supervise/run_hook.ts";
-import { shellCheck } from "../../src/process/supervise/shell_check.ts";
+import { shellCheck, watchHealth } from "../../src/process/supervise/health_watch.ts";
+import { hookFailure, runHook } from "../../src/process/supervise/run_hook.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
@@ -81,7 +80,7 @@ async function hook(
   const { clock, signals, guard, io } = deps;
   const { hookTimeout: timeoutMs, killAfter: killAfterMs, signal: stopSignal } = values;
   const outcome = await runHook({ ...rest, line, env, clock, signals, guard, timeoutMs, killAfterMs, stopSignal });
-  const complaint = complaintAboutHook(outcome, timeoutMs);
+  const complaint = hookFailure(outcome, timeoutMs);
   if (complaint !== null && !quiet) io.err(`baton: ${flag} ${complaint}\n`);
   return outcome;
 }

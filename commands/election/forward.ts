@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";

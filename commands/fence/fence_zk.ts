@@ -1,6 +1,6 @@
 /** `baton fence zk set|create|delete`: a write to ZooKeeper's tree that only the holder of the job's locks can do. */
 import { closeSync, openSync } from "node:fs";
-import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../src/zookeeper/node_path_names.ts";

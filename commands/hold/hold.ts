@@ -1,23 +1,23 @@
-/** `baton hold`: a lock over several steps of a script. Starts the holder (holder.ts), waits for its word, and hands it on. */
+/** `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables it sends. */
+import { constants, fstatSync, openSync, statSync } from "node:fs";
 import process from "node:process";
-import { stdoutWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { expectEnd, type HelperProcess, startHelper } from "../../src/process/spawn/helper_process.ts";
 import { holderMark } from "../../src/process/proc/service_process.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { type HolderMessage, type HolderRequest, stopLine, takenLine } from "../../src/process/hold/holder_messages.ts";
-import { laterStderr } from "../../src/process/hold/later_stderr.ts";
+import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
 import { shellLines } from "../../src/process/hold/shell_quote.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import type { StatusReport } from "../../src/terminal/status_report.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { isSameFile } from "../../src/support/one_file.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { type HoldOptions, holdOptionsOf, holdSettings } from "./hold_options.ts";
-import { packed, type PackedLockOptions } from "./hold_request.ts";
+import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 
@@ -26,14 +26,14 @@ export const holdCommand = defineCommand({
   summary: "hold a lock over several steps of a shell script",
   usage: "NAME… [options]",
   details: [
-    "Waits for the lock and ends; the lock stays with the script. Prints export lines for eval: the variables that a " +
-    "command under baton lock has. The lock is given back by baton release, and when the script's process is gone, in " +
-    "whichever way; before that what it left running under the lock is stopped.",
-    "Write it as in the examples. `held=$(…) || exit` ends the script when the lock was not got, with the code that baton lock " +
-    "would have given. The lock is tied to the process that --pid names: $$ is the script, also in a subshell. Left out, it is " +
-    "the shell that has started baton hold.",
-    "When the lock is about to be lost (no server answers, somebody takes it back with baton break), the script, everything " +
-    "below it and everything it started under the lock is told to stop, and killed before others can get the lock: also an " +
+    "Waits for the lock and ends; the script then holds the lock. Prints export lines for eval: the variables that baton lock " +
+    "sets for its command. baton release releases the lock, and so does any end of the script's process; processes that it " +
+    "started under the lock and left running are stopped first.",
+    "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit code of baton " +
+    "lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. Without --pid it is the shell that " +
+    "started baton hold.",
+    "When the lock is about to be lost (no server responds, or baton break revokes it), the script, its descendants, and all " +
+    "processes that it started under the lock are asked to stop, and killed before the lock can be granted again: also an " +
     "interactive shell. When baton itself is killed, they are killed within a second.",
   ],
   examples: [
@@ -41,9 +41,9 @@ export const holdCommand = defineCommand({
       `held=$(baton hold nightly -w 10s --pid $$) || exit; eval "$held"; ./step1; ./step2; baton release nightly`,
       "both steps under the lock",
     ],
-    [`held=$(baton hold -n nightly --pid $$) || exit 0; eval "$held"`, "another one is at it: nothing to do"],
-    [`held=$(baton hold -s data --pid $$) || exit; eval "$held"`, "shared: together with other readers"],
-    [`baton check --at-least 5s || exit`, "between two steps: is it still held, and for how long at least"],
+    [`held=$(baton hold -n nightly --pid $$) || exit 0; eval "$held"`, "another script holds the lock: nothing to do"],
+    [`held=$(baton hold -s data --pid $$) || exit; eval "$held"`, "a shared lock: together with other readers"],
+    [`baton check --at-least 5s || exit`, "between two steps: check that the lock is held for at least 5 s more"],
   ],
   settings: holdSettings,
   completes: "locks",
@@ -51,10 +51,10 @@ export const holdCommand = defineCommand({
   run: hold,
 });
 
-/** How long a holder that was told to stop may take to leave the queue, in milliseconds. */
+/** How long a holder process that was told to stop may take to leave the queue, in milliseconds. */
 const leaveMsMax = 950;
 
-interface Progress {
+interface HoldProgress {
   tokens: readonly string[] | null;
   waitedMs: number | null;
 }
@@ -62,10 +62,12 @@ interface Progress {
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   const options = holdOptionsOf(call);
   if (stdoutWasClosed()) {
-    const why = 'stdout was closed when baton was started; held=$(baton hold …), then eval "$held"';
-    throw new BatonError("IO", `Nobody would learn of the lock: ${why}`);
+    throw new BatonError(
+      "IO",
+      'Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold …), then eval "$held"',
+    );
   }
-  const progress: Progress = { tokens: null, waitedMs: null };
+  const progress: HoldProgress = { tokens: null, waitedMs: null };
   return await reported({
     ...options,
     io: call.io,
@@ -74,48 +76,50 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   }, () => holdFor(options, call.io, progress));
 }
 
-async function holdFor(options: HoldOptions, io: Io, progress: Progress): Promise<LockEnding> {
+async function holdFor(options: HoldOptions, io: Io, progress: HoldProgress): Promise<LockEnding> {
   using stop = new StopRequest(processSignals());
-  const word = Promise.withResolvers<LockEnding>();
+  const outcome = Promise.withResolvers<LockEnding>();
   const helper = await start(options, (message) => {
-    if (message.kind === "says") return io.err(message.text);
-    if (message.kind === "failed") return word.reject(new BatonError(message.code, message.message));
-    if (message.kind === "ended") return word.resolve(message.ending);
+    if (message.kind === "stderr") return io.err(message.text);
+    if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
+    if (message.kind === "ended") return outcome.resolve(message.ending);
     progress.tokens = message.tokens;
     progress.waitedMs = message.waitedMs;
-    handOver(message.variables, io, helper).then(
-      () => word.resolve({ exitCode: 0, reason: "held", message: null }),
-      word.reject,
+    printVariables(message.variables, io, helper).then(
+      () => outcome.resolve({ exitCode: 0, reason: "held", message: null }),
+      outcome.reject,
     );
   });
   helper.ended.then(() => {
-    word.reject(new BatonError("START_FAILED", "The holder process has ended without a word: the lock is not held"));
+    outcome.reject(
+      new BatonError("START_FAILED", "The holder process has ended without a result: the lock is not held"),
+    );
   });
   await helper.send(JSON.stringify(requestOf(options, io)) + "\n");
   try {
-    const ending = await abortable(word.promise, stop.signal);
-    if (progress.tokens === null) expectEnd(helper.pid); // it has said its last word
+    const ending = await abortable(outcome.promise, stop.signal);
+    if (progress.tokens === null) expectEnd(helper.pid); // the ending is its last message
     return ending;
   } catch (thrown) {
-    await leave(helper);
+    await stopHolder(helper);
     throw thrown;
   }
 }
 
 async function start(
   options: HoldOptions,
-  hear: (message: HolderMessage<LockEnding>) => void,
+  onMessage: (message: HolderMessage<LockEnding>) => void,
 ): Promise<HelperProcess> {
   const { BATON_LOCK_COOKIE: _cookie, ...env } = process.env as Record<string, string>;
-  const stderr = laterStderr(options.script.pid);
+  const stderr = holderStderr(options.script.pid);
   try {
     return await startHelper({
-      words: ["__holder", ...options.names],
+      args: ["__holder", ...options.names],
       argv0: "lock-holder",
       env: { ...env, [holderMark]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,
-    }, (line) => hear(JSON.parse(line) as HolderMessage<LockEnding>));
+    }, (line) => onMessage(JSON.parse(line) as HolderMessage<LockEnding>));
   } catch (error) {
     throw new BatonError("START_FAILED", `Cannot start the holder process: ${messageOf(error)}`, { cause: error });
   }
@@ -123,25 +127,25 @@ async function start(
 
 function requestOf(options: HoldOptions, io: Io): HolderRequest<PackedLockOptions> {
   return {
-    options: packed(options),
+    options: packOptions(options),
     script: options.script,
     env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
     columns: WaitLine.fits(io) ? io.columns : null,
   };
 }
 
-/** The script can read it before the holder knows that it was told: the holder has been at its post since before. */
-async function handOver(
+/** The script may read the variables before the holder process receives the confirmation: that supervises since before. */
+async function printVariables(
   variables: Readonly<Record<string, string | null>>,
   io: Io,
   helper: HelperProcess,
 ): Promise<void> {
   const entries = Object.entries(variables).map(([name, value]) => [name, value ?? undefined] as const);
   io.out(shellLines(Object.fromEntries(entries), io.env));
-  await helper.send(takenLine);
+  await helper.send(confirmedLine);
 }
 
-async function leave(helper: HelperProcess): Promise<void> {
+async function stopHolder(helper: HelperProcess): Promise<void> {
   await helper.send(stopLine);
   let cancel = () => {};
   const tooLate = new Promise<void>((resolve) => cancel = systemClock().after(leaveMsMax, resolve));
@@ -149,7 +153,30 @@ async function leave(helper: HelperProcess): Promise<void> {
   cancel();
 }
 
-function reportOf({ names }: HoldOptions, { tokens, waitedMs }: Progress, end: ReportedEnd): StatusReport {
+/**
+ * The descriptor to which the holder process reports the loss of the lock when `baton hold` has ended; undefined for none. It is
+ * stderr, unless that is a pipe other than the script's own: `$(baton hold … 2>&1)` reads a pipe up to its end, and would wait
+ * as long as the lock is held. Then it is the script's stderr.
+ */
+function holderStderr(scriptPid: number): number | undefined {
+  try {
+    const own = fstatSync(2);
+    if (!own.isFIFO() && !own.isSocket()) return 2;
+    for (const fd of [1, 2]) {
+      if (isSameFile(statSync(`/proc/${scriptPid}/fd/${fd}`), own)) return 2;
+    }
+  } catch {
+    // closed, or not readable for this user
+  }
+  try {
+    const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
+    return openSync(`/proc/${scriptPid}/fd/2`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+  } catch {
+    return undefined; // closed, a socket, or another user's
+  }
+}
+
+function reportOf({ names }: HoldOptions, { tokens, waitedMs }: HoldProgress, end: ReportedEnd): StatusReport {
   return {
     version: 1,
     command: "hold",

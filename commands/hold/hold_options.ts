@@ -1,4 +1,7 @@
-/** `baton hold`'s command line as data: a lock's, for a process that runs already. Pure, but for looking that process up. */
+/**
+ * The command line of `baton hold` as data: the options of `baton lock`, for a process that already runs. And the same as JSON,
+ * which has neither maps nor functions, for the holder process.
+ */
 import process from "node:process";
 import {
   hasProcessTable,
@@ -6,46 +9,47 @@ import {
   processOfThread,
   readProcess,
 } from "../../src/process/proc/process_table.ts";
-import { commandOf, isShell, scriptAround, type ScriptProcess } from "../../src/process/hold/script_process.ts";
+import { commandOf, enclosingScript, isShell, type ScriptProcess } from "../../src/process/hold/script_process.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Call } from "../command.ts";
 import { type LockCommandOptions, lockCommandSettings, lockTermsOf } from "../lock/lock_options.ts";
 
-/** What is about the start of a child, or its end, has no meaning here. */
+/** Options about the start or the end of a command have no meaning here. */
 const { foreground: _foreground, passAuth: _passAuth, minHold: _minHold, ...terms } = lockCommandSettings;
 
 export const holdSettings = {
   pid: setting(integer("pid", { min: 1, max: 0x7fffffff }), {
     flag: "--pid",
-    help: "the process whose life the lock is tied to; the parent of baton hold when left out, if that is a shell",
+    help: "release the lock when this process has ended (default: the parent of baton hold, if that is a shell)",
   }),
   ...terms,
-  maxHold: { ...terms.maxHold, help: "stop the script so long after the grant" },
+  maxHold: { ...terms.maxHold, help: "stop the script if it holds the lock longer than this" },
   killAfter: {
     ...terms.killAfter,
-    help: "how long the script and what it started have, when baton stops them, before they are killed",
+    help: "time between the stop signal to the script and the processes that it started, and SIGKILL",
   },
   onDoubt: {
     ...terms.onDoubt,
     help:
-      "what happens to the script and what it started while the servers are silent, before the lock is lost: run on, or be stopped",
+      "while no server responds and the lock is not lost yet: let the script and the processes that it started run (ignore), " +
+      "or suspend them (freeze)",
   },
-  signal: { ...terms.signal, help: "the signal that tells the script and what it started to stop" },
+  signal: { ...terms.signal, help: "the signal that asks the script and the processes that it started to stop" },
 } satisfies SettingTable;
 
 export interface HoldOptions extends LockCommandOptions {
   readonly script: ScriptProcess;
 }
 
-/** Throws USAGE for what does not fit together, CONFIG and REFUSED for a process that baton could not stop. */
+/** Throws USAGE for options that exclude each other, CONFIG and REFUSED for a process that baton cannot stop. */
 export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
     throw new BatonError(
       "USAGE",
-      `baton hold runs no command: what follows it in the script is under the lock, ${example}`,
+      `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
     );
   }
   const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined };
@@ -55,45 +59,47 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
 
 function scriptOf(pid: number | undefined): ScriptProcess {
   if (!hasProcessTable()) {
-    const why = otherNamespaceReason() ?? "it has to find the script's processes to stop them";
+    const why = otherNamespaceReason() ?? "it finds the script's processes there, to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
-  const row = pid === undefined ? scriptAround(process.ppid) : readProcess(pid);
+  const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);
   if (pid === undefined && (row === null || !isShell(row.pid))) {
     const parent = commandOf(process.ppid)[0];
     throw new BatonError(
       "USAGE",
-      `baton hold was started by "${parent}" (pid ${process.ppid}), which is no shell: say with --pid whose life the lock ` +
-        "is tied to, as in --pid $$",
+      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell: name the process that holds the ` +
+        "lock with --pid, as in --pid $$",
     );
   }
-  if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: there is no such process`);
+  if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: no such process`);
   const owner = processOfThread(row.pid);
   if (owner !== row.pid) {
-    throw new BatonError("USAGE", `--pid ${pid} is a thread of process ${owner}: name that one`);
+    throw new BatonError("USAGE", `--pid ${pid} is a thread of process ${owner}: use --pid ${owner}`);
   }
   if (row.isKernels) {
-    const why = "is a thread of the kernel's, which nobody can stop: name the script's process, as in --pid $$";
+    const why = "is a kernel thread, which cannot be stopped: use the script's process, as in --pid $$";
     throw new BatonError("USAGE", `--pid ${pid} ${why}`);
   }
-  if (row.pid === process.pid) throw new BatonError("USAGE", `--pid ${pid} is baton hold itself, which ends at once`);
+  if (row.pid === process.pid) {
+    throw new BatonError("USAGE", `--pid ${pid} is baton hold itself, which ends when it has the lock`);
+  }
   if (row.pid === 1) {
     throw new BatonError(
       "CONFIG",
-      "The script is process 1, which nobody can kill from inside its container: run it under an init " +
+      "The script is process 1, which cannot be killed from inside its container: run it under an init " +
         "(docker run --init), or under baton lock",
     );
   }
   if (!mayKill(row.pid)) {
     throw new BatonError(
       "REFUSED",
-      `Process ${row.pid} is another user's: baton could not stop it when the lock is lost`,
+      `Process ${row.pid} belongs to another user: baton could not stop it when the lock is lost`,
     );
   }
   return { pid: row.pid, startTicks: row.startTicks };
 }
 
-/** kill(2) with no signal asks whether one could be sent. */
+/** kill(2) with signal 0 checks the permission. */
 function mayKill(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -101,4 +107,41 @@ function mayKill(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== "EPERM";
   }
+}
+
+export interface PackedLockOptions extends Omit<LockCommandOptions, "sources"> {
+  readonly flags: readonly (readonly [string, string])[];
+  readonly files: readonly PackedFile[];
+}
+
+interface PackedFile {
+  readonly path: string;
+  readonly values: readonly (readonly [key: string, value: string, line: number | null])[];
+}
+
+export function packOptions({ sources, ...options }: LockCommandOptions): PackedLockOptions {
+  return {
+    ...options,
+    flags: [...sources.flags],
+    files: sources.files.map(({ path, values, lineOf }) => ({
+      path,
+      values: [...values].map(([key, value]) => [key, value, lineOf(key)] as const),
+    })),
+  };
+}
+
+export function unpackOptions(
+  { flags, files, ...options }: PackedLockOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): LockCommandOptions {
+  const sources = {
+    env,
+    flags: new Map(flags),
+    files: files.map(({ path, values }) => ({
+      path,
+      values: new Map(values.map(([key, value]) => [key, value])),
+      lineOf: (key: string) => values.find(([name]) => name === key)?.[2] ?? null,
+    })),
+  };
+  return { ...options, sources };
 }

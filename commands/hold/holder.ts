@@ -1,54 +1,52 @@
 /**
- * The holder: the process that `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that runs
- * already. Says what it has to say to `baton hold` as long as that is there, and after that to the script's stderr.
+ * The holder process, which `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that already
+ * runs. It reports to `baton hold` until the script has received the variables, and after that to the script's stderr.
  */
 import process from "node:process";
 import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../src/process/libc.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
-import { type Held, parseHolds, withoutCookiesOf } from "../../src/process/hold/hold_list.ts";
-import { HolderLink } from "../../src/process/hold/holder_link.ts";
-import type { HolderRequest } from "../../src/process/hold/holder_messages.ts";
-import { HolderSignals } from "../../src/process/hold/holder_signals.ts";
-import { ReleaseDoor } from "../../src/process/hold/release_mailbox.ts";
+import { type HeldLocks, parseHolds, withoutCookiesOf } from "../../src/process/hold/hold_list.ts";
+import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pipe.ts";
+import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../src/process/hold/script_watch.ts";
 import { superviseScript } from "../../src/process/hold/supervise_script.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { abortable } from "../../src/support/abort.ts";
+import { abortable, onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { type PackedLockOptions, unpacked } from "./hold_request.ts";
+import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { lockAndRun, lockDependencies, type LockProgress } from "../lock/lock.ts";
 
-/** Not baton's, so that `pkill baton` does not take it along; 15 bytes at most. */
+/** The process name, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the holder. */
 const holderName = "lock-holder";
 
-type Link = HolderLink<LockEnding>;
+type LockHolderPipe = HolderPipe<LockEnding>;
 
-/** The exit code says nothing to anybody but a reader of logs. */
+/** No process waits for the exit code; it is for logs. */
 export async function runHolder(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderName);
-  // One that is kept open here would keep a reader of it waiting.
+  // A pipe that stays open here would keep its reader waiting.
   if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
-  const link: Link = new HolderLink();
+  const pipe: LockHolderPipe = new HolderPipe();
   const stop = new AbortController();
-  link.gone.addEventListener("abort", () => stop.abort());
+  pipe.abandoned.addEventListener("abort", () => stop.abort());
   using signals = new HolderSignals(processSignals(), stop.signal);
-  const line = await abortable(link.request, link.gone).catch(() => null);
+  const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
   try {
-    const ending = await holdFor(JSON.parse(line) as HolderRequest<PackedLockOptions>, io, { link, stop, signals });
-    if (!link.isTaken) link.say({ kind: "ended", ending });
+    const ending = await holdFor(JSON.parse(line) as HolderRequest<PackedLockOptions>, io, { pipe, stop, signals });
+    if (!pipe.isConfirmed) pipe.send({ kind: "ended", ending });
     else if (ending.message !== null) io.err(`baton: ${ending.message}\n`);
     return ending.exitCode;
   } catch (thrown) {
     const { code, message } = failureOf(thrown);
-    if (!link.isTaken) link.say({ kind: "failed", code, message });
+    if (!pipe.isConfirmed) pipe.send({ kind: "failed", code, message });
     else io.err(`baton: ${message}\n`);
     return exitCodes.INTERNAL;
   }
@@ -57,25 +55,29 @@ export async function runHolder(io: Io): Promise<ExitCode> {
 async function holdFor(
   request: HolderRequest<PackedLockOptions>,
   io: Io,
-  { link, stop, signals }: { readonly link: Link; readonly stop: AbortController; readonly signals: HolderSignals },
+  { pipe, stop, signals }: {
+    readonly pipe: LockHolderPipe;
+    readonly stop: AbortController;
+    readonly signals: HolderSignals;
+  },
 ): Promise<LockEnding> {
   const { script } = request;
-  const { over, held } = holdsOf(io.env["BATON_HOLD"]);
-  const env = { ...process.env, BATON_LOCK_COOKIE: withoutCookiesOf(over, request.env["BATON_LOCK_COOKIE"]) };
-  const options = unpacked(request.options, env);
+  const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
+  const env = { ...process.env, BATON_LOCK_COOKIE: withoutCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const options = unpackOptions(request.options, env);
   const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
-  // A script that ends while it waits waits no more.
+  // The end of the script ends the wait for the lock.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockDependencies(startGuard());
-  let isHanded = false;
-  watch.ended.then(() => isHanded || stop.abort());
-  return await lockAndRun(options, holderIo(io, env, { link, columns: request.columns }), {
+  let isHeld = false;
+  watch.ended.then(() => isHeld || stop.abort());
+  return await lockAndRun(options, holderIo(io, env, { pipe, columns: request.columns }), {
     progress,
     deps: {
       ...dependencies,
       signals,
       connect(how) {
-        process.chdir("/"); // files that were named by a relative path have been read; no folder is kept busy
+        process.chdir("/"); // all files with a relative path have been read; keeps no folder busy
         return dependencies.connect(how);
       },
       supervise: (supervision) => {
@@ -85,12 +87,12 @@ async function holdFor(
           script,
           names: options.names,
           ids: [first.holderId, ...others.map((lease) => lease.holderId)],
-          others: held,
-          gone: link.gone,
-          handOver(variables) {
-            isHanded = true;
+          otherHolds: held,
+          abandoned: pipe.abandoned,
+          onHeld(variables) {
+            isHeld = true;
             watch[Symbol.dispose]();
-            link.say({
+            pipe.send({
               kind: "held",
               variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value ?? null])),
               tokens: [first, ...others].map((lease) => lease.fencingToken.toString()),
@@ -103,27 +105,27 @@ async function holdFor(
   });
 }
 
-/** What the script holds besides, and what it held. */
-function holdsOf(text: string | undefined): { over: Held[]; held: Held[] } {
-  const [over, held]: [Held[], Held[]] = [[], []];
+/** The locks of BATON_HOLD that the script still holds, and those whose hold has ended. */
+function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
+  const [ended, held]: [HeldLocks[], HeldLocks[]] = [[], []];
   for (const hold of parseHolds(text)) {
-    let door: ReleaseDoor | null = null;
+    let client: ReleaseClient | null = null;
     try {
-      door = ReleaseDoor.open(hold.path, hold.ids[0]);
-      (door === null ? over : held).push(hold);
+      client = ReleaseClient.open(hold.path, hold.ids[0]);
+      (client === null ? ended : held).push(hold);
     } catch {
-      held.push(hold); // another user's: it may well be there
+      held.push(hold); // another user's: it may be alive
     } finally {
-      door?.[Symbol.dispose]();
+      client?.[Symbol.dispose]();
     }
   }
-  return { over, held };
+  return { ended, held };
 }
 
 function holderIo(
   io: Io,
   env: Io["env"],
-  { link, columns }: { readonly link: Link; readonly columns: number | null },
+  { pipe, columns }: { readonly pipe: LockHolderPipe; readonly columns: number | null },
 ): Io {
   return {
     env,
@@ -132,16 +134,45 @@ function holderIo(
     inheritedFds: [],
     columns: columns ?? 80,
     out: () => {},
-    err: (text) => link.isTaken ? io.err(text) : link.say({ kind: "says", text }),
+    err: (text) => pipe.isConfirmed ? io.err(text) : pipe.send({ kind: "stderr", text }),
   };
 }
 
 function failureOf(thrown: unknown): Pick<BatonError, "code" | "message"> {
   if (thrown instanceof BatonError) return thrown;
-  // Nobody waits for it: `baton hold` was stopped, or this.
+  // No process reads this message: `baton hold` was stopped, or the holder process itself.
   if (thrown instanceof StoppedBySignal) {
-    return { code: "NOT_HELD", message: "The script has ended, and waits no more" };
+    return { code: "NOT_HELD", message: "The script has ended: no longer waiting for the lock" };
   }
   const stack = thrown instanceof Error ? `\n${thrown.stack}` : "";
   return { code: "INTERNAL", message: `internal error, please report it: ${messageOf(thrown)}${stack}` };
+}
+
+/**
+ * The signals of the holder process. It obeys none: the life of the script decides, and users signal the script. To the code that
+ * waits for the lock, the end of `baton hold` is a SIGTERM.
+ */
+class HolderSignals implements SignalSource, Disposable {
+  readonly hangUpIgnored = true;
+  readonly #real: SignalSource;
+  readonly #stop: AbortSignal;
+  readonly #unlisten: () => void;
+
+  /** Catches the signals, so that none of them ends this process. */
+  constructor(real: SignalSource, stop: AbortSignal) {
+    this.#real = real;
+    this.#stop = stop;
+    this.#unlisten = real.listen([...stopSignals, "SIGCONT", "SIGTSTP"], () => {});
+  }
+
+  /** Calls `listener` for SIGCONT, and with SIGTERM when `stop` aborts. */
+  listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
+    const offs = [this.#real.listen(signals.filter((signal) => signal === "SIGCONT"), listener)];
+    if (signals.includes("SIGTERM")) offs.push(onAbort(this.#stop, () => listener("SIGTERM")));
+    return () => offs.forEach((off) => off());
+  }
+
+  [Symbol.dispose](): void {
+    this.#unlisten();
+  }
 }

@@ -1,14 +1,15 @@
-/** `baton release`: gives back what `baton hold` took, by asking the holder, and waits until the server has it. */
+/** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
 import process from "node:process";
 import { isAlive, isNamespaceOf, readProcess } from "../../src/process/proc/process_table.ts";
 import { sendSignal } from "../../src/process/proc/send_signal.ts";
-import { type Held, parseHolds } from "../../src/process/hold/hold_list.ts";
-import { type ReleaseAnswer, ReleaseDoor } from "../../src/process/hold/release_mailbox.ts";
+import { type HeldLocks, parseHolds } from "../../src/process/hold/hold_list.ts";
+import { ReleaseClient, type ReleaseResponse } from "../../src/process/hold/release_mailbox.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { duration, toggle } from "../../src/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -16,29 +17,31 @@ import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { quotedNames } from "../job/job.ts";
 
 const settings = {
-  sweep: setting(toggle(), {
-    flag: "--sweep",
-    help: "stop first what was started under the lock and still runs, and kill it after --kill-after of baton hold",
+  stopProcesses: setting(toggle(), {
+    flag: "--stop-processes",
+    help:
+      "first stop the processes that were started under the lock and still run; kill them after --kill-after of baton hold",
     default: false,
   }),
   wait: setting(duration({ minMs: 1 }), {
     flag: "-w, --wait",
-    help: "how long to wait until the server has it; then exit 76",
+    help: "how long to wait for the release; then exit 76",
     default: 60_000,
   }),
 } satisfies SettingTable;
 
 export const releaseCommand = defineCommand({
   name: "release",
-  summary: "give back a lock that baton hold has taken",
+  summary: "release a lock that baton hold has acquired",
   usage: "NAME… [options]",
   details: [
-    "Inside a script that has evaluated what baton hold printed. Exits with 0 when the server has the lock back: somebody " +
-    "else may have it by then. With 1 when the script does not hold it, or not any more; with 79 when it was lost, 80 when " +
-    "it was taken back, and the script is about to be stopped.",
-    "What was started under the lock and still runs is named on stderr and let be: it runs on without the lock. --sweep stops " +
-    "it first. The script itself is never touched. Its BATON_… variables stay as they are, and baton check says 79 from now on.",
-    "Several names that were taken by one call are given back by one call.",
+    "Use it in a script that has evaluated the output of baton hold. Exits with 0 when the server has confirmed the release: " +
+    "another process may hold the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it " +
+    "was lost, and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
+    "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
+    "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they are, and baton " +
+    "check exits with 79 from then on.",
+    "Locks that were acquired by one call are released by one call.",
   ],
   examples: [
     [
@@ -47,42 +50,45 @@ export const releaseCommand = defineCommand({
     ],
     [
       "trap 'baton release -q nightly' EXIT",
-      "at the end in any case, a moment before the script's own end would do it",
+      "release it when the script ends, in any case, and a moment earlier than the end itself would",
     ],
-    ["baton release --sweep nightly", "and nothing that was begun under the lock runs on"],
+    ["baton release --stop-processes nightly", "no process that was started under the lock continues"],
   ],
   settings,
   runsNothing: true,
   run: release,
 });
 
-/** Between two looks at the answer, in milliseconds. */
-const lookEveryMs = 5;
+/** Milliseconds between reads of the response. */
+const pollIntervalMs = 5;
 
 async function release(call: Call<typeof settings>): Promise<ExitCode> {
   const { names, values, io } = call;
-  const holds = holdsNamed(names, parseHolds(io.env["BATON_HOLD"]));
+  const holds = findHolds(names, parseHolds(io.env["BATON_HOLD"]));
   let exitCode: ExitCode = exitCodes.SUCCESS;
   for (const { name, hold } of holds) {
-    const code = hold === null ? notHeld(name, call) : await releaseOne(hold, call);
+    const code = hold === null ? reportNotHeld(name, call) : await releaseOne(hold, call);
     if (exitCode === exitCodes.SUCCESS) exitCode = code;
   }
-  if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quotedNames(names)} is released\n`);
+  if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quotedNames(names)} released\n`);
   return exitCode;
 }
 
-/** The last that was taken, of each name. Throws USAGE for a part of what was taken together and is still held. */
-function holdsNamed(names: readonly string[], held: readonly Held[]): { name: string; hold: Held | null }[] {
+/** The latest hold of each name. Throws USAGE when only some of the locks that one call acquired are named. */
+function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name: string; hold: HeldLocks | null }[] {
   if (names.length === 0) {
     throw new BatonError("USAGE", "baton release needs the name of a lock, as in: baton release NAME");
   }
-  const found: { name: string; hold: Held | null }[] = [];
+  const found: { name: string; hold: HeldLocks | null }[] = [];
   for (const name of new Set(names)) {
     const hold = held.findLast((one) => one.names.includes(name)) ?? null;
     const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
-    if (hold !== null && missing.length > 0 && isThere(hold)) {
+    if (hold !== null && missing.length > 0 && isHolderAlive(hold)) {
       const all = hold.names.join(" ");
-      throw new BatonError("USAGE", `"${name}" was taken together with ${quotedNames(missing)}: baton release ${all}`);
+      throw new BatonError(
+        "USAGE",
+        `"${name}" was acquired together with ${quotedNames(missing)}: use baton release ${all}`,
+      );
     }
     if (hold === null || missing.length > 0) found.push({ name, hold: null });
     else if (!found.some((other) => other.hold === hold)) found.push({ name, hold });
@@ -90,90 +96,101 @@ function holdsNamed(names: readonly string[], held: readonly Held[]): { name: st
   return found;
 }
 
-function isThere({ path, ids }: Held): boolean {
-  using door = ReleaseDoor.open(path, ids[0]);
-  return door !== null;
+function isHolderAlive({ path, ids }: HeldLocks): boolean {
+  using client = ReleaseClient.open(path, ids[0]);
+  return client !== null;
 }
 
-/** Rejects REFUSED where the holder may well be there. */
-function gone({ names, ids }: Held, call: Call<typeof settings>): ExitCode {
-  if (!isNamespaceOf(ids[0])) return notHeld(names.join(" "), call);
-  const why = "it is outside of this PID namespace: release where the script runs";
-  throw new BatonError("REFUSED", `The holder of ${quotedNames(names)} cannot be asked from here: ${why}`);
+/** Throws REFUSED where the holder may be alive. */
+function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>): ExitCode {
+  if (!isNamespaceOf(ids[0])) return reportNotHeld(names.join(" "), call);
+  throw new BatonError(
+    "REFUSED",
+    `Cannot release ${
+      quotedNames(names)
+    }: its holder process is outside this PID namespace. Release it where the script runs`,
+  );
 }
 
-function notHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
+function reportNotHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
   const why = io.env["BATON_HOLD"] === undefined
-    ? 'BATON_HOLD is not set, which eval "$held" does after held=$(baton hold …)'
-    : "it was released before, or never taken";
+    ? 'BATON_HOLD is not set. Use held=$(baton hold …), then eval "$held"'
+    : "it was released before, or never acquired";
   if (!values.quiet) io.err(`baton: "${name}" is not held by this script: ${why}\n`);
   return exitCodeOf("NOT_HELD");
 }
 
-async function releaseOne(hold: Held, call: Call<typeof settings>): Promise<ExitCode> {
+async function releaseOne(hold: HeldLocks, call: Call<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
-  using door = ReleaseDoor.open(hold.path, hold.ids[0]);
-  if (door === null) return gone(hold, call);
+  using client = ReleaseClient.open(hold.path, hold.ids[0]);
+  if (client === null) return reportNoHolder(hold, call);
   const id = newGuid();
   const startTicks = readProcess(process.pid)?.startTicks ?? 0;
-  door.ask({ id, asking: { pid: process.pid, startTicks }, sweeps: values.sweep });
-  sendSignal(door.holderPid, "SIGCONT"); // it looks by itself ten times a second; this is faster
-  const answer = await answerOf(door, id, { clock: systemClock(), waitMs: values.wait });
-  if (answer === "late") {
+  client.send({ id, requester: { pid: process.pid, startTicks }, stopsProcesses: values.stopProcesses });
+  sendSignal(client.holderPid, "SIGCONT"); // makes it check the mailbox now, not within 100 ms
+  const response = await awaitResponse(client, id, { clock: systemClock(), waitMs: values.wait });
+  if (response === "late") {
     throw new BatonError(
       "OUTCOME_UNKNOWN",
       `Cannot tell whether ${
         quotedNames(hold.names)
-      } was released: the holder (process ${door.holderPid}) has not answered ` +
+      } was released: the holder process (pid ${client.holderPid}) has not responded ` +
         `within ${formatDuration(values.wait)}`,
     );
   }
-  return answer === "gone"
-    ? failed("LOCK_LOST", `Lock ${quotedNames(hold.names)} is lost: its holder (process ${door.holderPid}) was killed`)
-    : tell(answer, hold, { io, quiet: values.quiet });
+  return response === "gone"
+    ? failed(
+      "LOCK_LOST",
+      `Lock ${quotedNames(hold.names)} is lost: its holder process (pid ${client.holderPid}) was killed`,
+    )
+    : reportResponse(response, hold, { io, quiet: values.quiet });
 }
 
-async function answerOf(
-  door: ReleaseDoor,
+async function awaitResponse(
+  client: ReleaseClient,
   id: string,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
-): Promise<ReleaseAnswer | "gone" | "late"> {
+): Promise<ReleaseResponse | "gone" | "late"> {
   const untilMs = clock.now() + waitMs;
   for (;;) {
-    // Asked before the answer is read: one that has answered and ended has answered.
-    const isGone = !isAlive(door.holderPid);
-    const answer = door.answer();
-    if (answer !== null && (answer.id === id || answer.result === "released")) return answer;
+    // Checked before the response is read: a holder that has responded and ended counts as one that has responded.
+    const isGone = !isAlive(client.holderPid);
+    const response = client.response();
+    if (response !== null && (response.id === id || response.result === "released")) return response;
     if (isGone) return "gone";
     if (clock.now() >= untilMs) return "late";
-    await new Promise<void>((resolve) => clock.after(lookEveryMs, resolve));
+    await sleep(clock, pollIntervalMs);
   }
 }
 
-function tell(answer: ReleaseAnswer, { names }: Held, { io, quiet }: { io: Io; quiet: boolean }): ExitCode {
+function reportResponse(
+  response: ReleaseResponse,
+  { names }: HeldLocks,
+  { io, quiet }: { io: Io; quiet: boolean },
+): ExitCode {
   const what = quotedNames(names);
-  const processes = listOf(answer);
-  switch (answer.result) {
+  const processes = listProcesses(response);
+  switch (response.result) {
     case "released":
       if (processes !== "" && !quiet) {
         io.err(
-          `baton: ${what} is released, and what was started under it runs on: ${processes}; --sweep ends it first\n`,
+          `baton: ${what} released; processes that were started under it still run: ${processes}. --stop-processes stops them first\n`,
         );
       }
       return exitCodes.SUCCESS;
-    case "unswept":
-      return failed("FENCE_BREACH", `${what} is not released, because this could not be stopped: ${processes}`);
+    case "not_stopped":
+      return failed("FENCE_BREACH", `Cannot release ${what}: these processes could not be stopped: ${processes}`);
     case "unknown":
       return failed(
         "OUTCOME_UNKNOWN",
-        `Cannot tell whether ${what} was given back: no server has answered. If not, it is free when the session has ended`,
+        `Cannot tell whether ${what} was released: no server has responded. If not, it is released when the session ends`,
       );
     case "lost":
       return failed("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);
     case "revoked":
-      return failed("REVOKED", `Lock ${what} was taken back before it was released, and the script is being stopped`);
+      return failed("REVOKED", `Lock ${what} was revoked before it was released, and the script is being stopped`);
     case "time_limit":
-      return failed("TIME_LIMIT", `${what} was held for longer than --max-hold, and the script is being stopped`);
+      return failed("TIME_LIMIT", `Lock ${what} was held longer than --max-hold, and the script is being stopped`);
   }
 }
 
@@ -181,7 +198,7 @@ function failed(code: ErrorCode, message: string): never {
   throw new BatonError(code, message);
 }
 
-function listOf({ running, more }: ReleaseAnswer): string {
+function listProcesses({ running, more }: ReleaseResponse): string {
   const list = running.map(({ pid, command }) => `${pid} (${command})`).join(", ");
   return more > 0 ? `${list} and ${more} more` : list;
 }

@@ -1,7 +1,7 @@
 /** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
 import type { Io } from "../../src/terminal/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import type { LockEnding } from "./lock_ending.ts";

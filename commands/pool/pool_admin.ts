@@ -3,7 +3,7 @@ import process from "node:process";
 import { spawnChild } from "../../src/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../src/process/proc/send_signal.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";

@@ -3,7 +3,7 @@ import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
-import { quoted } from "../../src/process/hold/shell_quote.ts";
+import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
@@ -217,7 +217,7 @@ export function commandFor(
   item: string,
   isLine = false,
 ): [string, ...string[]] {
-  const written = isLine ? quoted(item) : item;
+  const written = isLine ? shellQuote(item) : item;
   const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => written));
   return [program ?? "", ...args];
 }

@@ -3,8 +3,7 @@
  * commands. Handlers stay installed until the end of the pool.
  */
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
-import { StopRequests } from "../../src/process/supervise/stop_signals.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal, StopRequestClassifier } from "../../src/process/supervise/stop_signals.ts";
 import type { Clock } from "../../src/support/clock.ts";
 
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
@@ -24,13 +23,13 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #controller = new AbortController();
   readonly #listeners = new Set<PoolSignalListener>();
   readonly #subscribed = new Set<NodeJS.Signals>();
-  readonly #requests: StopRequests;
+  readonly #requests: StopRequestClassifier;
   readonly #offs: (() => void)[] = [];
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
     this.#drains = drains;
-    this.#requests = new StopRequests(clock);
+    this.#requests = new StopRequestClassifier(clock);
     this.hangUpIgnored = source.hangUpIgnored;
     this.#subscribe(stopSignals);
   }
@@ -67,7 +66,7 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   #onSignal(signal: NodeJS.Signals): void {
-    const request = stopSignals.includes(signal) ? this.#requests.heard(signal) : null;
+    const request = stopSignals.includes(signal) ? this.#requests.classify(signal) : null;
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
     if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
     const isDrainedSignal = (request === "first" || request === "echo") && drained.includes(signal);

@@ -1,7 +1,7 @@
 /** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
-import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { itemsBytesMax, listedItems, parseItems } from "../../src/coordination/pool/pool_items.ts";
 import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";

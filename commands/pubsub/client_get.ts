@@ -1,6 +1,6 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
 import { isatty } from "node:tty";
-import { stdoutWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";

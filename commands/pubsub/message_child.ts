@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
-import { openBodyFile } from "../../src/process/spawn/input_file.ts";
+import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_marker.ts";
 import { KnownProcesses } from "../../src/process/proc/known_processes.ts";
 import { hasProcessTable, readProcess } from "../../src/process/proc/process_table.ts";

@@ -1,7 +1,6 @@
 /** When a put that was told to end is over, whatever is under way. */
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
+import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 

@@ -2,7 +2,7 @@
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
 import { emptyDigest, rollingDigest } from "../../src/pubsub/client/rolling_digest.ts";

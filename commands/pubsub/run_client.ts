@@ -1,7 +1,7 @@
 /** Runs one operation of a client: opens its state and the way to the proxies, and closes them. */
 import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";

@@ -2,8 +2,7 @@
 import process from "node:process";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
-import { dieOf, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
+import { dieOf, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";

@@ -1,6 +1,6 @@
 /** A name as it has to be typed in the command that a sentence proposes. Pure. */
-import { quoted } from "../../src/process/hold/shell_quote.ts";
+import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 
 export function shellQuoteIfNeeded(name: string): string {
-  return /^[\p{L}\p{N}_@%+:,./-]+$/u.test(name) ? name : quoted(name);
+  return /^[\p{L}\p{N}_@%+:,./-]+$/u.test(name) ? name : shellQuote(name);
 }

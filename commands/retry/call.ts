@@ -7,16 +7,16 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { closeSync } from "node:fs";
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { OwnTime } from "../../src/process/supervise/local_lease.ts";
+import { LocalLease } from "../../src/process/supervise/local_lease.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
-import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { outcomeOfExit } from "../../src/retry/targets/outcome.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { openBodyFile } from "../../src/process/spawn/input_file.ts";
+import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { commandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { DirectStore } from "../../src/retry/queue/direct_store.ts";
 import { readBody } from "./read_body.ts";
@@ -143,7 +143,7 @@ async function firstTry({ values, io }: CallCall, command: readonly string[], bo
     const outcome = await superviseChild({
       command,
       env: {},
-      lease: new OwnTime(clock, ownMs),
+      lease: new LocalLease(clock, ownMs),
       clock,
       guard: startGuard(),
       signals,

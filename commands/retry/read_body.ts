@@ -1,6 +1,6 @@
 /** A message's body from a file or from stdin, up to a limit. */
 import { createReadStream } from "node:fs";
-import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 
 const readBytes = 256 << 10;

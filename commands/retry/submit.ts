@@ -7,7 +7,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";

@@ -1,10 +1,11 @@
-/** A held thing is a value that can be lost. */
+/** A held lock, leadership, or item: a value that can be lost. */
+import { BatonError } from "../errors.ts";
 
 export type LockMode = "exclusive" | "shared" | "permit";
 
 /**
- * What a holder has. It is held until `release()`, or until it is lost: `lost` aborts with a BatonError that says why
- * (LOCK_LOST: the lease ended or the node is gone; REVOKED: somebody took it back). `await using` releases it.
+ * The holder's side of a lock. It is held until `release()`, or until it is lost: `lost` then aborts with a BatonError
+ * (LOCK_LOST: the lease ended or the node was deleted; REVOKED: an operator revoked it). `await using` releases it.
  */
 export interface Lease extends AsyncDisposable {
   readonly name: string;
@@ -13,26 +14,31 @@ export interface Lease extends AsyncDisposable {
   /** The holder's id, as `who` shows it and `break --holder` takes it. */
   readonly holderId: string;
   readonly mode: LockMode;
-  /** Which of the permits this is: from 0 to the limit less 1, and nobody else's meanwhile. Null for the other modes. */
+  /** The number of this permit, from 0 to limit - 1; no other holder has it meanwhile. Null for the other modes. */
   readonly slot: number | null;
-  /** How many permits there were at the grant. Null for the other modes. */
+  /** The number of permits at the grant. Null for the other modes. */
   readonly limit: number | null;
-  /** Grows with every grant of this lock, whatever the mode: a store that remembers the highest can refuse a zombie. */
+  /** Grows with every grant of this lock, in every mode: a store that remembers the highest token can refuse an older holder. */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
-  /** T, as negotiated, in milliseconds. */
+  /** The session timeout T as negotiated, in milliseconds. */
   readonly sessionTimeoutMs: number;
-  /** From the call of acquire to the grant, in milliseconds. */
+  /** Time from the call of acquire to the grant, in milliseconds. */
   readonly waitedMs: number;
   readonly lost: AbortSignal;
-  /** Compares the clock with the lease end: true means no server can have given the lock to anybody else yet. */
+  /** Compares the clock with the end of the lease: true means that no server can have granted the lock to another holder yet. */
   isHeld(): boolean;
-  /** Monotonic milliseconds, on the client's clock, up to which `isHeld()` is true as things stand now. */
+  /** The end of the lease as known now, in monotonic milliseconds on the client's clock. */
   endMs(): number;
-  /** True while the server has not answered for T/6. */
+  /** True while the server has not responded for T/6. */
   inDoubt(): boolean;
-  /** Tells moves of the lease end, each fiftieth of T at the latest, and every change of doubt. Returns what takes the listener off. */
+  /** Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void;
-  /** Gives it back. Twice is the same as once. Bounded in time; rejects OUTCOME_UNKNOWN if the server never answered. */
+  /** Releases the lock. A second call has no effect. Bounded in time; rejects OUTCOME_UNKNOWN if the server never responded. */
   release(): Promise<void>;
+}
+
+/** Whether the lease was lost because it was revoked: the lock is still this process's until it is released. */
+export function isRevoked(lost: AbortSignal): boolean {
+  return lost.aborted && lost.reason instanceof BatonError && lost.reason.code === "REVOKED";
 }

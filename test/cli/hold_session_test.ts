@@ -122,10 +122,10 @@ describe("a script", () => {
       "$baton" release a; echo $?; "$baton" check -q; echo $?; "$baton" release c; echo $?
       "$baton" release d c b; echo $?; ${taking("a")}; echo "$BATON_LOCK_COOKIE" | tr : '\\n' | wc -l`);
     expect(ended.stdout.split(/\s+/).filter(Boolean)).toEqual(["0", "0", "64", "0", "1"]);
-    expect(ended.stderr).toMatch(/"c" was taken together with "d": baton release c d/);
+    expect(ended.stderr).toMatch(/"c" was acquired together with "d": use baton release c d/);
     const again = await session.run(`${taking("c d")}; "$baton" release c d; "$baton" release c; echo $?`);
     expect(again).toMatchObject({ code: 0, stdout: "1\n" });
-    expect(again.stderr).toBe('baton: "c" is not held by this script: it was released before, or never taken\n');
+    expect(again.stderr).toBe('baton: "c" is not held by this script: it was released before, or never acquired\n');
   });
 
   test("from cron, with next to no environment, excludes one from a login", async () => {
@@ -147,14 +147,14 @@ describe("a script", () => {
     expect(ended.tookMs).toBeLessThan(5000);
   });
 
-  test("is the one around a subshell, when nobody says which; what is no shell has to say", async () => {
+  test("is the one around a subshell without --pid; a program that is not a shell needs --pid", async () => {
     const ended = await session.run(
       `(true; "$baton" hold -q around | cat) >vars; eval "$(cat vars)"; sleep 0.3; "$baton" check -q; echo $?`,
     );
     expect(ended).toMatchObject({ code: 0, stdout: "0\n" });
     const stranger = await session.run('timeout 5 "$baton" hold -q around2');
     expect(stranger).toMatchObject({ code: 64 });
-    expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is no shell: say with --pid/);
+    expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is not a shell: name the process/);
     expect(await session.run('"$baton" hold -q x --pid 1')).toMatchObject({ code: 78 });
     expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
   });
@@ -162,15 +162,17 @@ describe("a script", () => {
   test("is no thread of a process, which may end long before that", async () => {
     const thread = readdirSync("/proc/self/task").find((id) => Number(id) !== process.pid);
     const ended = await session.run(`"$baton" hold thread --pid ${thread}`);
-    expect(ended.stderr).toStartWith(`baton: --pid ${thread} is a thread of process ${process.pid}: name that one`);
+    expect(ended.stderr).toStartWith(
+      `baton: --pid ${thread} is a thread of process ${process.pid}: use --pid ${process.pid}`,
+    );
     expect(ended.code).toBe(64);
   });
 
   // They are seen outside of containers only.
   const kernels = allProcesses().find(({ isKernels }) => isKernels)?.pid;
-  test.if(kernels !== undefined)("is none of the kernel's threads, which nobody can stop", async () => {
+  test.if(kernels !== undefined)("is no kernel thread, which cannot be stopped", async () => {
     const ended = await session.run(`"$baton" hold kernel --pid ${kernels}`);
-    expect(ended.stderr).toStartWith(`baton: --pid ${kernels} is a thread of the kernel's, which nobody can stop: `);
+    expect(ended.stderr).toStartWith(`baton: --pid ${kernels} is a kernel thread, which cannot be stopped: `);
     expect(ended.code).toBe(64);
   });
 });
@@ -230,7 +232,7 @@ describe("the promise", () => {
     await running.ended;
   });
 
-  test("server gone: the script is told to stop, and dead before the lease ends; it cannot release any more", async () => {
+  test("server gone: the script is told to stop, and dead before the lease ends; it can no longer release", async () => {
     const server = await keeper.start();
     try {
       await using own = new BatonSession({ BATON_SERVERS: server.servers });
@@ -266,7 +268,7 @@ describe("the promise", () => {
     expect(ended.stderr).toMatch(/was revoked by .*; the script was stopped/);
   });
 
-  test("neighbours in the script's process group are nobody's to end, and what was below it before the lock is", async () => {
+  test("processes in the script's process group are not stopped; a descendant from before the lock is", async () => {
     const running = session.start(
       `sleep 60 & echo $! >neighbour; sh -c 'sleep 60 & echo $! >before; ${
         taking("group")
@@ -298,15 +300,15 @@ describe("release", () => {
     const ended = await session.run(`${taking("warns")}; ${busy}; "$baton" release warns; kill $a $b && echo both`);
     expect(ended).toMatchObject({ code: 0, stdout: "both\n" });
     const [sleeper] = session.read("left").split(" ");
-    expect(ended.stderr).toContain(`"warns" is released, and what was started under it runs on: `);
+    expect(ended.stderr).toContain(`"warns" released; processes that were started under it still run: `);
     expect(ended.stderr).toContain(`${sleeper} (sleep 60)`);
   });
 
-  test("--sweep ends it first, and not the script, nor who asks", async () => {
+  test("--stop-processes stops them first, but neither the script nor the requester", async () => {
     const ended = await session.run(
       `${
         taking("sweeps --kill-after 300ms")
-      }; (trap "" TERM; sleep 60; sleep 60) & ${busy}; ("$baton" release --sweep sweeps | cat; echo out); jobs -r | wc -l`,
+      }; (trap "" TERM; sleep 60; sleep 60) & ${busy}; ("$baton" release --stop-processes sweeps | cat; echo out); jobs -r | wc -l`,
     );
     expect(ended.stdout.replaceAll(/\s+/g, " ")).toBe("out 0 ");
     expect((await who("sweeps")).holders).toEqual([]);
@@ -315,7 +317,7 @@ describe("release", () => {
   test("from inside another lock neither names nor ends the guard of that", async () => {
     const inner =
       'guard() { pgrep -P $PPID -f __guard; }; g=$(guard); "$baton" release $1 inner; echo $?; [ "$g" = "$(guard)" ]';
-    for (const flag of ["", "--sweep"]) {
+    for (const flag of ["", "--stop-processes"]) {
       const ended = await session.run(`${taking("inner")}; "$baton" lock -q inside -- sh -c '${inner}' sh ${flag}`);
       expect(ended).toMatchObject({ code: 0, stdout: "0\n", stderr: "" });
       expect(ended.tookMs).toBeLessThan(4000); // --kill-after is five seconds
@@ -340,7 +342,7 @@ describe("release", () => {
       await own.run(">go");
       const ended = await running.ended;
       expect(ended.stdout).toBe("76\n");
-      expect(ended.stderr).toMatch(/Cannot tell whether "down" was given back/);
+      expect(ended.stderr).toMatch(/Cannot tell whether "down" was released/);
     } finally {
       await server.close();
     }

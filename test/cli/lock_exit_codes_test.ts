@@ -33,7 +33,7 @@ describe("what cannot be started", () => {
     writeFileSync(session.path("data"), "not a program");
     expect(await session.run('"$baton" lock -q s -- ./no-such-command')).toMatchObject({
       code: 127,
-      stderr: 'baton: Cannot run "./no-such-command": there is no such file\n',
+      stderr: 'baton: Cannot run "./no-such-command": no such file\n',
     });
     expect(await session.run('"$baton" lock -q s -- no-such-command')).toMatchObject({ code: 127 });
     chmodSync(session.path("data"), 0o644);
@@ -48,8 +48,8 @@ describe("what cannot be started", () => {
     expect(ended).toMatchObject({
       code: 125,
       stderr:
-        `baton: Cannot start "${Bun.which("true")}": arguments and environment are longer than the kernel takes ` +
-        "(E2BIG); leave some out, or hand them over in a file\n",
+        `baton: Cannot start "${Bun.which("true")}": arguments and environment are longer than the kernel accepts ` +
+        "(E2BIG); use fewer, or pass them in a file\n",
     });
     expect(JSON.parse(session.read("status-125"))).toMatchObject({
       reason: "start_failed",
@@ -59,7 +59,7 @@ describe("what cannot be started", () => {
     // A descriptor to pass on, from before the limit.
     const few = await session.run(`bash -c 'exec 150</dev/null; ulimit -n 100; "$baton" lock -q few -- true'`);
     expect(few.code).toBe(125);
-    expect(few.stderr).toMatch(/: only 100 files may be open at once \(E\w+\); raise that with ulimit -n\n$/);
+    expect(few.stderr).toMatch(/: the limit of open files is reached \(100, E\w+\); raise it with ulimit -n\n$/);
   });
 });
 

@@ -188,7 +188,7 @@ test("in doubt the job is frozen, and goes on when the server answers", async ()
   await Bun.write(run.path("go"), "");
   const { outcome, events } = await run.report();
   expect(outcome).toMatchObject({ kind: "exited", code: 0 });
-  expect(events.map(({ kind }) => kind)).toEqual(["frozen", "thawed"]);
+  expect(events.map(({ kind }) => kind)).toEqual(["frozen", "resumed"]);
 });
 
 test("a frozen job is killed at the lease end without being woken", async () => {

@@ -3,11 +3,11 @@ import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
-import { commandSignals } from "../../process/supervise/command_signals.ts";
+import { commandSignals } from "../../process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../process/libc.ts";
 import type { SignalSource } from "../../process/supervise/signal_source.ts";
 import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
-import { StopRequest } from "../../process/supervise/stopped_by_signal.ts";
+import { StopRequest } from "../../process/supervise/stop_signals.ts";
 import type { FencedToken } from "./token_slots.ts";
 import { TokenStore } from "./token_store.ts";
 

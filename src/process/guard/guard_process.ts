@@ -10,7 +10,7 @@ const [guardName, guardWord] = ["lock-guard", "__guard"];
 
 /** Starts in /, so that it keeps no directory busy. */
 export const startGuardProcess: StartGuardProcess = (onLine) =>
-  startHelper({ words: [guardWord], argv0: guardName, cwd: "/" }, onLine);
+  startHelper({ args: [guardWord], argv0: guardName, cwd: "/" }, onLine);
 
 /** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {

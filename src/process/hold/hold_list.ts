@@ -1,17 +1,18 @@
 /**
- * BATON_HOLD: what a script holds, one word for each `baton hold`, the last one last. Pure.
+ * BATON_HOLD: the locks that a script holds, one word for each `baton hold`, the latest one last. Pure.
  *
- *   NAME[+NAME…]=ID[.ID…]@PATH     names as in a URL; the holders' ids in the order of the names; the holder's release box
+ *   NAME[+NAME…]=ID[.ID…]@PATH     names as in a URL; the holder ids in the order of the names; the path of the release mailbox
  */
 
-export interface Held {
+/** The locks that one `baton hold` has acquired. */
+export interface HeldLocks {
   readonly names: readonly string[];
   readonly ids: readonly [string, ...string[]];
   readonly path: string;
 }
 
-/** What cannot be read is left out: somebody else's variable of that name is nothing to release. */
-export function parseHolds(text: string | undefined): Held[] {
+/** Words of another form are left out: another program's variable of that name holds no lock. */
+export function parseHolds(text: string | undefined): HeldLocks[] {
   return (text ?? "").split(" ").flatMap((word) => {
     const [, names = "", ids = "", path = ""] = /^([^=@]+)=([0-9a-f.]+)@(\/\S+)$/.exec(word) ?? [];
     const [first, ...others] = ids.split(".").filter(Boolean);
@@ -20,18 +21,18 @@ export function parseHolds(text: string | undefined): Held[] {
         ? []
         : [{ names: names.split("+").map(decodeURIComponent), ids: [first, ...others], path }];
     } catch {
-      return []; // no such encoding
+      return []; // invalid URL encoding
     }
   });
 }
 
-export function formatHolds(holds: readonly Held[]): string {
+export function formatHolds(holds: readonly HeldLocks[]): string {
   return holds.map(({ names, ids, path }) => `${names.map(encodeURIComponent).join("+")}=${ids.join(".")}@${path}`)
     .join(" ");
 }
 
-/** The cookies of `text` without those of holds that are over: a script that takes a lock again and again has a short list. */
-export function withoutCookiesOf(over: readonly Held[], text: string | undefined): string {
-  const gone = new Set(over.flatMap(({ ids }) => ids));
-  return (text ?? "").split(":").filter((cookie) => cookie !== "" && !gone.has(cookie)).join(":");
+/** Removes the marks of `ended` from the list in `text`: a script that takes a lock again and again keeps a short list. */
+export function withoutCookiesOf(ended: readonly HeldLocks[], text: string | undefined): string {
+  const removed = new Set(ended.flatMap(({ ids }) => ids));
+  return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");
 }

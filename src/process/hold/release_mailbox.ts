@@ -1,89 +1,88 @@
 /**
- * Where a holder is asked to give its lock back: a file without a name, in memory, that the two of them write and read
- * through /proc. It is gone with the holder, nobody has to clean it up, and only who may look into the holder's process may
- * open it. Bytes of the file:
+ * The file through which a holder process is asked to release its lock. It has no name and is in memory; both sides read and
+ * write it through /proc. It ends with the holder, so that nothing is left to clean up, and only processes that may inspect the
+ * holder may open it. Contents:
  *
- *      0   baton-hold ID            whose it is
- *    256   one line of JSON         the request, by whoever releases
- *   2048   one line of JSON         the holder's answer to the request of that id
+ *      0   baton-hold ID            the holder's id
+ *    256   one line of JSON         the last request
+ *   2048   one line of JSON         the holder's response to the request of that id
  */
 import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
-import { openThroughProc } from "../spawn/open_through_proc.ts";
-import { openUnnamedFile } from "../spawn/unnamed_file.ts";
+import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
 export interface ReleaseRequest {
-  /** Random; the answer names it. */
+  /** Random; the response repeats it. */
   readonly id: string;
-  /** Who asks. */
-  readonly asking: ScriptProcess;
-  /** End first what was started under the lock and still runs. */
-  readonly sweeps: boolean;
+  /** The process that requests the release. */
+  readonly requester: ScriptProcess;
+  /** Stop the processes first that were started under the lock and still run. */
+  readonly stopsProcesses: boolean;
 }
 
-export interface ReleaseAnswer {
+export interface ReleaseResponse {
   readonly id: string;
   /**
-   * `released`: durably. `unknown`: no server has answered. `unswept`: something could not be ended, and the lock is held
-   * on. Else it was over before: lost, taken back, out of time; the script is being stopped.
+   * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the lock is
+   * still held. Otherwise the hold had ended before (lost, revoked, time limit), and the script is being stopped.
    */
-  readonly result: "released" | "unknown" | "unswept" | "lost" | "revoked" | "time_limit";
-  /** Processes that were started under the lock and run, and how many more there are. */
+  readonly result: "released" | "unknown" | "not_stopped" | "lost" | "revoked" | "time_limit";
+  /** Processes that were started under the lock and still run, and the number of those that are not listed. */
   readonly running: readonly { readonly pid: number; readonly command: string }[];
   readonly more: number;
 }
 
-const requestAt = 256;
-const answerAt = 2048;
-const requestBytesMax = answerAt - requestAt;
-const answerBytesMax = 64 * 1024;
-/** Taken at once: a release must not fail because the memory for files is full by then. What 20 command lines need, and more. */
-const roomBytes = 8192;
+const requestOffset = 256;
+const responseOffset = 2048;
+const requestBytesMax = responseOffset - requestOffset;
+const responseBytesMax = 64 * 1024;
+/** Allocated when the file is made, so that a release does not fail because memory for files is full. Enough for 20 command lines. */
+const fileBytes = 8192;
 
 /** The holder's side. */
-export class ReleaseBox implements Disposable {
+export class ReleaseMailbox implements Disposable {
   readonly #fd: number;
-  #answered = "";
+  #lastRequestId = "";
   #isClosed = false;
 
   private constructor(fd: number) {
     this.#fd = fd;
   }
 
-  /** Throws CANNOT_CREATE where there can be no such file. */
-  static open(holderId: string): ReleaseBox {
-    const content = new Uint8Array(roomBytes);
+  /** Throws CANNOT_CREATE where no such file can be made. */
+  static open(holderId: string): ReleaseMailbox {
+    const content = new Uint8Array(fileBytes);
     content.set(new TextEncoder().encode(ownerLine(holderId)));
     const fd = openUnnamedFile(content);
     if (fd === null) {
-      const why = "no such files there, full, or ulimit -f";
       throw new BatonError(
         "CANNOT_CREATE",
-        `Neither /dev/shm nor /tmp takes a file without a name of ${roomBytes} bytes, which baton hold needs: ${why}`,
+        `Cannot create the unnamed file of ${fileBytes} bytes that baton hold needs, neither in /dev/shm nor in /tmp: ` +
+          "no O_TMPFILE there, disk full, or ulimit -f",
       );
     }
-    return new ReleaseBox(fd);
+    return new ReleaseMailbox(fd);
   }
 
-  /** As long as this process lives. */
+  /** Valid while this process lives. */
   get path(): string {
     return `/proc/${process.pid}/fd/${this.#fd}`;
   }
 
-  /** A request without an answer yet; each is given once. */
-  next(): ReleaseRequest | null {
+  /** The request that has no response yet, or null; each is returned once. */
+  nextRequest(): ReleaseRequest | null {
     if (this.#isClosed) return null;
-    const request = readJson(this.#fd, requestAt, requestBytesMax) as ReleaseRequest | null;
-    if (request === null || request.id === this.#answered) return null;
-    this.#answered = request.id;
+    const request = readJson(this.#fd, requestOffset, requestBytesMax) as ReleaseRequest | null;
+    if (request === null || request.id === this.#lastRequestId) return null;
+    this.#lastRequestId = request.id;
     return request;
   }
 
-  /** Nothing once it is closed: the number may be another file's. */
-  answer(answer: ReleaseAnswer): void {
-    if (!this.#isClosed) writeAt(this.#fd, JSON.stringify(answer) + "\n", answerAt);
+  /** Does nothing after it was closed: the descriptor's number may be another file's. */
+  respond(response: ReleaseResponse): void {
+    if (!this.#isClosed) writeAt(this.#fd, JSON.stringify(response) + "\n", responseOffset);
   }
 
   [Symbol.dispose](): void {
@@ -93,10 +92,10 @@ export class ReleaseBox implements Disposable {
   }
 }
 
-/** The side of whoever asks. It stays readable when the holder has ended. */
-export class ReleaseDoor implements Disposable {
+/** The requester's side. It stays readable when the holder has ended. */
+export class ReleaseClient implements Disposable {
   readonly #fd: number;
-  /** The holder's process, as the path says. */
+  /** The holder process, from the path. */
   readonly holderPid: number;
 
   private constructor(fd: number, path: string) {
@@ -104,38 +103,40 @@ export class ReleaseDoor implements Disposable {
     this.holderPid = Number(path.split("/")[2]);
   }
 
-  /** Null when the holder is gone, or has released. Throws REFUSED when it is another user's. */
-  static open(path: string, holderId: string): ReleaseDoor | null {
+  /** Null when the holder has ended or released. Throws REFUSED when it is another user's. */
+  static open(path: string, holderId: string): ReleaseClient | null {
     let fd: number | null;
     try {
       fd = openThroughProc(path, constants.O_RDWR);
     } catch (error) {
-      throw new BatonError("REFUSED", `Cannot ask the holder at ${path}: ${messageOf(error)}`, { cause: error });
+      throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${messageOf(error)}`, {
+        cause: error,
+      });
     }
     if (fd === null) return null;
-    const door = new ReleaseDoor(fd, path);
-    if (door.#isOf(holderId)) return door;
-    door[Symbol.dispose]();
+    const client = new ReleaseClient(fd, path);
+    if (client.#belongsTo(holderId)) return client;
+    client[Symbol.dispose]();
     return null;
   }
 
-  /** What cannot be read is no holder's. */
-  #isOf(holderId: string): boolean {
+  /** False also for a file that cannot be read. */
+  #belongsTo(holderId: string): boolean {
     const owner = ownerLine(holderId);
     try {
-      return readText(this.#fd, 0, owner.length) === owner && this.answer()?.result !== "released";
+      return readText(this.#fd, 0, owner.length) === owner && this.response()?.result !== "released";
     } catch {
       return false;
     }
   }
 
-  ask(request: ReleaseRequest): void {
-    writeAt(this.#fd, JSON.stringify(request) + "\n", requestAt);
+  send(request: ReleaseRequest): void {
+    writeAt(this.#fd, JSON.stringify(request) + "\n", requestOffset);
   }
 
-  /** The last one, to whosever request; null when there is none, or it is just being written. */
-  answer(): ReleaseAnswer | null {
-    return readJson(this.#fd, answerAt, answerBytesMax) as ReleaseAnswer | null;
+  /** The last response, to any requester; null when there is none, or it is only partly written. */
+  response(): ReleaseResponse | null {
+    return readJson(this.#fd, responseOffset, responseBytesMax) as ReleaseResponse | null;
   }
 
   [Symbol.dispose](): void {
@@ -147,25 +148,25 @@ function ownerLine(holderId: string): string {
   return `baton-hold ${holderId}\n`;
 }
 
-/** As bytes: Deno writes a text where the file happens to stand. */
-function writeAt(fd: number, text: string, at: number): void {
+/** Writes bytes, not a string: Deno writes a string at the file's current position. */
+function writeAt(fd: number, text: string, offset: number): void {
   const bytes = new TextEncoder().encode(text);
-  writeSync(fd, bytes, 0, bytes.length, at);
+  writeSync(fd, bytes, 0, bytes.length, offset);
 }
 
-function readText(fd: number, at: number, bytesMax: number): string {
+function readText(fd: number, offset: number, bytesMax: number): string {
   const bytes = Buffer.alloc(bytesMax);
-  return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytesMax, at));
+  return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytesMax, offset));
 }
 
-/** What is written over a longer line leaves the end of that one behind its own. */
-function readJson(fd: number, at: number, bytesMax: number): unknown {
-  const text = readText(fd, at, bytesMax);
+/** Reads up to the first line end: the rest of a longer, older line may follow it. */
+function readJson(fd: number, offset: number, bytesMax: number): unknown {
+  const text = readText(fd, offset, bytesMax);
   const end = text.indexOf("\n");
   if (end <= 0) return null;
   try {
     return JSON.parse(text.slice(0, end));
   } catch {
-    return null; // half of it is there
+    return null; // only partly written
   }
 }

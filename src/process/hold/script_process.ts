@@ -1,7 +1,4 @@
-/**
- * The process that a hold is tied to: which one it is, whether it still lives, what it is called. Linux only: it reads
- * /proc.
- */
+/** The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads /proc. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { lookAtProcess, type ProcessRow, readProcess } from "../proc/process_table.ts";
@@ -9,21 +6,21 @@ import { likenessOf } from "../proc/forked_subshells.ts";
 
 export interface ScriptProcess {
   readonly pid: number;
-  /** Clock ticks from boot to its start: with the pid, what makes a process one and the same. */
+  /** Clock ticks from boot to its start; identifies a process together with the pid. */
   readonly startTicks: number;
 }
 
-export function isThere(script: ScriptProcess): boolean {
+export function isScriptAlive(script: ScriptProcess): boolean {
   const row = lookAtProcess(script.pid);
   if (row === "unknown") return true; // others would be given the lock while it may run
   return row !== null && !row.dead && row.startTicks === script.startTicks;
 }
 
 /**
- * The script around a process that it may have started in a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell,
- * which is gone as soon as they are done.
+ * The script that has started `pid`, also where it did so in a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell,
+ * which ends when they are done.
  */
-export function scriptAround(pid: number): ProcessRow | null {
+export function enclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy) {
     const likeness = likenessOf(row.pid);
@@ -35,7 +32,7 @@ export function scriptAround(pid: number): ProcessRow | null {
 
 const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "yash", "posh", "busybox"];
 
-/** Whether it is a shell; what is not readable is none. */
+/** Returns false for a process whose program cannot be read. */
 export function isShell(pid: number): boolean {
   try {
     return shells.includes(basename(readlinkSync(`/proc/${pid}/exe`)).replace(/^rbash$/, "bash"));
@@ -45,19 +42,19 @@ export function isShell(pid: number): boolean {
 }
 
 /**
- * Its words from the program on, as whoever started it meant it: of a script that the kernel has handed to the interpreter
- * in its first line, the script itself.
+ * The process's arguments from the program's name on. For a script that the kernel has passed to the interpreter of its first
+ * line, the first one is the script itself.
  */
 export function commandOf(pid: number): [string, ...string[]] {
-  let [words, name] = [[] as string[], ""];
+  let [args, name] = [[] as string[], ""];
   try {
-    words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
     name = readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd();
   } catch {
-    // gone, or not ours to look into
+    // ended, or not readable for this user
   }
   // The kernel names a process by the file that was started, and keeps 15 bytes of it.
-  const at = words.findIndex((word) => Buffer.from(basename(word)).subarray(0, 15).toString() === name);
-  const [first = `process ${pid}`, ...others] = words.slice(Math.max(0, at));
+  const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);
+  const [first = `process ${pid}`, ...others] = args.slice(Math.max(0, start));
   return [first, ...others];
 }

@@ -1,27 +1,29 @@
 /**
- * The processes of a script that holds a lock: finds them, signals them, tells which are alive. Nobody here is their parent,
- * and the script's process group is others' too (a terminal's, cron's), so that no group is signalled: it goes by descent
- * from the script, by the cookie in the environment, and, once the script is gone, by being a copy of it.
+ * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their parent, and
+ * the script shares its process group with other programs (a terminal's, cron's), so that no group is signalled. Processes are
+ * found by descent from the script, by the mark in their environment, and, once the script has ended, as copies of it.
  */
-import { type JobProcesses, sendToJob } from "../proc/job_processes.ts";
+import { sleep } from "../../support/deadline.ts";
+import { sendToJob } from "../proc/job_processes.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import { KillCgroup } from "../proc/kill_cgroup.ts";
 import { readProcess } from "../proc/process_table.ts";
 import { ForkedSubshells } from "../proc/forked_subshells.ts";
+import { sendSignal } from "../proc/send_signal.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import { isGuardProcess } from "../guard/guard_process.ts";
+import type { SupervisedProcesses } from "../supervise/child_run.ts";
+import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
 export interface ScriptProcessesOptions {
   readonly script: ScriptProcess;
   readonly cookie: string;
-  /** Clock ticks from boot to the grant: what was started before is not under the lock, and outlives a script that just ends. */
+  /** Clock ticks from boot to the grant. Processes started before are not under the lock, and may outlive a script that simply ends. */
   readonly sinceTicks: number;
 }
 
-type RunProcesses = Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
-
-export class ScriptProcesses implements RunProcesses {
+export class ScriptProcesses implements SupervisedProcesses {
   readonly #script: ScriptProcess;
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
@@ -30,7 +32,7 @@ export class ScriptProcesses implements RunProcesses {
   #isUndecided = false;
   #leaderEnded = false;
   #isStopped = false;
-  #isLetGo = false;
+  #isReleased = false;
   #onStop: () => void = () => {};
 
   constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
@@ -42,14 +44,14 @@ export class ScriptProcesses implements RunProcesses {
     this.#rounds = new StopRounds({ find, group: () => null }, new KillCgroup(cookie));
   }
 
-  /** Calls it when the script is told to end. */
+  /** `call` is called when the script is told to end. */
   set onStop(call: () => void) {
     this.#onStop = call;
   }
 
-  /** The lock is given back: nothing is this job's any more. */
-  letGo(): void {
-    this.#isLetGo = true;
+  /** The lock is being released: no process belongs to it any longer. */
+  release(): void {
+    this.#isReleased = true;
   }
 
   leaderEnded(): void {
@@ -57,11 +59,11 @@ export class ScriptProcesses implements RunProcesses {
     this.#known.addCopies(this.#copies);
   }
 
-  /** Nobody's signals are passed on: whoever means the script sends them to the script. */
+  /** Passes no signals on: users send them to the script. */
   signalCommand(): void {}
 
   signalAll(signal: NodeJS.Signals): void {
-    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isLetGo) {
+    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isReleased) {
       this.#isStopped ||= !this.#leaderEnded;
       this.#onStop();
     }
@@ -72,49 +74,78 @@ export class ScriptProcesses implements RunProcesses {
     sendToJob({ pid: this.#script.pid, ownGroup: false, leaderEnded: this.#leaderEnded, pids }, signal);
   }
 
-  /** What lives and has to be dead before others can get the lock. Empty once it is let go. */
+  /** The living processes that have to be dead before the lock can be granted again. Empty after `release()`. */
   alive(): readonly number[] {
-    if (this.#isLetGo) return [];
+    if (this.#isReleased) return [];
     const { alive, isCertain } = this.#find();
     this.#isUndecided = alive.length === 0 && !isCertain;
     if (alive.length === 0 && isCertain) this.#rounds.close();
     return alive;
   }
 
-  /** Whether, as of the last `alive()`, something may live although nothing was found. */
+  /** Whether, as of the last `alive()`, a process may be alive although none was found. */
   isUndecided(): boolean {
-    return this.#isUndecided && !this.#isLetGo;
+    return this.#isUndecided && !this.#isReleased;
   }
 
-  /** So that what loses its parents later is known by then. There are no children here whose status would have to be taken. */
+  /** Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to reap. */
   reapOrphans(): void {
     this.#known.rememberDescendants();
   }
 
   /**
-   * What was started under the lock and runs, while the script itself goes on. `asking`, the process that wants to know, is
-   * none of it, nor what it runs in (subshells, a baton lock with its guard), nor what was started after it (the other end of
-   * its pipe).
+   * The running processes that the script has started under the lock. Left out: the script, `requester` and its ancestors
+   * (subshells, a baton lock with its guard), and processes started after `requester` (the other end of its pipe).
    */
-  startedUnder(asking: ScriptProcess): number[] {
-    const around = new Set<number>([this.#script.pid]);
-    for (let row = readProcess(asking.pid); row !== null && !around.has(row.pid); row = readProcess(row.parent)) {
-      around.add(row.pid);
+  startedUnderLock(requester: ScriptProcess): number[] {
+    const ancestors = new Set<number>([this.#script.pid]);
+    for (let row = readProcess(requester.pid); row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {
+      ancestors.add(row.pid);
     }
     return this.alive().filter((pid) => {
       const row = readProcess(pid);
-      if (row === null || around.has(pid) || (around.has(row.parent) && isGuardProcess(pid))) return false;
-      return row.startTicks >= this.#sinceTicks && isBefore(row, asking);
+      if (row === null || ancestors.has(pid) || (ancestors.has(row.parent) && isGuardProcess(pid))) return false;
+      return row.startTicks >= this.#sinceTicks && startedBefore(row, requester);
     });
   }
 
   #find(): KnownSnapshot {
-    const isMeant = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
-    return this.#known.findCertain(null, !this.#leaderEnded || this.#isStopped ? () => true : isMeant);
+    const isUnderLock = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
+    return this.#known.findCertain(null, !this.#leaderEnded || this.#isStopped ? () => true : isUnderLock);
   }
 }
 
-/** Of two in the same tick, of 10 ms, the one with the lower number, as the kernel counts them up. */
-function isBefore(one: ScriptProcess, other: ScriptProcess): boolean {
+/** Compares pids within a tick of 10 ms: the kernel counts them up. */
+function startedBefore(one: ScriptProcess, other: ScriptProcess): boolean {
   return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
+}
+
+/** Milliseconds between checks of processes that were told to stop. */
+const stopCheckIntervalMs = 20;
+
+/** How long processes have to end after SIGKILL. */
+const killGraceMs = 1000;
+
+/**
+ * Sends the stop signal to each process that `find` returns, once, and SIGKILL after `killAfterMs` to those that are left.
+ * Resolves with the processes that could not be stopped: none, as a rule.
+ */
+export async function stopProcesses(
+  find: () => number[],
+  { clock, killAfterMs, stopSignal }: Pick<SuperviseOptions, "clock" | "killAfterMs" | "stopSignal">,
+): Promise<number[]> {
+  const killAtMs = clock.now() + killAfterMs;
+  const signalled = new Set<number>();
+  for (;;) {
+    const left = find();
+    const nowMs = clock.now();
+    if (left.length === 0 || nowMs >= killAtMs + killGraceMs) return left;
+    for (const pid of left) {
+      if (nowMs >= killAtMs) sendSignal(pid, "SIGKILL");
+      else if (!signalled.has(pid)) sendSignal(pid, stopSignal);
+      if (!signalled.has(pid)) sendSignal(pid, "SIGCONT"); // a stopped process reacts to no other signal
+      signalled.add(pid);
+    }
+    await sleep(clock, stopCheckIntervalMs);
+  }
 }

@@ -1,49 +1,49 @@
-/** Sees that a process which is nobody's child here has ended. */
+/** Notices the end of a process that is not this process's child. */
 import type { Clock } from "../../support/clock.ts";
-import { isThere, type ScriptProcess } from "./script_process.ts";
+import { isScriptAlive, type ScriptProcess } from "./script_process.ts";
 
-/** Between two looks, in milliseconds: the lock is free so much later at most. Reading one file of /proc costs microseconds. */
-const lookEveryMs = 100;
+/** Milliseconds between checks, and so the longest delay of the release. Reading one file of /proc costs microseconds. */
+const checkIntervalMs = 100;
 
-/** While its end is waited for. */
-const hurriedLookEveryMs = 10;
+/** The interval after a stop signal. */
+const fastCheckIntervalMs = 10;
 
 export class ScriptWatch implements Disposable {
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
 
   readonly #script: ScriptProcess;
   readonly #clock: Clock;
-  readonly #onLook: () => void;
+  readonly #onCheck: () => void;
   readonly #end: () => void;
-  #everyMs = lookEveryMs;
+  #intervalMs = checkIntervalMs;
   #cancel: () => void = () => {};
 
-  /** `onLook` is called with every look that finds it alive. */
-  constructor(script: ScriptProcess, clock: Clock, onLook: () => void = () => {}) {
+  /** `onCheck` is called with every check that finds the process alive. */
+  constructor(script: ScriptProcess, clock: Clock, onCheck: () => void = () => {}) {
     this.#script = script;
     this.#clock = clock;
-    this.#onLook = onLook;
+    this.#onCheck = onCheck;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ended = promise;
     this.#end = resolve;
-    this.#look();
+    this.#check();
   }
 
-  /** It has been told to end. */
-  hurry(): void {
-    this.#everyMs = hurriedLookEveryMs;
+  /** Checks more often from now on: the process was told to end. */
+  checkFaster(): void {
+    this.#intervalMs = fastCheckIntervalMs;
     this.#cancel();
-    this.#look();
+    this.#check();
   }
 
   [Symbol.dispose](): void {
     this.#cancel();
   }
 
-  #look(): void {
-    if (!isThere(this.#script)) return this.#end();
-    this.#cancel = this.#clock.after(this.#everyMs, () => this.#look());
-    this.#onLook();
+  #check(): void {
+    if (!isScriptAlive(this.#script)) return this.#end();
+    this.#cancel = this.#clock.after(this.#intervalMs, () => this.#check());
+    this.#onCheck();
   }
 }

@@ -1,18 +1,18 @@
-/** Variables as lines that every POSIX shell takes in with `eval`. Pure. */
+/** Output that every POSIX shell reads back with `eval`. Pure. */
 
-/** `undefined` takes a variable away, where it is set in `current`. In the order of the names. */
+/** Lines that set the variables, sorted by name. `undefined` unsets one that is set in `current`. */
 export function shellLines(
   variables: Readonly<Record<string, string | undefined>>,
   current: Readonly<Record<string, string | undefined>>,
 ): string {
   return Object.entries(variables).sort(([a], [b]) => a < b ? -1 : 1).map(([name, value]) => {
-    if (value !== undefined) return `export ${name}=${quoted(value)}\n`;
+    if (value !== undefined) return `export ${name}=${shellQuote(value)}\n`;
     return current[name] === undefined ? "" : `unset ${name}\n`;
   }).join("");
 }
 
-/** In single quotes everything is itself, but a single quote. */
-export function quoted(text: string): string {
+/** The text in single quotes, where only a single quote has a meaning. */
+export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps for a script that runs already the promise that superviseChild keeps for a command: its processes are dead before
- * the server can give the lock to anybody else. The order of things: guard, hand-over, end; or a request to release, after
- * which nothing is the lock's any more. Releases the lease in that case only.
+ * Supervises a script that already runs as superviseChild supervises a command: its processes are dead before the server can
+ * grant the lock again. The order: guard, variables for the script, end of the script; or a release request, after which no
+ * process belongs to the lock. Releases the lease only on such a request.
  */
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -14,30 +14,29 @@ import type { StopReason } from "../supervise/child_plan.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
 import { loadLibc } from "../libc.ts";
 import { leaveGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
-import { formatHolds, type Held } from "./hold_list.ts";
-import { type ReleaseAnswer, ReleaseBox, type ReleaseRequest } from "./release_mailbox.ts";
+import { formatHolds, type HeldLocks } from "./hold_list.ts";
+import { ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
 import type { ScriptProcess } from "./script_process.ts";
-import { ScriptProcesses } from "./script_processes.ts";
+import { ScriptProcesses, stopProcesses } from "./script_processes.ts";
 import { ScriptWatch } from "./script_watch.ts";
-import { sweepUnder } from "./sweep_under.ts";
 
 export interface ScriptHold {
   readonly script: ScriptProcess;
-  /** What is taken, in the order of the names. */
   readonly names: readonly string[];
+  /** Holder ids, in the order of the names. */
   readonly ids: readonly [string, ...string[]];
-  /** What the script holds besides. */
-  readonly others: readonly Held[];
-  /** Tells the script what it holds; undefined takes a variable away. */
-  handOver(variables: Readonly<Record<string, string | undefined>>): void;
-  /** Aborts when the script was not told, because nobody is there any more. */
-  readonly gone: AbortSignal;
+  /** The locks that the script already holds. */
+  readonly otherHolds: readonly HeldLocks[];
+  /** Sends the variables to the script; undefined unsets one. */
+  onHeld(variables: Readonly<Record<string, string | undefined>>): void;
+  /** Aborts when `baton hold` has ended before the script has received the variables. */
+  readonly abandoned: AbortSignal;
 }
 
-/** What is told of processes at a release; more are counted. */
-const toldMax = 20;
+/** The number of processes that a response lists; the others are counted. */
+const listedProcessesMax = 20;
 
-/** As `superviseChild` resolves, for the script. */
+/** Resolves as `superviseChild` does, for the script. */
 export async function superviseScript(options: SuperviseOptions, hold: ScriptHold): Promise<ChildOutcome> {
   const { clock, guard, lease } = options;
   const { script } = hold;
@@ -49,44 +48,47 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     leaveGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
-  using box = ReleaseBox.open(cookie); // before the guard watches: what cannot be had is no reason to kill anybody
+  using mailbox = ReleaseMailbox.open(cookie); // before the guard watches: a failure here must not kill the script
   const obstacle = await watchJob(options, cookie, struck, { ...script, ownGroup: false });
   if (obstacle !== null) return finish(obstacle);
 
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   const processes = new ScriptProcesses({ script, cookie, sinceTicks });
   const end = Promise.withResolvers<ChildEnd>();
-  const desk = new ReleaseDesk({ options, box, processes, isDone: () => end.resolve({ kind: "exited", code: 0 }) });
-  using watch = new ScriptWatch(script, clock, () => desk.look());
-  processes.onStop = () => watch.hurry();
+  const onReleased = () => end.resolve({ kind: "exited", code: 0 });
+  const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
+  using watch = new ScriptWatch(script, clock, () => releases.check());
+  processes.onStop = () => watch.checkFaster();
   watch.ended.then(() => end.resolve({ kind: "exited", code: 0 }));
   const run = new ChildRun({
     ...options,
-    onEvent: (event) => desk.heard(event),
+    onEvent: (event) => releases.onEvent(event),
     guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal) },
     grantedAtMs,
     processes,
     ended: end.promise,
     ownGroup: true,
-    struck: struck.signal,
+    guardKills: struck.signal,
   });
-  // Whoever asks for a release wakes the holder, if it sleeps, with the one signal that harms nobody.
+  // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
   const offs = [
-    options.signals.listen(["SIGCONT"], () => desk.look()),
-    onAbort(hold.gone, () => {
-      processes.letGo();
+    options.signals.listen(["SIGCONT"], () => releases.check()),
+    onAbort(hold.abandoned, () => {
+      processes.release();
       end.resolve({ kind: "exited", code: 0 });
     }),
   ];
-  hold.handOver(variables(options, cookie, [...hold.others, { names: hold.names, ids: hold.ids, path: box.path }]));
+  hold.onHeld(
+    variables(options, cookie, [...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
+  );
   const ending = await run.finished;
   for (const off of offs) off();
   const outcome = finish(ending);
-  await desk.close(ending);
+  await releases.close(ending);
   return outcome;
 }
 
-function variables(options: SuperviseOptions, cookie: string, holds: readonly Held[]) {
+function variables(options: SuperviseOptions, cookie: string, holds: readonly HeldLocks[]) {
   return {
     ...options.env,
     ...cookieEnvironment(cookie, options.env[cookieVariable]),
@@ -94,86 +96,89 @@ function variables(options: SuperviseOptions, cookie: string, holds: readonly He
   };
 }
 
-interface DeskOptions {
+interface ReleaseHandlerOptions {
   readonly options: SuperviseOptions;
-  readonly box: ReleaseBox;
+  readonly mailbox: ReleaseMailbox;
   readonly processes: ScriptProcesses;
-  /** The script needs the lock no more. */
-  readonly isDone: () => void;
+  /** The lock may be released. */
+  readonly onReleased: () => void;
 }
 
-/** Where releases are asked for, and answered. */
-class ReleaseDesk {
-  readonly #desk: DeskOptions;
+/** Reads release requests and responds to them. */
+class ReleaseHandler {
+  readonly #options: ReleaseHandlerOptions;
   /** Why the script is being stopped. */
-  #stopping: StopReason | null = null;
-  #isSweeping = false;
-  #granted: Omit<ReleaseAnswer, "result"> | null = null;
+  #stopReason: StopReason | null = null;
+  #isBusy = false;
+  /** The response to the request that was accepted; its result follows from the release. */
+  #accepted: Omit<ReleaseResponse, "result"> | null = null;
 
-  constructor(desk: DeskOptions) {
-    this.#desk = desk;
+  constructor(options: ReleaseHandlerOptions) {
+    this.#options = options;
   }
 
-  heard(event: ChildEvent): void {
-    if (event.kind === "guard_kills") this.#stopping ??= "lost";
-    if (event.kind === "stopping" || event.kind === "killing") this.#stopping ??= event.reason;
-    this.#desk.options.onEvent?.(event);
+  onEvent(event: ChildEvent): void {
+    if (event.kind === "guard_kills") this.#stopReason ??= "lost";
+    if (event.kind === "stopping" || event.kind === "killing") this.#stopReason ??= event.reason;
+    this.#options.options.onEvent?.(event);
   }
 
-  look(): void {
-    const request = this.#granted === null && !this.#isSweeping ? this.#desk.box.next() : null;
-    if (request !== null) void this.#serve(request);
+  check(): void {
+    const request = this.#accepted === null && !this.#isBusy ? this.#options.mailbox.nextRequest() : null;
+    if (request !== null) void this.#handle(request);
   }
 
-  /** The lock is the script's no more; gives it back if that is what was asked for. */
+  /** The supervision has ended: releases the lease if a request was accepted, and responds to the last request. */
   async close(ending: ChildEnding): Promise<void> {
-    const { box, options } = this.#desk;
-    const granted = this.#granted;
-    if (granted === null) {
-      const request = box.next();
-      if (request !== null) box.answer({ ...nothing(request), result: endOf(ending) });
+    const { mailbox, options } = this.#options;
+    const accepted = this.#accepted;
+    if (accepted === null) {
+      const request = mailbox.nextRequest();
+      if (request !== null) mailbox.respond({ ...emptyResponse(request), result: resultOf(ending) });
     } else if (ending.kind !== "exited") {
-      box.answer({ ...granted, result: endOf(ending) });
+      mailbox.respond({ ...accepted, result: resultOf(ending) });
     } else {
-      // Whatever kept the server from it: when the session has ended, as it will now, the lock is free.
+      // The outcome is unknown after any failure: the lock is free when the session has ended, which it will do now.
       const result = await options.lease.release().then(() => "released" as const, () => "unknown" as const);
-      box.answer({ ...granted, result });
+      mailbox.respond({ ...accepted, result });
     }
   }
 
-  async #serve(request: ReleaseRequest): Promise<void> {
-    const { box, processes, options, isDone } = this.#desk;
-    this.#isSweeping = true;
-    const find = () => processes.startedUnder(request.asking);
-    const left = request.sweeps ? await sweepUnder(find, options) : find();
-    this.#isSweeping = false;
-    if (this.#stopping !== null) return box.answer({ ...nothing(request), result: reasonOf(this.#stopping) });
-    const running = left.slice(0, toldMax).map((pid) => ({ pid, command: commandLine(pid) }));
-    const answer = { id: request.id, running, more: left.length - running.length };
-    if (request.sweeps && left.length > 0) return box.answer({ ...answer, result: "unswept" });
-    this.#granted = answer;
-    processes.letGo();
-    isDone();
+  async #handle(request: ReleaseRequest): Promise<void> {
+    const { mailbox, processes, options, onReleased } = this.#options;
+    this.#isBusy = true;
+    const find = () => processes.startedUnderLock(request.requester);
+    const left = request.stopsProcesses ? await stopProcesses(find, options) : find();
+    this.#isBusy = false;
+    if (this.#stopReason !== null) {
+      return mailbox.respond({ ...emptyResponse(request), result: resultOfStop(this.#stopReason) });
+    }
+    const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
+    const response = { id: request.id, running, more: left.length - running.length };
+    if (request.stopsProcesses && left.length > 0) return mailbox.respond({ ...response, result: "not_stopped" });
+    this.#accepted = response;
+    processes.release();
+    onReleased();
   }
 }
 
-function nothing({ id }: ReleaseRequest) {
+function emptyResponse({ id }: ReleaseRequest) {
   return { id, running: [], more: 0 };
 }
 
-function endOf(ending: ChildEnding): ReleaseAnswer["result"] {
+function resultOf(ending: ChildEnding): ReleaseResponse["result"] {
   return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
 }
 
-function reasonOf(reason: StopReason): ReleaseAnswer["result"] {
+function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
   return reason === "leftovers" ? "lost" : reason;
 }
 
-/** For the user's own eyes; the end of a long one is left out. */
+/** The command line for messages, cut to 60 characters. */
 function commandLine(pid: number): string {
   try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-    const line = printable([basename(words[0] ?? ""), ...words.slice(1)].join(" "));
+    const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    const line = printable([basename(args[0] ?? ""), ...args.slice(1)].join(" "));
     return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
   } catch (error) {
     return messageOf(error);

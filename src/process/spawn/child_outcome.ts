@@ -1,26 +1,36 @@
-/** How a supervised command ended. Says nothing about exit codes: commands/exit_codes.ts does. */
+/** How a supervised command ended. Knows no exit codes of baton: commands/exit_codes.ts does. */
+import { constants } from "node:os";
 
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
   /** `signal` is its name, or `SIG` and the number where it has none. */
   | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number }
-  /** It has ended, and nobody can tell how. Never a success. */
+  /** The command has ended, and its status is unknown. Never a success. */
   | { readonly kind: "unreadable"; readonly why: string };
 
 export type ChildEnding =
   /** The command ended by itself. */
   | ChildEnd
-  /** It was stopped because the lock was about to be lost, was lost, was taken back, or the time limit was over. `child`: how it then ended. */
+  /** The command was stopped: the lock was about to be lost or lost, was revoked, or the time limit was over. `child`: how it then ended. */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
-  /** Some processes could not be confirmed dead in time. The lock must not be given back in an orderly way. */
+  /** Some processes could not be confirmed dead in time. The lock must not be released: its session has to expire. */
   | { readonly kind: "breach"; readonly child: ChildEnd | null; readonly survivors: readonly number[] }
-  /** Nothing was started. */
+  /** No process was started. */
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string }
-  /** `signal` was aborted before the start; nothing was started. */
+  /** `signal` was aborted before the start; no process was started. */
   | { readonly kind: "cancelled" };
 
 export type ChildOutcome = ChildEnding & {
   readonly pid: number | null;
-  /** From the grant to the end of the supervision, which is when the lock may be released. */
+  /** Time from the grant to the end of the supervision, when the lock may be released. */
   readonly heldMs: number;
 };
+
+/** Reads the runtimes' report. `signal`: its name, or its number where it has none (Bun, for a real-time signal). */
+export function childEndOf(code: number | null, signal: string | number | null): ChildEnd {
+  if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
+  const signalNumber = signal === null ? undefined : constants.signals[signal as NodeJS.Signals];
+  if (signal !== null && signalNumber !== undefined) return { kind: "signaled", signal, signalNumber };
+  if (signal === null && code !== null) return { kind: "exited", code };
+  return { kind: "unreadable", why: `the system reported the exit code ${code} and the signal ${signal}` };
+}

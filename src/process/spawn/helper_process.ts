@@ -1,17 +1,16 @@
 /**
- * A second process of this same program, in a session of its own: the guard, or the holder of `baton hold`. As whoever
- * starts it sees it: lines in, lines out, its end. Under Bun by Bun.spawn, else by node:child_process. Knows nothing of
- * what the lines mean.
+ * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its parent
+ * sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
 import { registerOwnChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
-import { onUnnamedSignal } from "../proc/unnamed_signal.ts";
+import { onUnnamedSignal } from "./unnamed_signal.ts";
 
 export interface HelperProcess {
   readonly pid: number;
   /**
-   * Resolves when the line is in the pipe, where the helper finds it whatever becomes of this process; nothing to wait for
-   * when it is there at once. Never rejects: a helper that is gone is told by `ended`.
+   * Resolves when the line is in the pipe, where the helper finds it even if this process ends; undefined when it already is.
+   * Never rejects: `ended` reports a helper that has ended.
    */
   send(line: string): Promise<void> | undefined;
   /** Resolves when the process has ended, or could not be started. */
@@ -19,37 +18,37 @@ export interface HelperProcess {
 }
 
 export interface HelperOptions {
-  /** What it is to do, as its command line says it. */
-  readonly words: readonly string[];
-  /** What ps shows instead of the path of this program; `pkill -f baton` must not take it along. */
+  /** The arguments of the helper. */
+  readonly args: readonly string[];
+  /** The name that ps shows instead of the path of this program, so that `pkill -f baton` does not match the helper. */
   readonly argv0: string;
-  /** Where it begins; where this process is when left out, which need not be a folder that it may enter. */
+  /** The working directory; this process's own when left out, even if the helper may not enter it. */
   readonly cwd?: string;
-  /** This process's own when left out. */
+  /** The environment; this process's own when left out. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The descriptor that becomes its standard error; none when left out. */
+  /** The descriptor that becomes stderr; none when left out. */
   readonly stderr?: number;
-  /** This process does not end before it, unless told to. */
+  /** Keeps the event loop of this process alive while the helper runs. */
   readonly isWaitedFor?: boolean;
 }
 
-/** Those that this process has started and that have not ended, by pid. */
+/** The helpers of this process that have not ended, by pid. */
 const running = new Map<number, RunningHelper>();
 
 interface RunningHelper {
   readonly ended: Promise<void>;
-  /** From now on the event loop does not end before it. */
+  /** Keeps the event loop alive until the helper has ended. */
   readonly hold: () => void;
   readonly kill: () => void;
   isExpected: boolean;
 }
 
-/** How long a helper that was told to end may take; then it is killed, and given as long again. */
+/** How long a helper that was told to end may take; then it is killed, and may take the same time again. */
 const endMsMax = 1000;
 
 /**
- * The helper was told to end, and has nothing left to do: `helpersEnded` waits for it. `kills`: it is killed, since it does
- * not listen yet. Nothing happens for one that has ended.
+ * Marks a helper that was told to end, so that `helpersEnded` waits for it. `kills`: kills it, because it does not listen yet.
+ * Does nothing for a helper that has ended.
  */
 export function expectEnd(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
@@ -59,12 +58,12 @@ export function expectEnd(pid: number, { kills = false } = {}): void {
 }
 
 /**
- * Resolves when all that were told to end have been reaped; to be called before this process ends. A helper that ends later
- * is the child of process 1 then, and in a container that is often a program that reaps only its own children.
+ * Resolves when all helpers that were told to end have been reaped; call it before this process ends. A helper that ends later is a
+ * child of process 1, which in a container is often a program that reaps only its own children.
  */
 export async function helpersEnded(): Promise<void> {
   if (running.size === 0) return;
-  await new Promise((resolve) => setImmediate(resolve)); // what is told to end in this turn
+  await new Promise((resolve) => setImmediate(resolve)); // helpers may be told to end in this turn
   await Promise.all(
     [...running.values()].filter(({ isExpected }) => isExpected).map(async (helper) => {
       helper.hold();
@@ -83,14 +82,14 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** No terminal's signal and no `kill -- -GROUP` meant for its starter reaches it. Throws, or rejects, what the system says. */
+/** Starts a helper that no signal of the terminal and no `kill -- -GROUP` for this process reaches. Throws, or rejects with, errors of the system. */
 export function startHelper(
   options: HelperOptions,
   onLine: (line: string) => void,
 ): HelperProcess | Promise<HelperProcess> {
   const [command, ...args] = selfCommand();
   const start = "Bun" in globalThis ? startWithBun : startWithNode;
-  return start(command, [...args, ...options.words], options, onLine);
+  return start(command, [...args, ...options.args], options, onLine);
 }
 
 function startWithBun(
@@ -120,7 +119,7 @@ function startWithBun(
         const flushed = child.stdin.flush();
         return flushed instanceof Promise ? flushed.then(() => {}, () => {}) : undefined;
       } catch {
-        return undefined; // its end is reported by `ended`
+        return undefined; // `ended` reports the end of the helper
       }
     },
     ended,
@@ -154,7 +153,7 @@ async function startWithNode(
   });
   const forget = registerOwnChild(child.pid ?? 0);
   if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
-  child.stdin?.on("error", () => {}); // EPIPE; its end is reported by `ended`
+  child.stdin?.on("error", () => {}); // EPIPE; `ended` reports the end of the helper
   if (!isWaitedFor) child.unref();
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());

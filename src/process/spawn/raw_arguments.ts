@@ -1,70 +1,70 @@
 /**
- * Arguments and variables as the kernel handed them to this process. The runtimes read both as UTF-8 and put U+FFFD where
- * they are none: a file name in another encoding would come out as the name of another file.
+ * Arguments and variables as the bytes that the kernel passed to this process. The runtimes decode both as UTF-8 and write U+FFFD
+ * for invalid bytes: a file name in another encoding would become the name of another file.
  */
 import { readFileSync } from "node:fs";
 
-/** A text, and its bytes where the text does not say them. */
-export interface Word {
+/** An argument or `NAME=value`, with its bytes where the text does not represent them. */
+export interface RawArgument {
   readonly text: string;
   readonly bytes?: Uint8Array;
 }
 
-/** A text that the runtime could not read as it was given. `bytes` is null where nothing tells what was given. */
-export interface Unreadable {
+/** An argument that the runtime could not decode. `bytes` is null where the original bytes are not available. */
+export interface UnreadableArgument {
   readonly index: number;
   readonly bytes: Uint8Array | null;
 }
 
-/** What the runtimes write for bytes that are no character; how many of them for how many bytes differs. */
+/** The character that the runtimes write for invalid bytes; they differ in how many of them they write. */
 const replacement = "\u{fffd}";
 
-/** The last of this process's arguments, which `texts` are as far as the runtime could read them. */
-export function rawArguments(texts: readonly string[], file = "/proc/self/cmdline"): Word[] {
-  if (!texts.some(isDoubtful)) return texts.map((text) => ({ text }));
+/** The bytes of this process's last arguments, which are `texts` as the runtime decoded them. */
+export function rawArguments(texts: readonly string[], file = "/proc/self/cmdline"): RawArgument[] {
+  if (!texts.some(hasReplacement)) return texts.map((text) => ({ text }));
   const given = entriesOf(file).slice(-texts.length);
-  return texts.map((text, index) => wordOf(text, given[index]));
+  return texts.map((text, index) => withBytes(text, given[index]));
 }
 
-/** Those of `variables` whose value is not what this process was given, as `NAME=value`. */
+/** The variables whose text differs from the bytes that this process received, as `NAME=value`. */
 export function rawVariables(
   variables: Readonly<Record<string, string>>,
   file = "/proc/self/environ",
-): Word[] {
-  const doubtful = Object.entries(variables).filter(([, value]) => isDoubtful(value));
-  if (doubtful.length === 0) return [];
+): RawArgument[] {
+  const unclear = Object.entries(variables).filter(([, value]) => hasReplacement(value));
+  if (unclear.length === 0) return [];
   const given = entriesOf(file);
-  return doubtful.map(([name, value]) => {
+  return unclear.map(([name, value]) => {
     const start = Buffer.from(`${name}=`);
-    return wordOf(`${name}=${value}`, given.find((entry) => entry.subarray(0, start.length).equals(start)));
+    return withBytes(`${name}=${value}`, given.find((entry) => entry.subarray(0, start.length).equals(start)));
   }).filter(({ bytes }) => bytes !== undefined);
 }
 
 /**
- * The first of this process's last arguments, which `texts` are, that is not UTF-8. U+FFFD itself may be given; without
- * /proc nothing tells it from bytes that are no character, and it counts as those.
+ * The first of this process's last arguments `texts` that is not UTF-8. An argument may contain U+FFFD itself; without /proc it
+ * cannot be distinguished from invalid bytes, and counts as invalid.
  */
-export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): Unreadable | null {
-  if (!texts.some(isDoubtful)) return null;
+export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): UnreadableArgument | null {
+  if (!texts.some(hasReplacement)) return null;
   const given = entriesOf(file).slice(-texts.length);
-  const index = texts.findIndex((text, at) => isDoubtful(text) && !given[at]?.equals(Buffer.from(text)));
+  const index = texts.findIndex((text, at) => hasReplacement(text) && !given[at]?.equals(Buffer.from(text)));
   return index === -1 ? null : { index, bytes: given[index] ?? null };
 }
 
-/** Whether the value of the variable is not UTF-8, or contains U+FFFD where nothing tells whether it is. */
+/** Whether the value of the variable is not UTF-8, or contains U+FFFD and the bytes are not available. */
 export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
-  if (!isDoubtful(value)) return false;
+  if (!hasReplacement(value)) return false;
   const given = Buffer.from(`${name}=${value}`);
   return !entriesOf(file).some((entry) => entry.equals(given));
 }
 
-function isDoubtful(text: string): boolean {
+function hasReplacement(text: string): boolean {
   return text.includes(replacement);
 }
 
-/** With the bytes where they stand for this text and the text does not stand for them. */
-function wordOf(text: string, bytes: Buffer | undefined): Word {
-  if (bytes === undefined || !isDoubtful(text) || bytes.equals(Buffer.from(text))) return { text };
+/** Adds the bytes where they belong to this text and the text does not represent them. */
+function withBytes(text: string, bytes: Buffer | undefined): RawArgument {
+  if (bytes === undefined || !hasReplacement(text) || bytes.equals(Buffer.from(text))) return { text };
   return comparable(bytes.toString("utf8")) === comparable(text) ? { text, bytes } : { text };
 }
 
@@ -72,7 +72,7 @@ function comparable(text: string): string {
   return text.replaceAll(/\u{fffd}+/gu, replacement);
 }
 
-/** Empty where there is no /proc: the texts are then all there is. */
+/** Empty where there is no /proc: only the texts are known then. */
 function entriesOf(file: string): Buffer[] {
   let content: Buffer;
   try {

@@ -1,4 +1,4 @@
-/** Finds a command the way execvp(3) does, and says why it cannot be run the way env(1) does. */
+/** Finds a command as execvp(3) does, and reports a failure as env(1) does. */
 import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -6,19 +6,23 @@ export type ResolvedCommand =
   | { readonly kind: "found"; readonly path: string }
   | { readonly kind: "not_found" | "not_executable"; readonly message: string };
 
-/** What execvp searches when PATH is not set. */
+/** The folders that execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
-/** What was found the last time: who runs a command often does not have all folders of PATH looked through each time. */
-let last: { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand } | null = null;
+/** The last result: saves the search of all folders of PATH for a command that is run often. */
+let lastResult: { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand } | null =
+  null;
 
 export function resolveCommand(name: string, path: string | undefined): ResolvedCommand {
-  if (name.includes("/")) return judge(name, look(name));
-  if (last?.name === name && last.path === path && last.found.kind === "found" && look(last.found.path) === "ok") {
-    return last.found;
+  if (name.includes("/")) return resultFor(name, check(name));
+  if (
+    lastResult?.name === name && lastResult.path === path && lastResult.found.kind === "found" &&
+    check(lastResult.found.path) === "ok"
+  ) {
+    return lastResult.found;
   }
   const found = search(name, path);
-  last = { name, path, found };
+  lastResult = { name, path, found };
   return found;
 }
 
@@ -26,21 +30,21 @@ function search(name: string, path: string | undefined): ResolvedCommand {
   let refused: string | null = null;
   for (const folder of name === "" ? [] : (path ?? defaultPath).split(":")) {
     const file = folder === "" ? `./${name}` : join(folder, name);
-    const seen = look(file);
-    if (seen === "ok") return { kind: "found", path: file };
-    // Like execvp, go on past a file that may not be run: a later folder may have a better one.
-    if (seen === "directory" || seen === "forbidden") refused ??= file;
+    const state = check(file);
+    if (state === "ok") return { kind: "found", path: file };
+    // execvp continues after a file that it may not execute: a later folder may have another one.
+    if (state === "directory" || state === "forbidden") refused ??= file;
   }
-  if (refused !== null) return judge(refused, look(refused));
+  if (refused !== null) return resultFor(refused, check(refused));
   return {
     kind: "not_found",
     message: `Cannot find the command "${name}" in any folder of PATH (${path ?? defaultPath})`,
   };
 }
 
-type Sight = "ok" | "absent" | "no_folder" | "directory" | "forbidden";
+type FileState = "ok" | "absent" | "no_folder" | "directory" | "forbidden";
 
-function look(file: string): Sight {
+function check(file: string): FileState {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined) return "absent";
@@ -53,12 +57,12 @@ function look(file: string): Sight {
   }
 }
 
-function judge(file: string, seen: Sight): ResolvedCommand {
-  switch (seen) {
+function resultFor(file: string, state: FileState): ResolvedCommand {
+  switch (state) {
     case "ok":
       return { kind: "found", path: file };
     case "absent":
-      return { kind: "not_found", message: `Cannot run "${file}": there is no such file` };
+      return { kind: "not_found", message: `Cannot run "${file}": no such file` };
     case "no_folder":
       return { kind: "not_executable", message: `Cannot run "${file}": a part of its path is not a directory` };
     case "directory":

@@ -1,36 +1,39 @@
 /**
- * A shell that becomes the command: for what the runtimes cannot say when they start one. They give it the default of
- * every signal, and words in UTF-8 only.
+ * A shell that becomes the command, for starts that the runtimes cannot do themselves: they reset every signal to its default, and
+ * pass arguments in UTF-8 only.
  */
-import type { Word } from "./raw_arguments.ts";
+import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {
-  /** The command's first word, by which the shell finds it, and its arguments. */
-  readonly command: readonly Word[];
-  /** `NAME=value`, to be set before. */
-  readonly variables: readonly Word[];
-  /** A shell that ignores a signal and becomes the command keeps that. */
+  /** The command's name, by which the shell finds it, and its arguments. */
+  readonly command: readonly RawArgument[];
+  /** Variables to set before, as `NAME=value`. */
+  readonly variables: readonly RawArgument[];
+  /** The command inherits the ignored signal from the shell. */
   readonly hangUpIgnored: boolean;
 }
 
-/** The words to start /bin/sh with. Pure. */
-export function shellWords({ command, variables, hangUpIgnored }: ShellStart): string[] {
+/** The arguments for /bin/sh. Pure. */
+export function shellArgs({ command, variables, hangUpIgnored }: ShellStart): string[] {
   const [name = { text: "" }, ...args] = command;
   const trap = hangUpIgnored ? 'trap "" HUP; ' : "";
-  const words = [...settable(variables), ...args];
-  if (words.every(({ bytes }) => bytes === undefined)) {
+  const passed = [...settable(variables), ...args];
+  if (passed.every(({ bytes }) => bytes === undefined)) {
     return ["sh", "-c", `${trap}exec "$0" "$@"`, name.text, ...args.map(({ text }) => text)];
   }
-  const marked = [...settable(variables).map((word) => mark("v", word)), ...args.map((word) => mark("w", word))];
-  return ["sh", "-c", `${trap}${decode}`, name.text, ...marked];
+  const encoded = [
+    ...settable(variables).map((variable) => encode("v", variable)),
+    ...args.map((arg) => encode("w", arg)),
+  ];
+  return ["sh", "-c", `${trap}${decode}`, name.text, ...encoded];
 }
 
-/** A letter before each word says what it is: t a text, w and v a word and a variable that printf %b has to decode. */
-function mark(kind: "v" | "w", { text, bytes }: Word): string {
+/** Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to decode. */
+function encode(kind: "v" | "w", { text, bytes }: RawArgument): string {
   return bytes === undefined ? `t${text}` : `${kind}${escapes(bytes)}`;
 }
 
-/** Each word is taken from the front and put behind the others. The dot keeps line ends that $( ) would cut off. */
+/** Moves each argument from the front to the end, decoded. The dot keeps line ends that $( ) would cut off. */
 const decode = `_baton_left=$#
 while [ "$_baton_left" -gt 0 ]; do
   _baton_word=$1
@@ -47,7 +50,7 @@ while [ "$_baton_left" -gt 0 ]; do
 done
 exec "$0" "$@"`;
 
-/** As `printf %b` reads it. */
+/** Escapes bytes for `printf %b`. */
 function escapes(bytes: Uint8Array): string {
   const plain = /[A-Za-z0-9_=/.,:+ -]/;
   return Array.from(bytes, (byte) => {
@@ -56,7 +59,12 @@ function escapes(bytes: Uint8Array): string {
   }).join("");
 }
 
-/** The shell sets no variable of another name; such a one keeps what the runtime made of it. */
-function settable(variables: readonly Word[]): Word[] {
+/** The variables that a shell can set; another one keeps the value that the runtime passes. */
+function settable(variables: readonly RawArgument[]): RawArgument[] {
   return variables.filter(({ text }) => /^[A-Za-z_][A-Za-z0-9_]*=/.test(text));
+}
+
+/** The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with stderr for stdout. */
+export function shellLine(line: string): readonly [string, ...string[]] {
+  return ["/bin/sh", "-c", `exec </dev/null >&2\n${line}`];
 }

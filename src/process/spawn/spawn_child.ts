@@ -1,44 +1,43 @@
-/** Starts the command: with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
+/** Starts a command with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
 import type { StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
 import { awaitStatus } from "../../support/own_children.ts";
-import { childEndOf } from "./child_end.ts";
-import type { ChildEnd } from "./child_outcome.ts";
+import { type ChildEnd, childEndOf } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
-import { shellWords } from "./shell_start.ts";
-import { onUnnamedSignal } from "../proc/unnamed_signal.ts";
+import { shellArgs } from "./shell_start.ts";
+import { onUnnamedSignal } from "./unnamed_signal.ts";
 
-/** What is started, and with what. */
+/** The properties of the new process that are known in advance. */
 export interface StartOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Descriptors from 3 up to pass on at the same numbers. */
   readonly descriptors: readonly number[];
-  /** It is to ignore SIGHUP. */
+  /** Start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
-  /** Aborted: nothing is started any more. */
+  /** Once it has aborted, no process is started. */
   readonly signal?: AbortSignal | undefined;
-  /** It reads nothing: /dev/null is its standard input. Left out: baton's own is. */
+  /** /dev/null is the standard input. Left out: baton's own is. */
   readonly readsNothing?: boolean | undefined;
-  /** The descriptor of a file that is its standard input. */
+  /** The descriptor of a file that becomes the standard input. */
   readonly input?: number | undefined;
-  /** Where it begins. Left out: where baton is. */
+  /** The working directory. Left out: baton's own. */
   readonly cwd?: string | undefined;
-  /** Its standard output is for baton to read. Left out: it is baton's own. */
+  /** The standard output is a pipe that baton reads. Left out: it is baton's own. */
   readonly isRead?: boolean | undefined;
 }
 
-/** What is known when it is to run. */
-export interface SpawnMoment {
-  /** In a session, and so a process group, of its own. */
+/** The properties that are known when the command is to run. */
+export interface SpawnTerms {
+  /** Start it in a session, and so a process group, of its own. */
   readonly ownGroup: boolean;
-  /** Called in the turn in which it was started. */
+  /** Called in the same turn of the event loop as the start. */
   readonly onStarted?: ((pid: number) => void) | undefined;
 }
 
-export interface SpawnOptions extends StartOptions, SpawnMoment {}
+export interface SpawnOptions extends StartOptions, SpawnTerms {}
 
 export type SpawnResult =
   | { readonly kind: "started" } & Started
@@ -54,32 +53,32 @@ interface Started {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;
-  /** What it writes, for `isRead`; whoever stops reading closes it. */
+  /** The standard output, for `isRead`; a reader that stops early closes it. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
-/** All that can be done before it is to run: found, and put into words. */
+/** A command that was found, with its arguments, before it has to run. */
 export type ReadyChild =
   | { readonly kind: "ready"; readonly start: Start }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
-/** As `readyToSpawn` and `spawnReady` in one. */
+/** `prepareSpawn` and `spawnReady` in one call. */
 export function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
-  return spawnReady(readyToSpawn(command, options), options);
+  return spawnReady(prepareSpawn(command, options), options);
 }
 
-export function readyToSpawn(command: readonly string[], options: StartOptions): ReadyChild {
+export function prepareSpawn(command: readonly string[], options: StartOptions): ReadyChild {
   const resolved = resolveCommand(command[0] ?? "", options.env["PATH"]);
   return resolved.kind === "found" ? { kind: "ready", start: startOf(command, resolved.path, options) } : resolved;
 }
 
-export async function spawnReady(ready: ReadyChild, moment: SpawnMoment): Promise<SpawnResult> {
+export async function spawnReady(ready: ReadyChild, terms: SpawnTerms): Promise<SpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
   const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
   const attempt = async (start: Start): Promise<SpawnResult> => {
-    if (start.signal?.aborted) return { kind: "cancelled" }; // nothing may be waited for from here to the start
-    return { kind: "started", ...await spawn(start, moment) };
+    if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
+    return { kind: "started", ...await spawn(start, terms) };
   };
   try {
     return await attempt(start);
@@ -87,7 +86,7 @@ export async function spawnReady(ready: ReadyChild, moment: SpawnMoment): Promis
     if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return failure(start.path, error);
   }
   try {
-    // A script without "#!": execvp(3) hands it to the shell, and so do env, timeout and nohup.
+    // A script without "#!" runs in the shell, as with execvp(3), env, timeout and nohup.
     const argv = ["sh", start.path, ...start.argv.slice(1)];
     return await attempt({ ...start, path: "/bin/sh", argv });
   } catch (error) {
@@ -95,36 +94,36 @@ export async function spawnReady(ready: ReadyChild, moment: SpawnMoment): Promis
   }
 }
 
-/** By itself, or through a shell where that is the only way to hand on what this process was given. */
+/** Starts the program directly, or through a shell where the runtime cannot pass on the arguments, the variables or an ignored SIGHUP. */
 function startOf(command: readonly string[], path: string, options: StartOptions): Start {
   const [name = "", ...args] = command;
   const { hangUpIgnored } = options;
-  const words = rawArguments(args);
+  const passed = rawArguments(args);
   const variables = rawVariables(options.env);
-  if (!hangUpIgnored && [...words, ...variables].every(({ bytes }) => bytes === undefined)) {
+  if (!hangUpIgnored && [...passed, ...variables].every(({ bytes }) => bytes === undefined)) {
     return { ...options, path, argv: command };
   }
   const first = { text: name.startsWith("-") ? path : name };
-  return { ...options, path: "/bin/sh", argv: shellWords({ command: [first, ...words], variables, hangUpIgnored }) };
+  return { ...options, path: "/bin/sh", argv: shellArgs({ command: [first, ...passed], variables, hangUpIgnored }) };
 }
 
-/** env(1): 127 when there is no such file, which a missing "#!" interpreter is too; 126 for what else exec refuses. */
+/** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
 function failure(path: string, error: unknown): SpawnResult {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") {
     return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
   }
   if (code === "E2BIG") {
-    const message = `Cannot start "${path}": arguments and environment are longer than the kernel takes (E2BIG); ` +
-      "leave some out, or hand them over in a file";
+    const message = `Cannot start "${path}": arguments and environment are longer than the kernel accepts (E2BIG); ` +
+      "use fewer, or pass them in a file";
     return { kind: "start_failed", message };
   }
-  // fcntl(2) says EINVAL of one to pass on that lies above the limit, because it was open before that was set.
+  // fcntl(2) fails with EINVAL for a descriptor above the limit, which was open before the limit was set.
   const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
   if (isOutOfFiles) {
-    const many = openFilesMax() ?? "so many";
+    const limit = openFilesMax() ?? "unknown";
     const message =
-      `Cannot start "${path}": only ${many} files may be open at once (${code}); raise that with ulimit -n`;
+      `Cannot start "${path}": the limit of open files is reached (${limit}, ${code}); raise it with ulimit -n`;
     return { kind: "start_failed", message };
   }
   const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
@@ -140,8 +139,8 @@ function openFilesMax(): string | null {
   }
 }
 
-/** Without node:child_process, whose loading costs some milliseconds. */
-function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnMoment): Started {
+/** Avoids node:child_process, which takes some milliseconds to load. */
+function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnTerms): Started {
   const { path, argv, env } = start;
   const child = Bun.spawn({
     cmd: [path, ...argv.slice(1)],
@@ -156,27 +155,27 @@ function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnMoment): Start
       ...passOn(start.descriptors, null),
     ],
   });
-  const taken = awaitStatus(child.pid);
+  const unlist = awaitStatus(child.pid);
   onStarted?.(child.pid);
-  const ended = child.exited.finally(taken).then(
+  const ended = child.exited.finally(unlist).then(
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
   );
   return { pid: child.pid, ended, output: child.stdout ?? null };
 }
 
-async function loadSpawnWithNode(): Promise<(start: Start, moment: SpawnMoment) => Promise<Started>> {
+async function loadSpawnWithNode(): Promise<(start: Start, terms: SpawnTerms) => Promise<Started>> {
   const { spawn } = await import("node:child_process");
-  return (start, moment) => spawnWithNode(start, moment, spawn);
+  return (start, terms) => spawnWithNode(start, terms, spawn);
 }
 
 async function spawnWithNode(
   start: Start,
-  { ownGroup, onStarted }: SpawnMoment,
+  { ownGroup, onStarted }: SpawnTerms,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<Started> {
   const { path, argv, env } = start;
-  // Deno closes nothing but its own, and an index left out here would be closed: what was inherited goes on by itself.
+  // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are passed on.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [
     inputOf(start),
@@ -193,16 +192,16 @@ async function spawnWithNode(
   });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
-  const taken = awaitStatus(pid);
+  const unlist = awaitStatus(pid);
   onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
     const ignore = onUnnamedSignal(pid, (number) => {
-      taken();
+      unlist();
       resolve(childEndOf(null, number));
     });
     child.once("exit", (code, signal) => {
       ignore();
-      taken();
+      unlist();
       resolve(childEndOf(code, signal));
     });
   });
@@ -213,7 +212,7 @@ function inputOf({ input, readsNothing }: Start): number | "ignore" | "inherit" 
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 
-/** stdio entries from number 3 on. */
+/** The stdio entries from descriptor 3 on. */
 function passOn<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {
   const entries: (number | Nothing)[] = [];
   for (const fd of descriptors) {
@@ -223,7 +222,7 @@ function passOn<Nothing>(descriptors: readonly number[], nothing: Nothing): (num
   return entries;
 }
 
-/** The environment of this process with `additions`; undefined takes a variable away. */
+/** The environment of this process with `additions`; undefined unsets a variable. */
 export function childEnvironment(additions: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const all: Record<string, string | undefined> = { ...process.env, ...additions };
   for (const name of Object.keys(additions)) if (all[name] === undefined) delete all[name];

@@ -1,21 +1,28 @@
-/** A file without a name, in memory where that can be had: gone with this process, and others reach it through /proc. Linux only. */
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+/**
+ * Files without a name, in memory where possible: they end with the last process that has them open. Other processes reach them
+ * through /proc. Linux; a command's standard input works everywhere.
+ */
+import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BatonError, messageOf } from "../../errors.ts";
+import { newGuid } from "../../support/guid.ts";
 
-/** Where files are memory; else any folder will do. */
+/** A folder whose files are in memory, and one that exists everywhere. */
 const folders = ["/dev/shm", "/tmp"];
-/** open(2) of a folder with this makes a file in it that has no name. The flag on top of O_DIRECTORY, the same for x64 and arm64. */
+/** O_TMPFILE of open(2), without O_DIRECTORY: makes a file without a name. The same for x64 and arm64. */
 const unnamed = 0o20000000;
 
 /**
- * Its descriptor, for reading and writing, with its place at the beginning; the caller closes it. `content` is in it, and takes
- * its room at once: a folder that is full counts as none. Null where there is no such file.
+ * Makes a file with `content` and returns its descriptor, for reading and writing, positioned at the beginning; the caller closes
+ * it. Space is allocated immediately: a full folder is skipped. Null where no such file can be made.
  */
 export function openUnnamedFile(content: Uint8Array): number | null {
   for (const folder of folders) {
     const fd = openIn(folder);
     if (fd === null) continue;
     try {
-      writeWhole(fd, content);
+      writeContent(fd, content);
       return fd;
     } catch {
       closeSync(fd); // full, or longer than files may be (RLIMIT_FSIZE)
@@ -24,8 +31,8 @@ export function openUnnamedFile(content: Uint8Array): number | null {
   return null;
 }
 
-/** With a place in each call the descriptor's own stays where it is. Throws what the system says. */
-export function writeWhole(fd: number, content: Uint8Array): void {
+/** Writes at explicit offsets, so that the descriptor's own position stays at the beginning. */
+function writeContent(fd: number, content: Uint8Array): void {
   for (let at = 0; at < content.byteLength;) at += writeSync(fd, content, at, content.byteLength - at, at);
 }
 
@@ -33,6 +40,55 @@ function openIn(folder: string): number | null {
   try {
     return openSync(folder, constants.O_RDWR | constants.O_DIRECTORY | unnamed, 0o600);
   } catch {
-    return null; // not there, not writable, or a file system without such files
+    return null; // missing, not writable, or a file system without such files
+  }
+}
+
+/**
+ * Opens a file of another process by its path /proc/PID/fd/N, and returns the descriptor; the caller closes it. `access` is
+ * O_RDONLY or O_RDWR. Null when that process has ended or closed the file, and when the number now belongs to a pipe, socket,
+ * device or folder. The caller recognizes another file. Throws other errors of the system, such as EACCES.
+ */
+export function openThroughProc(path: string, access: number): number | null {
+  let fd: number;
+  try {
+    fd = openSync(path, access | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket
+    throw error;
+  }
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return null;
+}
+
+/**
+ * Makes a file with a message's body for the standard input of a command, and returns its descriptor, positioned at the beginning;
+ * the caller closes it. Throws IO.
+ */
+export function openBodyFile(body: Uint8Array): number {
+  try {
+    return openUnnamedFile(body) ?? openRemoved(body);
+  } catch (error) {
+    const message =
+      `Cannot write ${body.byteLength} bytes to a file in ${tmpdir()} for the standard input of a command: ${
+        messageOf(error)
+      }`;
+    throw new BatonError("IO", message, { cause: error });
+  }
+}
+
+/** Makes a named file and removes the name. */
+function openRemoved(body: Uint8Array): number {
+  const path = join(tmpdir(), `baton-${newGuid()}`);
+  const fd = openSync(path, "wx+", 0o600);
+  rmSync(path);
+  try {
+    writeContent(fd, body);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
   }
 }

@@ -1,36 +1,36 @@
 /**
- * What to do with a job, and when: a pure decision over the clock, the lease and what has been done so far. Owns the
- * timing of "the processes are dead before the server can give the lock to anybody else"; sends no signal itself.
+ * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. It defines the timing that
+ * has all processes dead before the server can grant the lock to another holder; it sends no signal itself.
  */
 
-/** Why a job is stopped. `leftovers`: the command has ended, something it started has not. */
+/** Why a command is stopped. `leftovers`: the command has ended, and processes that it started have not. */
 export type StopReason = "lost" | "revoked" | "time_limit" | "leftovers";
 
 export interface Situation {
   readonly nowMs: number;
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
-  /** From the stop signal to SIGKILL. */
+  /** Time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly grantedAtMs: number;
   readonly maxHoldMs: number | null;
   readonly freezeOnDoubt: boolean;
   readonly inDoubt: boolean;
-  /** When the lock was learnt to be gone, or the guard struck. */
+  /** When the loss of the lock became known, or the guard killed. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
   /** The stop signal that was sent. */
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
-  /** The first SIGKILL. */
+  /** The time of the first SIGKILL. */
   readonly killedAtMs: number | null;
 }
 
 export type Plan =
-  /** `nextMs`: when to ask again if nothing happens before. */
+  /** `nextMs`: when to decide again if no event comes before. */
   | { readonly action: "run" | "freeze"; readonly nextMs: number }
   | { readonly action: "stop" | "kill" | "give_up"; readonly reason: StopReason };
 
-/** How long SIGKILL is given after a pause so long that the deadline had passed before anything could be done. */
+/** The time that processes have to die after SIGKILL when the deadline had passed while baton was suspended. */
 const killGraceMs = 1000;
 
 export function planChild(situation: Situation): Plan {
@@ -41,21 +41,21 @@ export function planChild(situation: Situation): Plan {
     const reason = nowMs >= lossMs ? "lost" : stop?.reason ?? "lost";
     return { action: killedAtMs !== null && nowMs >= giveUpAtMs(situation, killedAtMs) ? "give_up" : "kill", reason };
   }
-  if (stop !== null) return { action: resting(situation), nextMs: killAtMs };
+  if (stop !== null) return { action: actionWhileHeld(situation), nextMs: killAtMs };
   const stops = stopTimes(situation);
   const due = stops.find(([, atMs]) => nowMs >= atMs);
   if (due !== undefined) return { action: "stop", reason: due[0] };
-  return { action: resting(situation), nextMs: Math.min(lossMs, ...stops.map(([, atMs]) => atMs)) };
+  return { action: actionWhileHeld(situation), nextMs: Math.min(lossMs, ...stops.map(([, atMs]) => atMs)) };
 }
 
-/** The moment from which the server owes the lock to nobody as far as this process knows. */
+/** The time from which the server may grant the lock to another holder, as far as this process knows. */
 export function lossAtMs(situation: Pick<Situation, "leaseEndMs" | "goneAtMs">): number {
   return Math.min(situation.leaseEndMs, situation.goneAtMs ?? Infinity);
 }
 
 /**
- * How long after the lease end everything must be dead: the lease keeps this much back from the session timeout, and
- * the server gives nothing away before that has passed.
+ * The time after the end of the lease within which all processes must be dead. The lease ends this long before the session timeout,
+ * and the server grants the lock to no other holder earlier.
  */
 export function lossMarginMs(sessionTimeoutMs: number): number {
   return Math.max(500, sessionTimeoutMs / 20);
@@ -67,16 +67,16 @@ function stopTimes(situation: Situation): [StopReason, number][] {
   return [
     ["revoked", situation.revokedAtMs ?? Infinity],
     ["time_limit", maxHoldMs === null ? Infinity : grantedAtMs + maxHoldMs],
-    // A frozen job could act on the signal only after being woken, which is what freezing is to prevent.
-    ["lost", resting(situation) === "freeze" ? Infinity : situation.leaseEndMs - warningMs],
+    // A frozen command cannot react to the signal before it is resumed, and must not be resumed while in doubt.
+    ["lost", actionWhileHeld(situation) === "freeze" ? Infinity : situation.leaseEndMs - warningMs],
   ];
 }
 
-function resting(situation: Situation): "run" | "freeze" {
+function actionWhileHeld(situation: Situation): "run" | "freeze" {
   return situation.freezeOnDoubt && situation.inDoubt ? "freeze" : "run";
 }
 
-/** While the lease is held nothing is unsafe yet, but no wait is endless: one session timeout. */
+/** Bounds the wait by one session timeout even while the lease is held, when survivors are not unsafe yet. */
 function giveUpAtMs(situation: Situation, killedAtMs: number): number {
   const lossMs = lossAtMs(situation);
   const limitMs = situation.nowMs >= lossMs

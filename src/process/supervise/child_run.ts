@@ -1,6 +1,6 @@
 /**
- * A command that runs: brings the plan (child_plan.ts) together with the lease, the clock, the processes, the guard and
- * the signals. Whatever happens, the clock is looked at first and the plan asked what that means.
+ * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the signals.
+ * Every event reads the clock first and then executes the plan for that time.
  */
 import type { Lease } from "../lease.ts";
 import { onAbort } from "../../support/abort.ts";
@@ -8,39 +8,42 @@ import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
 import { lossAtMs, lossMarginMs, planChild, type Situation, type StopReason } from "./child_plan.ts";
-import { commandSignals } from "./command_signals.ts";
+import { commandSignals } from "./signal_source.ts";
 import type { JobProcesses } from "../proc/job_processes.ts";
-import { isRevoked } from "./lease_loss.ts";
+import { isRevoked } from "../lease.ts";
 import type { SignalSource } from "./signal_source.ts";
 
-/** For a log: what was done to the command, and why. */
+/** An event for a log: what was done to the command, and why. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
-  | { readonly kind: "frozen" | "thawed" | "guard_kills" | "guard_replaced" | "guard_missing" };
+  | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" | "guard_missing" };
 
-/** Of a job that runs beside others: what may be its own and may be another's. */
-export interface DoubtfulProcesses {
-  /** There is something that may be this job's and is not its to end as long as another one that may own it runs. */
+/** Processes that may belong to this command or to another one that runs at the same time. */
+export interface SharedProcesses {
+  /** Whether there is a process that may be this command's, and must not be ended while another possible owner runs. */
   isUndecided(): boolean;
-  /** It is this job's now, to be dead in time. */
+  /** Makes such processes this command's, so that they are dead in time. */
   claim(): void;
-  /** Calls the listener when it may have been decided. Returns what takes it off. */
+  /** Calls the listener when the owner may be known. Returns the function that removes it. */
   subscribe(listener: () => void): () => void;
 }
 
-type RunProcesses = Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
+export type SupervisedProcesses = Pick<
+  JobProcesses,
+  "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans"
+>;
 
 export interface ChildRunOptions {
   readonly lease: Lease;
   readonly clock: Clock;
-  /** In the words of the guard, for this job. */
+  /** The guard's report about this command. */
   readonly guard: { clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]> };
   readonly signals: SignalSource;
-  readonly processes: RunProcesses & Partial<DoubtfulProcesses>;
+  readonly processes: SupervisedProcesses & Partial<SharedProcesses>;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
-  /** Aborts when the guard strikes. */
-  readonly struck: AbortSignal;
+  /** Aborts when the guard kills. */
+  readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
@@ -49,17 +52,17 @@ export interface ChildRunOptions {
   readonly onEvent?: (event: ChildEvent) => void;
 }
 
-/** Between two looks at processes that are to die: nothing tells of an orphan's death. */
-const lookEveryMs = 5;
+/** Milliseconds between checks of processes that have to die: the death of an orphan is not reported. */
+const checkIntervalMs = 5;
 
-/** Between two looks at processes that another job may own: its end is told. */
-const undecidedLookEveryMs = 250;
+/** Milliseconds between checks of processes that another command may own: its end is reported. */
+const undecidedCheckIntervalMs = 250;
 
-/** How long the guard, which was faster, is given to say when it was through. */
+/** The time to wait for the report of a guard that killed before this process did. */
 const guardReportMs = 2000;
 
 export class ChildRun {
-  /** Resolves when nothing of the command is alive any more, or when that was given up. */
+  /** Resolves when no process of the command is alive, or when the wait for that was given up. */
   readonly finished: Promise<ChildEnding>;
 
   readonly #options: ChildRunOptions;
@@ -73,26 +76,26 @@ export class ChildRun {
   #killedAtMs: number | null = null;
   #stop: Situation["stop"] = null;
   #end: ChildEnd | null = null;
-  /** It ended before anything was done to it, and in time. */
+  /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
   #aliveTooLate = false;
 
   constructor(options: ChildRunOptions) {
     this.#options = options;
-    const { lease, signals, struck, ownGroup, processes } = options;
+    const { lease, signals, guardKills, ownGroup, processes } = options;
     const { promise, resolve } = Promise.withResolvers<ChildEnding>();
     this.finished = promise;
     this.#finish = resolve;
     this.#undo.push(
-      lease.subscribe(() => this.#leaseMoved()),
-      onAbort(lease.lost, () => this.#leaseLost()),
-      onAbort(struck, () => this.#guardStruck()),
+      lease.subscribe(() => this.#onLeaseChanged()),
+      onAbort(lease.lost, () => this.#onLeaseLost()),
+      onAbort(guardKills, () => this.#onGuardKills()),
       processes.subscribe?.(() => this.#end !== null && this.#act()) ?? (() => {}),
       ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
-        signals.listen([signal], () => this.#signalled(signal, forwarded))
+        signals.listen([signal], () => this.#onSignal(signal, forwarded))
       ),
     );
-    options.ended.then((end) => this.#childEnded(end));
+    options.ended.then((end) => this.#onCommandEnded(end));
     this.#act();
   }
 
@@ -101,31 +104,31 @@ export class ChildRun {
     return this.#options.clock.now();
   }
 
-  #leaseMoved(): void {
+  #onLeaseChanged(): void {
     if (this.#over) return;
     this.#options.processes.reapOrphans();
     this.#act();
   }
 
-  #leaseLost(): void {
+  #onLeaseLost(): void {
     if (isRevoked(this.#options.lease.lost)) this.#revokedAtMs ??= this.#now();
     else this.#goneAtMs ??= this.#now();
     this.#act();
   }
 
-  #guardStruck(): void {
+  #onGuardKills(): void {
     this.#goneAtMs ??= this.#now();
     this.#options.onEvent?.({ kind: "guard_kills" });
     this.#act();
   }
 
-  #signalled(signal: NodeJS.Signals, forwarded: boolean): void {
+  #onSignal(signal: NodeJS.Signals, forwarded: boolean): void {
     this.#act(); // SIGCONT may come after a long pause
     if (this.#over || !forwarded || (signal === "SIGCONT" && this.#frozen)) return;
     this.#options.processes.signalCommand(signal);
   }
 
-  #childEnded(end: ChildEnd): void {
+  #onCommandEnded(end: ChildEnd): void {
     const nowMs = this.#now();
     const { processes } = this.#options;
     this.#end = end;
@@ -133,7 +136,7 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // What was told to stop before may have left others behind, who hear of it now; else it is the plan's to look.
+    // A command that was told to stop may have left processes behind, which get the signal now. Otherwise the plan decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
@@ -162,15 +165,15 @@ export class ChildRun {
     const nowMs = this.#now();
     const situation = this.#situation(nowMs);
     const lastMs = lossAtMs(situation) + lossMarginMs(situation.sessionTimeoutMs);
-    let restMs = lookEveryMs;
+    let waitMs = checkIntervalMs;
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
       if (nowMs >= lossAtMs(situation)) processes.claim?.();
-      const alive = processes.alive(); // takes its time where processes come and go
+      const alive = processes.alive(); // slow where processes start and end often
       const isUndecided = alive.length === 0 && (processes.isUndecided?.() ?? false);
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
       if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
-      if (isUndecided) restMs = undecidedLookEveryMs;
+      if (isUndecided) waitMs = undecidedCheckIntervalMs;
       else if (this.#stop === null && nowMs < lossAtMs(situation)) return this.#stopAndAct("leftovers", nowMs);
     }
     const plan = planChild(situation);
@@ -178,12 +181,12 @@ export class ChildRun {
       case "run":
       case "freeze":
         this.#setFrozen(plan.action === "freeze");
-        return this.#actAt(this.#end === null ? plan.nextMs : Math.min(plan.nextMs, nowMs + restMs));
+        return this.#actAt(this.#end === null ? plan.nextMs : Math.min(plan.nextMs, nowMs + waitMs));
       case "stop":
         return this.#stopAndAct(plan.reason, nowMs);
       case "kill":
         this.#sendKill(plan.reason, nowMs);
-        return this.#actAt(nowMs + lookEveryMs);
+        return this.#actAt(nowMs + checkIntervalMs);
       case "give_up":
         return this.#close({ kind: "breach", child: this.#end, survivors: this.#options.processes.alive() });
     }
@@ -197,7 +200,7 @@ export class ChildRun {
     if (frozen === this.#frozen) return;
     this.#frozen = frozen;
     this.#options.processes.signalAll(frozen ? "SIGSTOP" : "SIGCONT");
-    this.#options.onEvent?.({ kind: frozen ? "frozen" : "thawed" });
+    this.#options.onEvent?.({ kind: frozen ? "frozen" : "resumed" });
   }
 
   #stopAndAct(reason: StopReason, nowMs: number): void {
@@ -210,7 +213,7 @@ export class ChildRun {
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
     this.#options.processes.signalAll(this.#options.stopSignal);
-    // A stopped process acts on nothing but this; one frozen in doubt stays so.
+    // A stopped process reacts to no other signal; a process that was frozen because of doubt stays frozen.
     if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");
   }
 
@@ -222,7 +225,7 @@ export class ChildRun {
     this.#options.processes.signalAll("SIGKILL");
   }
 
-  /** Nothing is alive. Was it so in time? Where baton itself was asleep only the guard knows. */
+  /** No process is alive. If baton itself was suspended, only the guard knows whether they died in time. */
   #conclude(inTime: boolean): void {
     const { guard, lease, clock } = this.#options;
     const ending = this.#ending();

@@ -1,41 +1,46 @@
 /**
- * Asks a line of shell, again and again, whether a job is well. One check at a time, each bounded in time; what it
- * started is dead before the next one. Failures count in a row: one good answer forgives them.
+ * Runs a line of shell again and again to check whether a command is healthy. One check at a time, each bounded in time; all its
+ * processes are dead before the next one. Failures are counted in a row: a success resets the count.
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { newGuid } from "../../support/guid.ts";
+import { JobProcesses } from "../proc/job_processes.ts";
+import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
+import { shellLine } from "../spawn/shell_start.ts";
+import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
-/** Ends within the time that the signal leaves it; `null` is a good answer, else the end of a sentence. */
+/** Ends soon after the signal aborts; resolves with `null` for a success, else with the end of a sentence. */
 export type CheckHealth = (signal: AbortSignal) => Promise<string | null>;
 
 export interface HealthOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
-  /** So many in a row are too many. */
+  /** Failures in a row that end the watch. */
   readonly failuresMax: number;
   readonly clock: Clock;
-  /** Nobody wants to know any more: a check that runs is ended. */
+  /** Ends the watch, and the check that runs. */
   readonly signal: AbortSignal;
-  /** A job that is frozen cannot answer: such checks count neither way. */
+  /** A frozen command cannot respond: such checks do not count. */
   readonly isFrozen: () => boolean;
   readonly check: CheckHealth;
-  /** Told of each failure. */
-  readonly onFailure: (what: string, inARow: number) => void;
+  /** Called for each failure. */
+  readonly onFailure: (failure: string, inARow: number) => void;
 }
 
-/** Resolves with what was wrong when it was wrong too often, and with null when the signal ended it. */
+/** Resolves with the last failure when there were `failuresMax` in a row, and with null when the signal ended the watch. */
 export async function watchHealth(options: HealthOptions): Promise<string | null> {
   const { clock, signal, intervalMs, failuresMax } = options;
   for (let failures = 0; !signal.aborted;) {
     await sleep(clock, intervalMs, signal).catch(() => {});
     if (signal.aborted || options.isFrozen()) continue;
-    const what = await checkOnce(options);
+    const failure = await checkOnce(options);
     if (signal.aborted || options.isFrozen()) continue;
-    failures = what === null ? 0 : failures + 1;
-    if (what !== null) options.onFailure(what, failures);
-    if (what !== null && failures >= failuresMax) return what;
+    failures = failure === null ? 0 : failures + 1;
+    if (failure !== null) options.onFailure(failure, failures);
+    if (failure !== null && failures >= failuresMax) return failure;
   }
   return null;
 }
@@ -49,10 +54,60 @@ async function checkOnce({ clock, signal, timeoutMs, check }: HealthOptions): Pr
   });
   const off = onAbort(signal, () => over.abort());
   try {
-    const what = await check(over.signal);
-    return isLate ? `did not end within ${formatDuration(timeoutMs)}` : what;
+    const failure = await check(over.signal);
+    return isLate ? `did not end within ${formatDuration(timeoutMs)}` : failure;
   } finally {
     cancel();
     off();
+  }
+}
+
+export interface ShellCheckOptions {
+  readonly line: string;
+  /** The command's environment with its mark: the end of the command's processes includes those of a check. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+}
+
+/** Milliseconds between checks of processes that were killed. */
+const checkIntervalMs = 5;
+/** Processes that are alive after this time are left to the end of the command, which waits for them. */
+const killMsMax = 1000;
+
+/** A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over. */
+export function shellCheck({ line, env, clock }: ShellCheckOptions): CheckHealth {
+  return async (signal) => {
+    const cookie = newGuid();
+    const started = await spawnChild(shellLine(line), {
+      env: childEnvironment({ ...env, ...cookieEnvironment(cookie, env[cookieVariable]) }),
+      ownGroup: true,
+      descriptors: [],
+      hangUpIgnored: false,
+      signal,
+    });
+    if (started.kind === "cancelled") return null;
+    if (started.kind !== "started") return `could not be started: ${started.message}`;
+    const processes = new JobProcesses({ pid: started.pid, ownGroup: true, cookie, libc: null, adopts: false });
+    const off = onAbort(signal, () => processes.signalAll("SIGKILL"));
+    const end = await started.ended;
+    off();
+    processes.leaderEnded();
+    await killAll(processes, clock);
+    switch (end.kind) {
+      case "exited":
+        return end.code === 0 ? null : `exited with ${end.code}`;
+      case "signaled":
+        return `was ended by ${end.signal}`;
+      case "unreadable":
+        return `has ended with an unknown status: ${end.why}`;
+    }
+  };
+}
+
+async function killAll(processes: JobProcesses, clock: Clock): Promise<void> {
+  const lastMs = clock.now() + killMsMax;
+  while (processes.alive().length > 0 && clock.now() < lastMs) {
+    processes.signalAll("SIGKILL");
+    await sleep(clock, checkIntervalMs);
   }
 }

@@ -1,12 +1,12 @@
-/** Time that no server can take away: the lease of a command that runs after leadership is over. */
+/** A lease of fixed length that no server can end: for a command that needs no lock, or runs after the leadership has ended. */
 import type { Lease } from "../lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 
-export class OwnTime implements Lease {
+export class LocalLease implements Lease {
   readonly name = "";
   readonly path = "";
-  /** Marks the processes that run under it. */
+  /** The mark of the processes that run under it. */
   readonly holderId = newGuid();
   readonly mode = "exclusive";
   readonly slot = null;
@@ -14,7 +14,7 @@ export class OwnTime implements Lease {
   readonly fencingToken = 0n;
   readonly sessionId = 0n;
   readonly waitedMs = 0;
-  /** How long a wait for what was killed may take. */
+  /** Bounds the wait for killed processes. */
   readonly sessionTimeoutMs = 10_000;
   readonly lost = new AbortController().signal;
   readonly #clock: Clock;

@@ -1,28 +1,28 @@
 /**
- * Runs a line of shell at a turn of leadership: bounded in time, and dead with everything it started when it is over. Under the
- * guard of the term, which goes on.
+ * Runs a line of shell at the beginning or the end of a leadership. It is bounded in time, and all its processes are dead when it
+ * is over. The guard of the leadership watches it, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
 import type { ChildOutcome } from "../spawn/child_outcome.ts";
-import { OwnTime } from "./local_lease.ts";
-import { shellLine } from "../spawn/shell_line.ts";
+import { LocalLease } from "./local_lease.ts";
+import { shellLine } from "../spawn/shell_start.ts";
 import { superviseChild, type SuperviseOptions } from "./supervise_child.ts";
 
 export interface HookOptions
   extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
-  /** It ends before this lease does; left out: its time is its own. */
+  /** The hook ends before this lease does; when left out, only its timeout applies. */
   readonly lease?: SuperviseOptions["lease"];
 }
 
-/** A hook that was told to stop has this long before it is killed, or --kill-after if that is shorter. Milliseconds. */
+/** Milliseconds from the stop signal to SIGKILL for a hook, or --kill-after if that is shorter. */
 const killAfterMsMax = 1000;
 
 export async function runHook(options: HookOptions): Promise<ChildOutcome> {
   const { line, timeoutMs, clock } = options;
   const killAfterMs = Math.min(options.killAfterMs, killAfterMsMax);
-  const lease = options.lease ?? new OwnTime(clock, timeoutMs + 10 * killAfterMsMax);
+  const lease = options.lease ?? new LocalLease(clock, timeoutMs + 10 * killAfterMsMax);
   const outcome = await superviseChild({
     ...options,
     lease,
@@ -39,8 +39,8 @@ export async function runHook(options: HookOptions): Promise<ChildOutcome> {
   return outcome;
 }
 
-/** What went wrong, as the end of a sentence; null when nothing did. */
-export function complaintAboutHook(outcome: ChildOutcome, timeoutMs: number): string | null {
+/** The failure as the end of a sentence; null for a success. */
+export function hookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "exited":
       return outcome.code === 0 ? null : `exited with ${outcome.code}`;
@@ -50,13 +50,13 @@ export function complaintAboutHook(outcome: ChildOutcome, timeoutMs: number): st
       return `ran longer than ${formatDuration(timeoutMs)} and was stopped`;
     case "lost":
     case "revoked":
-      return "was stopped, because the leadership was over";
+      return "was stopped, because the leadership had ended";
     case "breach":
       return "could not be stopped";
     case "cancelled":
       return null;
     case "unreadable":
-      return `has ended, and how is not known: ${outcome.why}`;
+      return `has ended with an unknown status: ${outcome.why}`;
     case "not_found":
     case "not_executable":
     case "start_failed":

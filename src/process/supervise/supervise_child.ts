@@ -1,100 +1,100 @@
 /**
- * Runs a command under a lease and keeps the promise that its processes are dead before the server can give the lock to
- * anybody else. Owns the order of things: guard, command, end. Does not release the lease. Of one command everything that is
- * taken in as an orphan is counted as its own; several at a time share a table that tells whose it is (job_table.ts).
+ * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another holder.
+ * The order: guard, command, end. Does not release the lease. A single command owns all orphans that baton adopts; commands that
+ * run at the same time share a table of their processes (job_table.ts).
  */
+import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import type { Lease } from "../lease.ts";
+import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "./child_run.ts";
-import { StoppedBySignal } from "./stopped_by_signal.ts";
+import { StoppedBySignal } from "./stop_signals.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
-import { isForeground } from "../spawn/foreground.ts";
-import { isRevoked } from "./lease_loss.ts";
+import { isRevoked } from "../lease.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, TableJob } from "../proc/job_table.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { waitMinHold } from "./min_hold.ts";
 import { noteStarted, readProcess } from "../proc/process_table.ts";
 import type { SignalSource } from "./signal_source.ts";
 import {
   childEnvironment,
+  prepareSpawn,
   type ReadyChild,
-  readyToSpawn,
   spawnReady,
   type StartOptions,
 } from "../spawn/spawn_child.ts";
 
 export interface SuperviseOptions {
   readonly command: readonly string[];
-  /** Added to this process's environment; undefined takes a variable away. The lease's holder id is appended to the cookie. */
+  /** Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly lease: Lease;
-  /** The one the lease's `endMs()` is on. */
+  /** The clock of the lease's `endMs()`. */
   readonly clock: Clock;
   readonly guard: Guard;
   readonly signals: SignalSource;
-  /** What `inheritedDescriptors()` found when this process started. */
+  /** The result of `inheritedDescriptors()` when this process started. */
   readonly descriptors: readonly number[];
-  /** On the clock; the moment of the call when left out. */
+  /** The time of the grant on `clock`; the time of the call when left out. */
   readonly grantedAtMs?: number;
-  /** From the stop signal to SIGKILL. */
+  /** Time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
   /** The command is stopped this long after the grant. */
   readonly maxHoldMs?: number | null;
-  /** The outcome is not given before this long after the grant, while the lease is held. */
+  /** The outcome is not returned earlier than this after the grant, while the lease is held. */
   readonly minHoldMs?: number | null;
-  /** In baton's own process group, with the terminal. "auto": if standard input is a terminal. */
+  /** Run the command in baton's own process group, with the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
-  /** A request to stop that came before the command was started. Has no effect later: `signals` reach the command. */
+  /** Cancels the start. Has no effect after it: `signals` reach the command. */
   readonly signal?: AbortSignal;
   readonly onEvent?: (event: ChildEvent) => void;
-  /** The command runs; `ended` resolves when its own process has ended, with what it left behind still there. */
+  /** Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind still run. */
   readonly onStarted?: (child: StartedChild) => void;
-  /** It runs beside others that this process supervises, under the same guard, which the caller ends. */
+  /** The table of the commands that this process supervises at the same time, under the same guard, which the caller ends. */
   readonly beside?: JobTable;
-  /** The guard goes on watching it when it is over; the caller forgets it, and ends the guard. */
+  /** The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the guard. */
   readonly keepsGuard?: boolean;
-  /** It reads nothing: /dev/null is its standard input. */
+  /** /dev/null is its standard input. */
   readonly readsNothing?: boolean;
-  /** Its standard output is for `onStarted` to read. */
+  /** The standard output is a pipe, which `onStarted` receives. */
   readonly isRead?: boolean;
-  /** The descriptor of a file that is its standard input; it may be closed when `onStarted` was called. */
+  /** The descriptor of a file that becomes the standard input; it may be closed after `onStarted` was called. */
   readonly input?: number;
-  /** Where it begins; where baton is when left out. */
+  /** The working directory; baton's own when left out. */
   readonly cwd?: string;
 }
 
 export interface StartedChild {
   readonly pid: number;
   readonly ended: Promise<ChildEnd>;
-  /** For `isRead`. */
+  /** The standard output, for `isRead`. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
-/** A guard is there in milliseconds; one that is not there by then never will be. */
+/** The limit for the start of a guard, which takes milliseconds. */
 const guardStartMsMax = 10_000;
 
-/** What can be done before the command is to run, so that it then starts at once. */
+/** A command that was prepared before it has to run, so that it then starts immediately. */
 export interface PreparedChild {
-  /** Once. Resolves when the lease may be released, a breach excepted; see `ChildEnding`. Rejects only for a bug. */
+  /** Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a bug. */
   run(): Promise<ChildOutcome>;
-  /** It will not be run. */
+  /** The command will not be run. */
   drop(): void;
 }
 
-/** As `prepareChild` and `run` in one. */
+/** `prepareChild` and `run` in one call. */
 export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
   return prepareChild(options).run();
 }
 
-/** Sets the guard to watch what is going to run under the lease. */
+/** Prepares the start, and lets the guard watch the command that will run under the lease. */
 export function prepareChild(options: SuperviseOptions): PreparedChild {
   const child = new SupervisedChild(options);
   return { run: () => child.run(), drop: () => child.drop() };
@@ -103,13 +103,13 @@ export function prepareChild(options: SuperviseOptions): PreparedChild {
 interface Readiness {
   readonly libc: Libc | null;
   readonly child: ReadyChild;
-  /** Why it cannot be started. */
+  /** The reason why the command cannot be started. */
   readonly obstacle: ChildEnding | null;
 }
 
 class SupervisedChild {
   readonly #options: SuperviseOptions;
-  /** So that a nested call can tell that this job holds the lock already. */
+  /** The mark of the command's processes. A nested call finds there that the lock is held already. */
   readonly #cookie: string;
   readonly #job: TableJob | undefined;
   readonly #guardKills = new AbortController();
@@ -123,7 +123,7 @@ class SupervisedChild {
     this.#job = options.beside?.open(this.#cookie);
     this.#grantedAtMs = options.grantedAtMs ?? options.clock.now();
     this.#preparing = this.#prepare();
-    this.#preparing.catch(() => {}); // whoever runs it hears
+    this.#preparing.catch(() => {}); // `run` rejects
   }
 
   drop(): void {
@@ -133,10 +133,10 @@ class SupervisedChild {
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
-    // Where all is ready nothing is waited for up to the start of the command.
+    // A prepared command starts without any wait.
     const { libc, child, obstacle } = this.#ready ?? await this.#preparing;
-    const hindrance = obstacle ?? hindranceOf(this.#options, this.#guardKills.signal);
-    if (hindrance !== null) return this.#finish(hindrance, null);
+    const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
+    if (newObstacle !== null) return this.#finish(newObstacle, null);
 
     const ownGroup = beside !== undefined || !isForeground(this.#options.foreground, libc);
     const adopts = libc?.becomeSubreaper() ?? false;
@@ -162,13 +162,13 @@ class SupervisedChild {
       processes,
       ended,
       ownGroup,
-      struck: this.#guardKills.signal,
+      guardKills: this.#guardKills.signal,
     });
-    // It came when there was a process already, and nobody yet to hear it for the command.
+    // The request to stop came after the process was started, and before ChildRun listened to signals.
     if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
     const ending = await run.finished;
     if (ending.kind === "exited" || ending.kind === "signaled") {
-      await waitMinHold({ ...this.#options, grantedAtMs: this.#grantedAtMs });
+      await waitMinHold(this.#options, this.#grantedAtMs);
     }
     return this.#finish(ending, pid);
   }
@@ -176,7 +176,7 @@ class SupervisedChild {
   async #prepare(): Promise<Readiness> {
     const libc = await loadLibc();
     const watching = watchJob(this.#options, this.#cookie, this.#guardKills);
-    const child = readyToSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
+    const child = prepareSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
     return this.#ready = { libc, child, obstacle: await watching };
   }
 
@@ -188,7 +188,7 @@ class SupervisedChild {
   }
 }
 
-/** What the guard hears when a job is over. Exported for its test. */
+/** Tells the guard that the command has ended. Exported for its test. */
 export function leaveGuard(
   guard: Pick<Guard, "setSession" | "forget" | "done">,
   cookie: string,
@@ -198,12 +198,12 @@ export function leaveGuard(
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
-  // In a breach the guard is left to itself: the end of its pipe will set it on what is still there. It may not see what is
-  // seen here: the session is to expire.
+  // The guard kills the survivors of a breach when its pipe ends. It may not find them all, so that it must not end the
+  // session, which has to expire.
   if (ending.kind === "breach") guard.setSession(null);
   else if (isBesideOthers) guard.forget(cookie);
-  // Later than now, for the next in line waits for the release, which the caller sends in this turn; but a job beside
-  // others may be run again under the same lease, and the next order to watch must come behind this one.
+  // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command among
+  // others: it may run again under the same lease, and the next order to watch must follow this one.
   else if (!keepsGuard) setImmediate(() => guard.done());
 }
 
@@ -212,7 +212,7 @@ function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
   return {
     env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
     descriptors: options.descriptors,
-    // Who wants the command stopped by this signal wants it heard.
+    // A command that is to be stopped by SIGHUP must not ignore it.
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
     signal: options.signal,
     readsNothing: options.readsNothing,
@@ -223,20 +223,20 @@ function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
 }
 
 /**
- * Sets the guard to watch, the `child` too where it runs already. Null when the command may be started, or go on, else why
- * not. `struck` aborts when the guard strikes.
+ * Lets the guard watch the command, and the `child` if it already runs. Resolves with null when the command may start or continue,
+ * else with the reason. `guardKills` is aborted when the guard kills.
  */
 export async function watchJob(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
   cookie: string,
-  struck: AbortController,
+  guardKills: AbortController,
   child?: GuardedChild,
 ): Promise<ChildEnding | null> {
   const { lease, clock, guard, signal } = options;
   const late = new AbortController();
-  const message = `Cannot start the guard process: it has not answered for ${guardStartMsMax} ms`;
+  const message = `Cannot start the guard process: no response within ${guardStartMsMax} ms`;
   const cancel = clock.after(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message)));
-  const ends = [lease.lost, struck.signal, late.signal, ...(signal === undefined ? [] : [signal])];
+  const ends = [lease.lost, guardKills.signal, late.signal, ...(signal === undefined ? [] : [signal])];
   try {
     await guard.watch(cookie, {
       remainingMs() {
@@ -244,7 +244,7 @@ export async function watchJob(
         return lease.endMs() - clock.now();
       },
       subscribe: (listener) => lease.subscribe(listener),
-      onKill: () => struck.abort(),
+      onKill: () => guardKills.abort(),
       onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
       signal: AbortSignal.any(ends),
       ...(child === undefined ? {} : { child }),
@@ -254,18 +254,18 @@ export async function watchJob(
   } finally {
     cancel();
   }
-  return hindranceOf(options, struck.signal);
+  return obstacleNow(options, guardKills.signal);
 }
 
-/** Why the command must not be started now; null when it may. Nothing may be waited for between this and the start. */
-function hindranceOf(
+/** The reason why the command must not be started now; null when it may. No await may be between this and the start. */
+function obstacleNow(
   { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
-  struck: AbortSignal,
+  guardKills: AbortSignal,
 ): ChildEnding | null {
   clock.noticeSuspend();
   if (signal?.aborted) return { kind: "cancelled" };
   if (lease.lost.aborted) return { kind: isRevoked(lease.lost) ? "revoked" : "lost", child: null };
-  return struck.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
+  return guardKills.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
 }
 
 function signalOf(reason: unknown, otherwise: NodeJS.Signals): NodeJS.Signals {
@@ -277,4 +277,36 @@ function startFailed(error: unknown): ChildEnding {
     return { kind: "start_failed", message: error.message };
   }
   throw error;
+}
+
+/** Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new session would take /dev/tty from ssh and sudo. */
+function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
+  if (wanted !== "auto") return wanted;
+  try {
+    return fstatSync(0).isCharacterDevice() && (libc?.isTerminal(0) ?? false);
+  } catch {
+    return false; // closed
+  }
+}
+
+/**
+ * Resolves `minHoldMs` after the grant, or when the lease is lost, or at a signal that asks baton to stop. A minimum lets only one
+ * of two cron jobs run whose clocks differ.
+ */
+function waitMinHold(
+  { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,
+  grantedAtMs: number,
+): Promise<void> {
+  const untilMs = grantedAtMs + (minHoldMs ?? 0);
+  if (clock.now() >= untilMs || !lease.isHeld()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const undo: (() => void)[] = [];
+    const finish = () => {
+      for (const call of undo) call();
+      resolve();
+    };
+    undo.push(clock.after(untilMs - clock.now(), finish));
+    undo.push(signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], finish));
+    undo.push(onAbort(lease.lost, finish));
+  });
 }

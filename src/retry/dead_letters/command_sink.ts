@@ -1,5 +1,5 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
-import { OwnTime } from "../../process/supervise/local_lease.ts";
+import { LocalLease } from "../../process/supervise/local_lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
 import { BatonError } from "../../errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -37,7 +37,7 @@ export class CommandSink implements DeadLetterSink {
   /** The signal stops the command: the dead letter stays in the store. */
   async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
     const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
-    const lease = new ResignableLease(new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000));
+    const lease = new ResignableLease(new LocalLease(clock, timeoutMs + 10 * killAfterMs + 10_000));
     const off = onAbort(signal, () => lease.resign("The processor ends"));
     const ended = await runWithInput({
       command: ["/bin/sh", "-c", line],

@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../process/supervise/supervise_child.ts";
 import type { ChildOutcome } from "../../process/spawn/child_outcome.ts";
 import type { BatonError, ErrorCode } from "../../errors.ts";
-import { openBodyFile } from "../../process/spawn/input_file.ts";
+import { openBodyFile } from "../../process/spawn/unnamed_file.ts";
 import { formatDuration } from "../../support/duration.ts";
 
 export interface RunWithInputOptions

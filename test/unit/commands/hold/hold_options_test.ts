@@ -4,7 +4,7 @@ import { lockCommandSettings } from "../../../../commands/lock/lock_options.ts";
 
 test("--max-hold is about the script: baton hold has no child, and has ended by then", () => {
   const { help, ...rest } = holdSettings.maxHold;
-  expect(help).toBe("stop the script so long after the grant");
+  expect(help).toBe("stop the script if it holds the lock longer than this");
   const { help: lockHelp, ...lockRest } = lockCommandSettings.maxHold;
   expect(lockHelp).toBe("stop the command if it runs longer than this (exit 124)");
   expect(rest).toEqual(lockRest);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { PutStop } from "../../../../commands/pubsub/put_ending.ts";
-import { StoppedBySignal } from "../../../../src/process/supervise/stopped_by_signal.ts";
+import { StoppedBySignal } from "../../../../src/process/supervise/stop_signals.ts";
 
 test("a signal that came before the put began is the first of the two that end it", () => {
   using ending = new PutStop(AbortSignal.abort(new StoppedBySignal("SIGTERM")));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { formatHolds, type Held, parseHolds, withoutCookiesOf } from "../../../../src/process/hold/hold_list.ts";
+import { formatHolds, type HeldLocks, parseHolds, withoutCookiesOf } from "../../../../src/process/hold/hold_list.ts";
 
-const holds: Held[] = [
+const holds: HeldLocks[] = [
   { names: ["nightly"], ids: ["0a"], path: "/proc/1/fd/9" },
   { names: ["a b", "c=d@e+f", "g:h/i'j"], ids: ["1b", "2c", "3d"], path: "/proc/22/fd/11" },
 ];

@@ -8,22 +8,22 @@ const source = (path: string) => fileURLToPath(new URL(`../../../../src/process/
 /** Has every descriptor that it may have, so that nothing more can be read. */
 const program = `
   import { closeSync, openSync } from "node:fs";
-  import { isThere } from ${JSON.stringify(source("hold/script_process.ts"))};
+  import { isScriptAlive } from ${JSON.stringify(source("hold/script_process.ts"))};
   import { isAlive, readProcess } from ${JSON.stringify(source("proc/process_table.ts"))};
   import { KnownProcesses } from ${JSON.stringify(source("proc/known_processes.ts"))};
   const startTicks = readProcess(process.pid).startTicks;
   const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
-  const looks = () => [isThere({ pid: process.pid, startTicks }), isAlive(process.pid)];
-  const before = [...looks(), isThere({ pid: process.pid, startTicks: 1 }), isThere({ pid: 0x7fffffff, startTicks })];
+  const checks = () => [isScriptAlive({ pid: process.pid, startTicks }), isAlive(process.pid)];
+  const before = [...checks(), isScriptAlive({ pid: process.pid, startTicks: 1 }), isScriptAlive({ pid: 0x7fffffff, startTicks })];
   const taken = [];
   try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
-  const [full, row] = [looks(), readProcess(process.pid)];
+  const [full, row] = [checks(), readProcess(process.pid)];
   known.rememberDescendants();
   taken.forEach((fd) => closeSync(fd));
   console.log(JSON.stringify([before, row, full, known.find(null).alive[0] === process.pid]));
 `;
 
-test.if(process.platform === "linux")("where no file can be opened any more, nobody counts as gone", () => {
+test.if(process.platform === "linux")("where no file can be opened any more, no process counts as ended", () => {
   const run = spawnSync("sh", ["-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program], {
     encoding: "utf8",
   });

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   isUnreadableVariable,
+  type RawArgument,
   rawArguments,
   rawVariables,
   unreadableArgument,
-  type Word,
 } from "../../../../src/process/spawn/raw_arguments.ts";
-import { shellWords } from "../../../../src/process/spawn/shell_start.ts";
+import { shellArgs } from "../../../../src/process/spawn/shell_start.ts";
 
 let folder: string;
 beforeAll(() => folder = mkdtempSync(join(tmpdir(), "baton-words-")));
@@ -23,7 +23,7 @@ function given(...entries: string[]): string {
   return file;
 }
 
-function bytesOf(words: readonly Word[]): string[] {
+function bytesOf(words: readonly RawArgument[]): string[] {
   return words.map(({ text, bytes }) => bytes === undefined ? text : Buffer.from(bytes).toString("latin1"));
 }
 
@@ -63,7 +63,7 @@ test("a variable that is not UTF-8 is found by what was given", () => {
 
 test("the shell hands every byte on, empty words and line ends too", () => {
   const every = Uint8Array.from({ length: 255 }, (_, index) => index + 1);
-  const word = (text: string): Word => ({ text, bytes: Buffer.from(text, "latin1") });
+  const word = (text: string): RawArgument => ({ text, bytes: Buffer.from(text, "latin1") });
   const command = [
     { text: "sh" },
     { text: "-c" },
@@ -75,7 +75,7 @@ test("the shell hands every byte on, empty words and line ends too", () => {
     word("\xe9\n\n"),
     { text: "-n" },
   ];
-  const words = shellWords({ command, variables: [word("V=\xfc %d\n"), word("no name=\xff")], hangUpIgnored: false });
+  const words = shellArgs({ command, variables: [word("V=\xfc %d\n"), word("no name=\xff")], hangUpIgnored: false });
   const { stdout } = Bun.spawnSync({ cmd: ["/bin/sh", ...words.slice(1)], env: { PATH: process.env["PATH"] } });
   const expected = `\xfc %d\n|5||${Buffer.from(every).toString("latin1")}| *$HOME\\n\n|\xe9\n\n|-n|0\n`;
   expect(stdout.toString("latin1")).toBe(expected);
@@ -83,5 +83,5 @@ test("the shell hands every byte on, empty words and line ends too", () => {
 
 test("a shell that has nothing to decode is told the command only", () => {
   const start = { command: [{ text: "a" }, { text: "b c" }], variables: [], hangUpIgnored: true };
-  expect(shellWords(start)).toEqual(["sh", "-c", 'trap "" HUP; exec "$0" "$@"', "a", "b c"]);
+  expect(shellArgs(start)).toEqual(["sh", "-c", 'trap "" HUP; exec "$0" "$@"', "a", "b c"]);
 });

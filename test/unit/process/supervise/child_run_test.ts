@@ -43,7 +43,7 @@ class FakeJob {
       },
       ended: this.#ended.promise,
       ownGroup: true,
-      struck: this.struck.signal,
+      guardKills: this.struck.signal,
       grantedAtMs: this.clock.now(),
       killAfterMs: 5_000,
       stopSignal: "SIGTERM",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { childEndOf } from "../../../../src/process/spawn/child_end.ts";
+import { childEndOf } from "../../../../src/process/spawn/child_outcome.ts";
 
 test("a code, a signal with a name, one without", () => {
   expect(childEndOf(0, null)).toEqual({ kind: "exited", code: 0 });

@@ -1,0 +1,27 @@
+/**
+ * The end of a child by a real-time signal under Deno 2.9, which has no name for such a signal: instead of reporting the end it
+ * rejects an internal promise with "Invalid signal: 40", which would end baton.
+ */
+import process from "node:process";
+import { messageOf } from "../../errors.ts";
+import { readProcess } from "../proc/process_table.ts";
+
+/** Calls `listener` when such a signal ended the child `pid`. Returns the function that stops listening. Does nothing under Bun. */
+export function onUnnamedSignal(pid: number, listener: (signalNumber: number) => void): () => void {
+  if (!("Deno" in globalThis)) return () => {};
+  const onRejection = (event: Event) => {
+    const { reason } = event as Event & { readonly reason: unknown };
+    const number = /^Invalid signal: (\d+)$/.exec(messageOf(reason))?.[1];
+    if (number === undefined || isRunning(pid)) return; // the error does not name the process
+    event.preventDefault();
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+    listener(Number(number));
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  return () => globalThis.removeEventListener("unhandledrejection", onRejection);
+}
+
+function isRunning(pid: number): boolean {
+  const row = readProcess(pid);
+  return row !== null && !row.dead && row.parent === process.pid;
+}
