@@ -39,7 +39,7 @@ test.skipIf(!hasDisks)(
     expect(refused).toMatchObject({
       code: 85,
       stdout: "",
-      stderr: expect.stringMatching(/FULL, .*the file system is taken/),
+      stderr: expect.stringMatching(/FULL, .*the file system is used/),
     });
     const taken = Number((await client("carol pending news")).stdout);
     expect(taken).toBeLessThan(3500);

@@ -96,7 +96,7 @@ for (const kind of backends) {
       await crew.put(router, "t", "a");
       expect(await one.ownership.handOff("t", "s9")).toMatchObject({
         kind: "kept",
-        why: 'the server "s9" is not there',
+        why: 'the server "s9" is not running',
       });
       two.store.isFull = true;
       expect(await one.ownership.handOff("t", "s2")).toEqual({ kind: "kept", why: "FULL" });
