@@ -97,7 +97,7 @@ class ElectionRun {
       clock: deps.clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
-      onUnreachable: (why) => this.#say(`${why}; retrying`),
+      onUnreachable: (why) => this.#print(`${why}; retrying`),
     });
   }
 
@@ -120,7 +120,9 @@ class ElectionRun {
         stop = listening;
         await this.#giveUp(stop.signal);
         const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
-        this.#say(`${ending.message ?? `The command ended with exit code ${ending.exitCode}`}; standing again${when}`);
+        this.#print(
+          `${ending.message ?? `The command ended with exit code ${ending.exitCode}`}; standing again${when}`,
+        );
         await sleep(clock, next.pauseMs, stop.signal);
       }
     } finally {
@@ -140,7 +142,7 @@ class ElectionRun {
       const grantedAtMs = clock.now();
       this.#progress.leadership = leadership;
       this.#progress.outcome = null;
-      if (this.#options.verbose) this.#say(describeLeadership(leadership));
+      if (this.#options.verbose) this.#print(describeLeadership(leadership));
       using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
       isGuardLeft = true; // until the command has certainly ended
       const term = await runTerm(this.#options, leadership, {
@@ -185,7 +187,7 @@ class ElectionRun {
         });
       } catch (thrown) {
         if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
-        this.#say(`the session that stood for "${name}" has expired; standing again at the end of the queue`);
+        this.#print(`the session that stood for "${name}" has expired; standing again at the end of the queue`);
       }
     }
   }
@@ -234,7 +236,7 @@ class ElectionRun {
     });
   }
 
-  #say(what: string): void {
+  #print(what: string): void {
     if (!this.#options.quiet) this.#io.err(`baton: ${what}\n`);
   }
 }

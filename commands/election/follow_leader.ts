@@ -31,11 +31,11 @@ export async function* followLeader(
   const clock = systemClock();
   const path = electionPath(name, values.root).lock;
   const place = coordinationOf(values, sources);
-  const say = (what: string) => {
+  const print = (what: string) => {
     if (!values.quiet) io.err(`baton: ${what}\n`);
   };
   if (place.assumed) {
-    say(`scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message`);
+    print(`scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message`);
   }
   const what = `the leader of "${name}"`;
   const open = (options: ConnectOptions) => connect({ ...options, clock });
@@ -46,7 +46,7 @@ export async function* followLeader(
     clock,
     isPatient: true,
     onOpened: () => {},
-    onUnreachable: (why) => say(`${why}; retrying`),
+    onUnreachable: (why) => print(`${why}; retrying`),
   });
   const changes = new LeaderChanges();
   try {

@@ -3,7 +3,7 @@ import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import type { Clock } from "../support/clock.ts";
 
 /** Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response. */
-const leaveMsMax = { stopped: 600, late: 300, answered: 1000 } as const;
+const leaveMsMax = { stopped: 600, late: 300, responded: 1000 } as const;
 
 export type LeaveReason = keyof typeof leaveMsMax;
 

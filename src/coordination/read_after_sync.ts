@@ -2,10 +2,10 @@
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 
 /** Reads after a lost response: only a sync makes sure that the next server has seen the write. Both go in one packet. */
-export async function readAfterSync<T>(zk: ZooKeeper, path: string, look: () => Promise<T>): Promise<T> {
+export async function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   const syncing = zk.sync(path);
-  const looking = look();
-  looking.catch(() => {}); // the sync's failure is reported first
+  const reading = read();
+  reading.catch(() => {}); // the sync's failure is reported first
   await syncing;
-  return await looking;
+  return await reading;
 }

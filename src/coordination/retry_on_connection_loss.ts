@@ -13,13 +13,13 @@ const retryWait = { firstMs: 20, maxMs: 500 };
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,
-  ask: () => Promise<T>,
+  send: () => Promise<T>,
   { clock, isWanted = () => true }: { readonly clock: Clock; readonly isWanted?: () => boolean },
 ): Promise<T> {
   const lastMs = clock.now() + session.timeoutMs;
   for (let failures = 0;; failures++) {
     try {
-      return await ask();
+      return await send();
     } catch (thrown) {
       if (!isTransient(thrown) || session.ended.aborted || clock.now() >= lastMs || !isWanted()) throw thrown;
     }

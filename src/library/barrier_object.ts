@@ -74,7 +74,7 @@ export class Barrier implements AsyncDisposable {
     await this.close();
   }
 
-  async #enter({ signal, wait, ...telling }: BarrierEnterOptions): Promise<BarrierMembership> {
+  async #enter({ signal, wait, ...reporting }: BarrierEnterOptions): Promise<BarrierMembership> {
     const { reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const { parties } = this;
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
@@ -84,7 +84,7 @@ export class Barrier implements AsyncDisposable {
     try {
       const zk = await this.#sessions.get(limit.signal);
       const waiting = { signal: limit.signal, ...(sinceMs === undefined ? {} : { sinceMs }) };
-      return await enterBarrier(zk, this.name, { ...rest, ...telling, ...waiting, info, parties });
+      return await enterBarrier(zk, this.name, { ...rest, ...reporting, ...waiting, info, parties });
     } finally {
       limit.cancel();
     }

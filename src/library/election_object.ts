@@ -45,7 +45,7 @@ export class Election implements AsyncDisposable {
    * at most). Release the leadership to step down; stop the work when its `lost` aborts. Rejects as `campaign` does,
    * SESSION_EXPIRED when the servers have ended the session (campaign again), and an AbortError after the object is closed.
    */
-  async campaign(value: string, { signal, wait, ...telling }: ElectionCampaignOptions = {}): Promise<Leadership> {
+  async campaign(value: string, { signal, wait, ...reporting }: ElectionCampaignOptions = {}): Promise<Leadership> {
     checkValue(value);
     const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const stop = this.#stop(signal);
@@ -56,7 +56,7 @@ export class Election implements AsyncDisposable {
       zk = await this.#sessions.get(limit.signal);
       const leadership = await campaign(zk, this.name, {
         ...rest,
-        ...telling,
+        ...reporting,
         ...limit.waiting,
         value,
         info,

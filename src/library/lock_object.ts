@@ -119,7 +119,7 @@ export class Lock implements AsyncDisposable {
     await this.destroy();
   }
 
-  async #acquire({ signal, wait = this.#options.wait, ...telling }: LockAcquireOptions): Promise<Acquired> {
+  async #acquire({ signal, wait = this.#options.wait, ...reporting }: LockAcquireOptions): Promise<Acquired> {
     const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, recipe, ...rest } =
       this.#options;
     const stop = AbortSignal.any(signal === undefined ? [this.#destroyed.signal] : [this.#destroyed.signal, signal]);
@@ -127,7 +127,7 @@ export class Lock implements AsyncDisposable {
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
-      const common = { ...rest, ...telling, ...limit.waiting, info };
+      const common = { ...rest, ...reporting, ...limit.waiting, info };
       const lease = recipe !== undefined
         ? await acquireInteropLock(zk, this.name, { ...common, recipe })
         : await acquireLock(zk, this.name, {

@@ -121,51 +121,52 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
 export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFinding[] {
   const { where } = lock;
   const findings: DiagnosisFinding[] = [];
-  const say = (kind: DiagnosisFinding["kind"], what: string) => findings.push({ kind, where, what: printable(what) });
+  const addFinding = (kind: DiagnosisFinding["kind"], what: string) =>
+    findings.push({ kind, where, what: printable(what) });
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
   } catch (thrown) {
-    say("problem", messageOf(thrown));
+    addFinding("problem", messageOf(thrown));
     return findings;
   }
   for (const name of lock.children) {
     if (name !== "q" && name !== "h") {
-      say(
+      addFinding(
         "problem",
         `"${lock.path}/${name}" is not baton's node: another program uses the same path, and the two do not exclude each other`,
       );
     }
   }
-  checkNodes(lock, say);
-  checkCounter(lock, say);
+  checkNodes(lock, addFinding);
+  checkCounter(lock, addFinding);
   const permits = lock.holders.filter(({ name }) => parseHolder(name)?.mode === "permit").length;
   if (limit !== null && permits > limit) {
-    say(
+    addFinding(
       "warning",
       `${permits} processes hold a permit, but the limit is ${limit}: it was lowered, and applies as they finish`,
     );
   }
-  checkHolders(lock, nowMs, say);
-  checkFirstWaiter(lock, { nowMs, limit: limit ?? 1 }, say);
+  checkHolders(lock, nowMs, addFinding);
+  checkFirstWaiter(lock, { nowMs, limit: limit ?? 1 }, addFinding);
   return findings;
 }
 
 type AddFinding = (kind: DiagnosisFinding["kind"], what: string) => void;
 
-function checkNodes({ path, holders, queue }: LockSnapshot, say: AddFinding): void {
+function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFinding): void {
   for (const { name, isEphemeral } of holders) {
     if (parseHolder(name) === null) {
-      say("problem", `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`);
+      addFinding("problem", `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`);
     } else if (!isEphemeral) {
-      say("problem", `holder "${path}/h/${name}" belongs to no session and stays forever: delete it`);
+      addFinding("problem", `holder "${path}/h/${name}" belongs to no session and stays forever: delete it`);
     }
   }
   for (const { name, isEphemeral } of queue) {
     if (parseContender(name) === null) {
-      say("warning", `"${path}/q/${name}" is no contender that baton knows, and is ignored`);
+      addFinding("warning", `"${path}/q/${name}" is no contender that baton knows, and is ignored`);
     } else if (!isEphemeral) {
-      say(
+      addFinding(
         "problem",
         `"${path}/q/${name}" belongs to no session, so that later contenders wait forever: delete it`,
       );
@@ -173,27 +174,27 @@ function checkNodes({ path, holders, queue }: LockSnapshot, say: AddFinding): vo
   }
 }
 
-function checkCounter({ queue, sequence }: LockSnapshot, say: AddFinding): void {
+function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding): void {
   const last = Math.max(sequence, ...queue.map(({ name }) => parseContender(name)?.sequence ?? 0));
   if (last >= sequenceMax) {
-    say(
+    addFinding(
       "warning",
       `its counter has reached its end, ${sequenceMax}: the order of arrival is lost; delete its node when it is not in use`,
     );
   } else if (last >= sequenceWarning) {
-    say(
+    addFinding(
       "warning",
       `its counter is at ${last}, and at ${sequenceMax} the order of arrival is lost; delete its node when it is not in use`,
     );
   }
 }
 
-function checkHolders({ holders }: LockSnapshot, nowMs: number, say: AddFinding): void {
+function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddFinding): void {
   for (const { info } of holders) {
     const { revoke, sinceMs } = info;
     if (revoke === null || sinceMs === 0 || nowMs - sinceMs < askedMsMax) continue;
     const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
-    say(
+    addFinding(
       "warning",
       `${nameOfHolder(info)} was asked to release it${by} and still holds it: its command may ignore the stop signal`,
     );
@@ -204,7 +205,7 @@ function checkHolders({ holders }: LockSnapshot, nowMs: number, say: AddFinding)
 function checkFirstWaiter(
   { holders, queue }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
-  say: AddFinding,
+  addFinding: AddFinding,
 ): void {
   const contenders = queue.flatMap(({ name, info }) => {
     const node = parseContender(name);
@@ -214,7 +215,7 @@ function checkFirstWaiter(
   if (first === undefined || first.info.sinceMs === 0) return;
   const waitedMs = nowMs - first.info.sinceMs;
   if (waitedMs < idleMsMax || !isCompatible(first.node.mode, holders.map(({ name }) => name), limit)) return;
-  say(
+  addFinding(
     "problem",
     `${nameOfHolder(first.info)} has waited for ${
       formatDuration(waitedMs)

@@ -51,7 +51,7 @@ async function read(
 /** Returns the findings for one lock. Pure. */
 export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DiagnosisFinding[] {
   const findings: DiagnosisFinding[] = [];
-  const say = (kind: DiagnosisFinding["kind"], what: string) =>
+  const addFinding = (kind: DiagnosisFinding["kind"], what: string) =>
     findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
   let last = sequence;
   for (const { name, isEphemeral } of children) {
@@ -59,7 +59,7 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
     const other = recipeOf(name);
     if (node === null) {
       const kind = other === null ? "has no name of this recipe" : `belongs to ${namingOf(other).title}`;
-      say(
+      addFinding(
         "problem",
         `"${name}" ${kind}: it and the contenders of ${namingOf(recipe).title} do not wait for each other`,
       );
@@ -67,10 +67,12 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
     }
     last = Math.max(last, node.sequence < 0 ? sequenceMax : node.sequence);
     if (isEphemeral) continue;
-    say("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
+    addFinding("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
   }
   const result = "two processes may hold it at the same time; delete the node when it is not in use";
-  if (last >= sequenceMax) say("problem", `its counter has reached its end: ${result}`);
-  else if (last >= sequenceWarning) say("warning", `its counter is at ${last}: from ${sequenceMax} on ${result}`);
+  if (last >= sequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
+  else if (last >= sequenceWarning) {
+    addFinding("warning", `its counter is at ${last}: from ${sequenceMax} on ${result}`);
+  }
   return findings;
 }

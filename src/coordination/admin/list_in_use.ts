@@ -89,9 +89,11 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const { epoch, generation } = view.state;
-    const parties = participantNodes(view.children);
-    const waiters = parties.filter((party) => party.epoch === epoch && party.generation === generation).length;
-    return { holders: parties.length - waiters, waiters };
+    const participants = participantNodes(view.children);
+    const waiters = participants.filter((participant) =>
+      participant.epoch === epoch && participant.generation === generation
+    ).length;
+    return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
     if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // a barrier of another layout
     throw thrown;

@@ -32,8 +32,8 @@ async function readOnce(zk: ZooKeeper, path: string, ids: readonly string[]): Pr
     nullIfNoNode(zk.getChildren(`${path}/h`)),
     nullIfNoNode(zk.getChildren(path)),
   ]);
-  const party = own?.children.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
-  if (party !== undefined) return { node: `${path}/${party}`, token: null };
+  const participant = own?.children.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
+  if (participant !== undefined) return { node: `${path}/${participant}`, token: null };
   const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
   // A contender of an interop lock whose command runs was granted the lock.
   const interop = own?.children.find((name) => ids.includes(guidOfInteropNode(name)));

@@ -109,29 +109,29 @@ async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefin
   const path = barrierPath(name, root);
   // The sync goes in one packet with the reads: a follower that lags could miss the newest member.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
-  const parties = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
-  parties.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
+  const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
+  participants.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
   const { epoch = "", generation = 0, started = null } = view?.state ?? {};
   const isWaiting = ({ node }: ParticipantStatus) => node.epoch === epoch && node.generation === generation;
-  const participant = (party: ParticipantStatus) => ({ ...party, id: party.node.guid, mode: null });
+  const common = (status: ParticipantStatus) => ({ ...status, id: status.node.guid, mode: null });
   const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
     return rank === -1 ? null : rank;
   };
-  const inside = parties.filter((party) => !isWaiting(party)).map((party) => ({
-    ...participant(party),
+  const inside = participants.filter((participant) => !isWaiting(participant)).map((participant) => ({
+    ...common(participant),
     slot: null,
-    rank: rankOf(party),
+    rank: rankOf(participant),
     fencingToken: started?.token ?? null,
   }));
-  const waiting = parties.filter(isWaiting);
+  const waiting = participants.filter(isWaiting);
   return {
     kind: "barrier",
     name,
     path: path.barrier,
     limit: waiting[0]?.node.parties ?? null,
     holders: inside.sort((left, right) => (left.rank ?? Infinity) - (right.rank ?? Infinity)),
-    waiters: waiting.map((party, index) => ({ ...participant(party), place: index + 1 })),
+    waiters: waiting.map((participant, index) => ({ ...common(participant), place: index + 1 })),
   };
 }
 

@@ -153,7 +153,7 @@ class BarrierEntry {
     const waited = formatDuration(why.waitMs);
     // The status is read before leaving, so it includes this participant.
     const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
-    const leaving = why.waitMs === 0 ? "answered" : "late"; // a call that does not wait still needs a response
+    const leaving = why.waitMs === 0 ? "responded" : "late"; // a call that does not wait still needs a response
     const status = this.#withinLeaveTime(leaving, asking);
     this.#party.giveUp(`it stopped waiting after ${waited}`);
     const outcome = await this.#withinLeaveTime(leaving, passing);

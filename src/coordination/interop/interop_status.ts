@@ -29,13 +29,13 @@ export async function interopStatus(
   const queue = knownContenders(recipe, children);
   if (refusesOthers && queue.length === 0) interopQueue({ recipe, path, children });
   const holders = new Set(interopHolders(queue));
-  const asked = await Promise.all(
+  const read = await Promise.all(
     queue.slice(0, detailsMax).map(async (node) => {
       const found = await nullIfNoNode(zk.getData(`${path}/${node.name}`));
       return found === null ? null : { node, found };
     }),
   );
-  const nodes = asked.filter((each) => each !== null).map(({ node, found }) => ({
+  const nodes = read.filter((each) => each !== null).map(({ node, found }) => ({
     ...infoOf(node, found.data),
     isHolder: holders.has(node),
     holderId: interopHolderId(node),

@@ -207,11 +207,11 @@ class LockAcquisition {
         await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
         return this.#lease(outcome);
       }
-      throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "answered" });
+      throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "responded" });
     } catch (thrown) {
       const isLate = thrown instanceof WaitTimeout && thrown === stop.signal.reason;
       const failure = isLate ? await this.#late(thrown) : thrown;
-      await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "answered");
+      await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "responded");
       throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEnded(failure) : failure;
     } finally {
       this.#isOver = true;
@@ -256,8 +256,8 @@ class LockAcquisition {
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
     { state, why }: { readonly state: string; readonly why: LeaveReason },
   ): Promise<BatonError> {
-    const asking = this.#protocol.readStatus().catch(() => null);
-    const [status, rest] = await Promise.all([this.#withinLeaveTime(why, asking), this.#leave(why)]);
+    const reading = this.#protocol.readStatus().catch(() => null);
+    const [status, rest] = await Promise.all([this.#withinLeaveTime(why, reading), this.#leave(why)]);
     const who = status === null
       ? `no server responded in time with the holder's name${rest}`
       : describeLock(status, { guid: this.#candidate.guid, nowMs: Date.now() });

@@ -58,7 +58,7 @@ export async function acquireUncontended(
   const startedMs = clock.now();
   const guid = newGuid();
   const node = holderName({ mode: "exclusive", slot: null, guid });
-  const granted = await ask(zk, node, options);
+  const granted = await requestGrant(zk, node, options);
   if (granted === null) return null;
   const lease = new ZooKeeperLease(zk, {
     name,
@@ -83,20 +83,20 @@ export async function acquireUncontended(
   return { lease, isDirect: granted.isDirect };
 }
 
-async function ask(
+async function requestGrant(
   zk: ZooKeeper,
   node: string,
   options: UncontendedLockOptions,
 ): Promise<{ readonly token: bigint; readonly isDirect: boolean } | null> {
   const { path, acl, clock } = options;
   for (let isDirect = true, tries = 1;; isDirect = false, tries++) {
-    const others = options.bundled?.requests(node) ?? [];
+    const requests = options.bundled?.requests(node) ?? [];
     try {
-      const [made] = await make(zk, node, { ...options, others });
+      const [made] = await createHeldLock(zk, node, { ...options, requests });
       if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
     } catch (thrown) {
       if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
-        const request = others[(thrown.index ?? 0) - requestsOfLock];
+        const request = requests[(thrown.index ?? 0) - requestsOfLock];
         if (tries < triesMax && request !== undefined && options.bundled?.canRetry(thrown, request) === true) continue;
         return null;
       }
@@ -120,10 +120,10 @@ async function ask(
 const requestsOfLock = 3;
 const triesMax = 6;
 
-function make(
+function createHeldLock(
   zk: ZooKeeper,
   node: string,
-  { path, acl, info, others }: UncontendedLockOptions & { readonly others: readonly MultiRequest[] },
+  { path, acl, info, requests }: UncontendedLockOptions & { readonly requests: readonly MultiRequest[] },
 ) {
   const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
   return zk.multi([
@@ -136,6 +136,6 @@ function make(
       acl,
       flags: createFlag.ephemeral,
     },
-    ...others,
+    ...requests,
   ]);
 }

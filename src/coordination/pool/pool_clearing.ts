@@ -50,6 +50,6 @@ export class PoolCleanup {
   async last({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearLast(), { clock });
-    await withinLeaveTime({ session, clock, why: "answered" }, clearing.catch(() => {})); // another run cleans up the rest
+    await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {})); // another run cleans up the rest
   }
 }

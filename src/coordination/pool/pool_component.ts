@@ -68,7 +68,7 @@ export async function lockComponent(
   } catch (thrown) {
     if (signal.aborted || !isBusy(thrown) || thrown === end.signal.reason) throw thrown;
     const isLate = thrown.code === "LOCK_TIMEOUT";
-    const asked = { session, clock: options.clock, why: "answered" } as const;
+    const asked = { session, clock: options.clock, why: "responded" } as const;
     const status = isLate ? seen : await withinLeaveTime(asked, readStatus().catch(() => null));
     if (status === null || !isChoosingItems(status)) throw thrown;
     const [holder] = status.holders;

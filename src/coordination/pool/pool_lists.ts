@@ -91,7 +91,7 @@ export class PoolLists {
     const deleting = retryOnConnectionLoss(this.#zk, () => nullIfNoNode(this.#zk.delete(node, -1)), {
       clock: this.#clock,
     });
-    const within = { session: this.#zk.session, clock: this.#clock, why: "answered" } as const;
+    const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
     await withinLeaveTime(within, deleting.catch(() => {})); // otherwise it ends with the session
   }
 

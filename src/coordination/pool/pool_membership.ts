@@ -85,7 +85,7 @@ export class PoolMembership {
     const { session } = this.#zk;
     if (this.#admitted === null) return;
     const leaving = this.#admitted.catch(() => {}).then(() => this.#leave());
-    await withinLeaveTime({ session, clock, why: "answered" }, leaving.catch(() => {})); // otherwise it ends with the session
+    await withinLeaveTime({ session, clock, why: "responded" }, leaving.catch(() => {})); // otherwise it ends with the session
   }
 
   #join(signal: AbortSignal): Promise<void> {
