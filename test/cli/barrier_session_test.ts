@@ -97,7 +97,7 @@ describe("a barrier that does not start", () => {
     const late = await session.run('"$baton" barrier w -N 3 --on-member-lost wait -w 300ms --servers embedded -- true');
     expect(late).toMatchObject({ code: 75, stdout: "" });
     expect(late.stderr).toMatch(
-      /^baton: Barrier "w" was not complete within 300 ?ms: 2 of 3 are here: .* \(true\).* \(part one\), this one; 1 is missing\n$/,
+      /^baton: Barrier "w" was not complete within 300 ?ms: 2 of 3 are here: .* \(pid \d+, true\).* \(part one\), this one; 1 is missing\n$/,
     );
     expect(await session.run('"$baton" barrier -q alone -N 2 -w 100ms -E 3 -- true')).toMatchObject({
       code: 3,

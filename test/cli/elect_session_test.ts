@@ -204,7 +204,7 @@ describe("--health", () => {
     await says(first, /--health exited with 1, 1 of 2 in a row/);
     await says(
       first,
-      /given up: its --health check has failed 2 times in a row, and the last one exited with 1; .*again in 1 s/,
+      /ends: the --health check failed 2 times in a row, the last time: exited with 1; .*again in 1 s/,
     );
     for (const one of [first, second]) one.child.kill("SIGTERM");
     await Promise.all([first.ended, second.ended]);
@@ -362,7 +362,7 @@ describe("baton forward", () => {
     const forwarding = session.start('exec "$baton" forward -z embedded strange --listen :0');
     await says(
       forwarding,
-      'The leader of "strange" cannot be connected to: its value "not an address" is not host:port',
+      'Cannot connect to the leader of "strange": its value "not an address" is not host:port',
     );
     for (const one of [forwarding, running]) one.child.kill("SIGTERM");
     expect((await forwarding.ended).signal).toBe("SIGTERM");
