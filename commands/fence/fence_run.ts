@@ -1,4 +1,4 @@
-/** `baton fence run`: a command that runs unless the store has seen a higher token. */
+/** `baton fence run`: runs a command unless the store has a higher token. */
 import { hostname } from "node:os";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFenced } from "../../src/coordination/fence/run_fenced.ts";
@@ -8,18 +8,21 @@ import { systemClock } from "../../src/support/clock.ts";
 import { userName } from "../../src/support/user_name.ts";
 import type { Call } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import type { fenceSettings } from "./fence.ts";
+import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
   const example = "as in: baton fence run --store FILE -- COMMAND";
   if (names.length > 1) {
-    throw new BatonError("USAGE", `"${names.slice(1).join(" ")}" has to stand behind --, ${example}`);
+    throw new BatonError(
+      "USAGE",
+      `unexpected argument "${names.slice(1).join(" ")}": put the command after --, ${example}`,
+    );
   }
   if (values.store === undefined) throw new BatonError("USAGE", `baton fence run needs --store, ${example}`);
   if (command === null || command.length === 0) {
-    throw new BatonError("USAGE", `baton fence run needs a command behind --, ${example}`);
+    throw new BatonError("USAGE", `baton fence run needs a command after --, ${example}`);
   }
-  if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w do not go together");
+  if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w cannot be used together");
   const by = `${userName()}@${hostname()}:${process.pid}`;
   const ending = await runFenced({
     storePath: values.store,
@@ -38,13 +41,13 @@ function tokenOf(flag: string | undefined, variable: string | undefined): bigint
   if (variable === undefined || variable === "") {
     throw new BatonError(
       "USAGE",
-      "There is no token: run it under baton lock, which sets BATON_FENCING_TOKEN, or give --token",
+      "There is no fencing token: use --token, or run this under baton lock, which sets BATON_FENCING_TOKEN",
     );
   }
   if (variable.includes("\n")) {
     throw new BatonError(
       "USAGE",
-      "BATON_FENCING_TOKEN has one token for each of several locks: say with --token which",
+      "BATON_FENCING_TOKEN has the tokens of several locks: select one with --token",
     );
   }
   return parseToken(variable, "BATON_FENCING_TOKEN");
@@ -57,7 +60,7 @@ function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {
     case "signaled":
       return 128 + ending.signalNumber;
     case "unreadable":
-      throw new BatonError("INTERNAL", `The command has ended, and how is not known: ${ending.why}`);
+      throw new BatonError("INTERNAL", `The command has ended, but its exit status is unknown: ${ending.why}`);
     case "not_found":
       throw new BatonError("COMMAND_NOT_FOUND", ending.message);
     case "not_executable":

@@ -1,4 +1,4 @@
-/** `baton fence zk set|create|delete`: a write to ZooKeeper's tree that only the holder of the job's locks can do. */
+/** `baton fence zk set|create|delete`: writes a ZooKeeper node while the locks of the job are held. */
 import { closeSync, openSync } from "node:fs";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { parseToken } from "../../src/coordination/fence/token_slots.ts";
@@ -15,14 +15,14 @@ import { readAtMost } from "../../src/support/read_at_most.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import type { fenceSettings } from "./fence.ts";
+import type { fenceSettings } from "./fence_options.ts";
 import { demandHeldJob, type HeldJob } from "../job/held_job.ts";
 import type { FenceJson } from "../json_shapes/job_shapes.ts";
 
 const verbs = ["set", "create", "delete"] as const;
 type Verb = (typeof verbs)[number];
 
-/** A node's data: what ZooKeeper takes in a request (jute.maxbuffer, 1 MiB) less room for what stands beside it. */
+/** The maximum size of data: ZooKeeper's maximum request (jute.maxbuffer, 1 MiB) without the other fields. */
 const dataBytesMax = 1024 * 1024 - 4096;
 
 type FenceZkCall = Call<typeof fenceSettings>;
@@ -30,22 +30,22 @@ type FenceZkCall = Call<typeof fenceSettings>;
 export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
-  const deed = operationOf(call, { verb, path: at, data, more });
+  const operation = operationOf(call, { verb, path: at, data, more });
   const job = demandHeldJob(io.env, "baton fence zk", "go by");
-  refuseReservedPath(deed, job, values.root);
+  refuseReservedPath(operation, job, values.root);
   const tokens = tokensOf(call, job);
   const place = coordinationOf(values, sources);
-  // A keeper that is not there does not have the lock: nothing is started in its stead.
+  // No keeper is started, because a new one does not have the lock.
   const { startServer: _starts, ...options } = place.connect;
   await using zk = await connect(options);
-  const held = await heldNodes(zk, job, deed, tokens);
+  const held = await heldNodes(zk, job, operation, tokens);
   const { acl } = place.connect;
-  const written = await fencedWrite(zk, deed, { held, root: values.root, ...(acl === undefined ? {} : { acl }) });
+  const written = await fencedWrite(zk, operation, { held, root: values.root, ...(acl === undefined ? {} : { acl }) });
   if (values.json) {
     const { path, nodeVersion: node_version } = written;
-    const answer: FenceJson = { version: 1, action: deed.do, path, node_version };
-    io.out(JSON.stringify(answer) + "\n");
-  } else if (deed.do === "create" && deed.sequential) io.out(`${written.path}\n`);
+    const response: FenceJson = { version: 1, action: operation.do, path, node_version };
+    io.out(JSON.stringify(response) + "\n");
+  } else if (operation.do === "create" && operation.sequential) io.out(`${written.path}\n`);
   return exitCodes.SUCCESS;
 }
 
@@ -56,23 +56,23 @@ interface FenceZkArgs {
   readonly more: readonly string[];
 }
 
-/** Throws USAGE for what does not fit together, IO for data that cannot be read, BAD_DATA for too much of it. */
+/** Throws USAGE for invalid arguments, IO for data that cannot be read, BAD_DATA for too much data. */
 function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedOperation {
   const example = "as in: baton fence zk set /app/state running";
   if (!isVerb(verb)) {
-    const given = verb === "" ? "nothing is given" : `not "${verb}"${didYouMean(verb, verbs)}`;
+    const given = verb === "" ? "but none was given" : `not "${verb}"${didYouMean(verb, verbs)}`;
     throw new BatonError("USAGE", `baton fence zk takes set, create or delete, ${given}, ${example}`);
   }
   if (path === undefined) throw new BatonError("USAGE", `baton fence zk ${verb} needs the path of a node, ${example}`);
   checkPath(path, values.sequential);
-  const spare = verb === "delete" ? [...(data === undefined ? [] : [data]), ...more] : more;
-  if (spare.length > 0) {
-    const takes = verb === "delete" ? "a path and nothing else" : "a path and one text; put it into quotation marks";
-    throw new BatonError("USAGE", `baton fence zk ${verb} takes ${takes}, and "${spare.join(" ")}" is given besides`);
+  const extra = verb === "delete" ? [...(data === undefined ? [] : [data]), ...more] : more;
+  if (extra.length > 0) {
+    const takes = verb === "delete" ? "one path" : "a path and one argument with the data; use quotation marks";
+    throw new BatonError("USAGE", `unexpected argument "${extra.join(" ")}": baton fence zk ${verb} takes ${takes}`);
   }
   refuseFlags(verb, values);
   const version = values.version ?? -1;
-  if (verb === "delete" && path === "/") throw new BatonError("USAGE", "The root / of the tree cannot be deleted");
+  if (verb === "delete" && path === "/") throw new BatonError("USAGE", "The root node / cannot be deleted");
   if (verb === "delete") return { do: "delete", path, version };
   const bytes = dataOf(data, values.dataFile);
   if (verb === "create") {
@@ -82,7 +82,7 @@ function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZ
   if (bytes === null) {
     throw new BatonError(
       "USAGE",
-      `baton fence zk set needs the data, ${example}; - reads it from standard input, "" makes the node empty`,
+      `baton fence zk set needs data, ${example}; - reads standard input, "" makes the node empty`,
     );
   }
   return { do: "set", path, data: bytes, version };
@@ -98,7 +98,7 @@ function checkPath(path: string, sequential: boolean): void {
 
 function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: FenceZkCall["values"]): void {
   const misplaced = [
-    [version !== undefined && verb === "create", "--version", "set and delete: what is created has version 0"],
+    [version !== undefined && verb === "create", "--version", "set and delete; a created node has version 0"],
     [dataFile !== undefined && verb === "delete", "--data-file", "set and create"],
     [parents && verb !== "create", "--parents", "create"],
     [sequential && verb !== "create", "--sequential", "create"],
@@ -106,10 +106,10 @@ function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: Fen
   for (const [is, flag, where] of misplaced) if (is) throw new BatonError("USAGE", `${flag} is for ${where}`);
 }
 
-/** Null when there is none; an empty text is data. */
+/** The data; null if none was given. An empty argument is data. */
 function dataOf(word: string | undefined, file: string | undefined): Uint8Array | null {
   if (word !== undefined && file !== undefined) {
-    throw new BatonError("USAGE", `"${word}" and --data-file do not go together: there is one data`);
+    throw new BatonError("USAGE", `"${word}" and --data-file cannot be used together`);
   }
   const bytes = word === "-" || file !== undefined
     ? readData(word ?? file ?? "-")
@@ -117,14 +117,14 @@ function dataOf(word: string | undefined, file: string | undefined): Uint8Array 
     ? null
     : new TextEncoder().encode(word);
   if (bytes !== null && bytes.length > dataBytesMax) {
-    throw new BatonError("BAD_DATA", `The data has more than the ${dataBytesMax} bytes that a node may have`);
+    throw new BatonError("BAD_DATA", `The data is longer than ${dataBytesMax} bytes, the maximum of a node`);
   }
   return bytes;
 }
 
 function readData(file: string): Uint8Array {
   if (file === "-" && stdinWasClosed()) {
-    const why = 'it was closed when baton was started; "" makes the node empty';
+    const why = 'it is closed; use "" for empty data';
     throw new BatonError("IO", `Cannot read the data from standard input: ${why}`);
   }
   try {
@@ -146,15 +146,15 @@ function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root:
   if (own === undefined) return;
   throw new BatonError(
     "USAGE",
-    `"${path}" is part of baton's own tree ("${own}"), where only baton writes: name a node of your own, such as /app/state`,
+    `"${path}" is reserved for baton ("${own}"): use another node, such as /app/state`,
   );
 }
 
-/** One for each lock; null where nobody says. */
+/** The token of each lock; null if it is unknown. */
 function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
   if (values.token !== undefined) {
     if (locks.length === 1) return [parseToken(values.token, "--token")];
-    throw new BatonError("USAGE", `--token is for a job with one lock, and this one has ${locks.length}`);
+    throw new BatonError("USAGE", `--token needs a job with one lock, but this job has ${locks.length}`);
   }
   const written = (io.env["BATON_FENCING_TOKEN"] ?? "").split("\n").filter(Boolean);
   return locks.map((_, index) => {
@@ -163,21 +163,21 @@ function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bi
   });
 }
 
-/** Throws STALE_TOKEN where one of them is not held by this job any more. */
+/** Throws STALE_TOKEN if this job no longer holds one of the locks. */
 async function heldNodes(
   zk: ZooKeeper,
   { locks, ids }: HeldJob,
-  deed: FencedOperation,
+  operation: FencedOperation,
   tokens: readonly (bigint | null)[],
 ): Promise<HeldNode[]> {
   return await Promise.all(locks.map(async ({ name, path }, index) => {
     const holder = await ownHolder(zk, path, ids);
-    if (holder === null) throw staleHolder({ name, node: null }, deed);
+    if (holder === null) throw staleHolder({ name, node: null }, operation);
     const token = tokens[index] ?? null;
     if (token !== null && holder.token !== null && token !== holder.token) {
       throw new BatonError(
         "STALE_TOKEN",
-        `"${deed.path}" is left as it is: "${name}" is held under token ${holder.token}, and this job's is ${token}`,
+        `"${operation.path}" was not changed: lock "${name}" is held with token ${holder.token}, but this job has ${token}`,
       );
     }
     return { name, node: holder.node };

@@ -22,7 +22,7 @@ test("a token as high as the highest is let through, a lower one is refused with
   expect(await session.run(fence("order", 7, "true"))).toMatchObject({ code: 0 });
   const stale = await session.run(fence("order", 6, "touch stale"));
   expect(stale).toMatchObject({ code: 86, stdout: "" });
-  expect(stale.stderr).toMatch(/^baton: Token 6 is stale: "order" has seen 7, brought by \S+ at \S+; whoever .*\n$/);
+  expect(stale.stderr).toMatch(/^baton: Token 6 is stale: "order" has 7, used by \S+ at \S+; the holder .*\n$/);
   expect(readdirSync(session.folder)).not.toContain("stale");
 });
 
@@ -114,7 +114,7 @@ test("what is no store, and what cannot be one, is refused", async () => {
   writeFileSync(session.path("table.csv"), "a,b,c\n");
   expect(await session.run(fence("table.csv", 1, "true"))).toMatchObject({
     code: 65,
-    stderr: 'baton: "table.csv" is not a fencing store: name a file of its own, which need not exist\n',
+    stderr: 'baton: "table.csv" is not a fencing store: use a separate file; baton creates it\n',
   });
   expect(session.read("table.csv")).toBe("a,b,c\n");
   expect(await session.run(fence("no/such/folder/store", 1, "true"))).toMatchObject({ code: 73 });
@@ -129,7 +129,7 @@ test("a call inside another one of the same store is told so: it would wait for 
   const inner = await session.run(fence("inner", 5, fence("inner", 5, "touch ran-inside")));
   expect(inner).toMatchObject({
     code: 64,
-    stderr: expect.stringContaining('baton: Store "inner" is held by a baton fence run around this call already\n'),
+    stderr: expect.stringContaining('baton: Store "inner" is already held by a baton fence run around this call\n'),
   });
   expect(readdirSync(session.folder)).not.toContain("ran-inside");
   expect(await session.run(fence("inner", 5, fence("other", 1, "echo two")))).toMatchObject({
@@ -172,14 +172,14 @@ test("a store that is replaced while it is waited for is not held by two", async
 
 test("what does not fit together is a matter of usage", async () => {
   const wrong: [words: string, says: string][] = [
-    ["fence", "takes run or zk, nothing is given"],
+    ["fence", "takes run or zk, but none was given"],
     ["fence walk --store s -- true", 'not "walk"'],
-    ["fence run x --store s -- true", '"x" has to stand behind --'],
+    ["fence run x --store s -- true", 'unexpected argument "x": put the command after --'],
     ["fence run -- true", "needs --store"],
     ["fence run --store s", "needs a command"],
-    ["fence run --store s -- true", "There is no token"],
+    ["fence run --store s -- true", "There is no fencing token"],
     ["fence run --store s --token 1x -- true", '"1x" is not a fencing token'],
-    ["fence run --store s --token 1 -n -w 1s -- true", "do not go together"],
+    ["fence run --store s --token 1 -n -w 1s -- true", "cannot be used together"],
   ];
   for (const [words, says] of wrong) {
     const ended = await session.run(`"$baton" ${words}`);

@@ -60,19 +60,19 @@ for (const kind of backends) {
         under(`${zk("set /bytes - <&-")}; echo $?; ${zk("set /bytes --data-file - <&-")}`),
       );
       expect(closed).toMatchObject({ code: 74, stdout: "74\n" });
-      expect(closed.stderr).toContain("Cannot read the data from standard input: it was closed when baton was started");
+      expect(closed.stderr).toContain("Cannot read the data from standard input: it is closed");
       expect(await dataOf("/bytes")).toBe("--dashed");
     });
 
-    test("a node that is not as it should be is 1, and nothing is done", async () => {
+    test("a condition that is not met is exit code 1, and nothing is changed", async () => {
       await session.run(under(zk("create -p /one/two x")));
       const wrong: [words: string, says: string][] = [
-        ["set /one/three x", 'Cannot set "/one/three": there is no such node'],
-        ["set /one/two y --version 7", "it has version 0, and version 7 is wanted"],
+        ["set /one/three x", 'Cannot set "/one/three": the node does not exist'],
+        ["set /one/two y --version 7", "it has version 0, not version 7"],
         ["create /one/two y", "it already exists"],
-        ["create /none/two y", 'there is no "/none" to put it in; -p makes what is missing'],
+        ["create /none/two y", 'the parent "/none" does not exist; -p creates it'],
         ["delete /one", "it has a child"],
-        ["delete /one/two --version 1", "it has version 0, and version 1 is wanted"],
+        ["delete /one/two --version 1", "it has version 0, not version 1"],
       ];
       for (const [words, says] of wrong) {
         const ended = await session.run(under(zk(words)));
@@ -100,10 +100,10 @@ for (const kind of backends) {
       await session.run(under(zk("create /mine x")));
       const other = await session.run(under(`BATON_LOCK_COOKIE=abc ${zk("set /mine y")}`));
       expect(other).toMatchObject({ code: 86, stdout: "" });
-      expect(other.stderr).toContain('"/mine" was not set: "n" is not held by this job any more');
+      expect(other.stderr).toContain('"/mine" was not set: this job no longer holds lock "n"');
       const token = await session.run(under(zk("set /mine y --token 1")));
       expect(token.code).toBe(86);
-      expect(token.stderr).toMatch(/"\/mine" is left as it is: "n" is held under token \d+, and this job's is 1\n$/);
+      expect(token.stderr).toMatch(/"\/mine" was not changed: lock "n" is held with token \d+, but this job has 1\n$/);
       expect(await dataOf("/mine")).toBe("x");
     });
 
@@ -123,7 +123,7 @@ for (const kind of backends) {
         process.kill(child, "SIGCONT"); // nobody is awake who could kill it
         await session.run("echo go >go");
         expect(await session.said("code")).toBe("86");
-        expect(session.read("said")).toContain('"/frozen" was not set: "n" is not held by this job any more');
+        expect(session.read("said")).toContain('"/frozen" was not set: this job no longer holds lock "n"');
         expect(await dataOf("/frozen")).toBe("next");
         expect((await client.exists("/chroot/frozen"))?.version).toBe(1);
       } finally {
@@ -142,22 +142,22 @@ test("what does not fit together is a matter of usage, and nothing is asked for"
     BATON_LOCK_COOKIE: "abc",
   });
   const wrong: [words: string, says: string][] = [
-    ["", "takes set, create or delete, nothing is given"],
+    ["", "takes set, create or delete, but none was given"],
     ["put /a x", 'not "put"'],
     ["crate /a", 'did you mean "create"'],
     ["set", "needs the path of a node"],
     ["set /a", "needs the data"],
     ["set a x", '"a" is not a ZooKeeper path: it does not start with a slash'],
-    ["set /a x y", 'and "y" is given besides'],
-    ["set /a x --data-file f", "do not go together"],
-    ["delete /a x", 'and "x" is given besides'],
-    ["delete /", "The root / of the tree cannot be deleted"],
+    ["set /a x y", 'unexpected argument "y"'],
+    ["set /a x --data-file f", "cannot be used together"],
+    ["delete /a x", 'unexpected argument "x"'],
+    ["delete /", "The root node / cannot be deleted"],
     ["create /a --version 3", "--version is for set and delete"],
     ["set /a x -p", "--parents is for create"],
     ["set /a x --store f", "--store is for baton fence run"],
     ["set /a x --token 1.5", '"1.5" is not a fencing token'],
-    ["set /baton/locks/n x", "is part of baton's own tree"],
-    ["delete /pool/n/h", "is part of baton's own tree"],
+    ["set /baton/locks/n x", "is reserved for baton"],
+    ["delete /pool/n/h", "is reserved for baton"],
   ];
   for (const [words, says] of wrong) {
     const ended = await session.run(zk(words));

@@ -75,7 +75,7 @@ test("words in the wrong place, unknown or missing", async () => {
       '--where is given twice, with "key=a" and with "error=b": write several values as one list',
     ],
     ["barrier g --set --max-hold 1s", "--set and --max-hold cannot be used together"],
-    ["fence", "baton fence takes run or zk, nothing is given"],
+    ["fence", "baton fence takes run or zk, but none was given"],
   ];
   for (const [words, says] of wrong) await expectRefused(words, 64, says);
 });

@@ -1,18 +1,18 @@
-/** What a fenced write is to do, and what a server's refusal of it means. Pure. */
+/** The operation of a fenced write, and the errors for a refused operation. Pure. */
 import type { Stat } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
 
 export type FencedOperation =
-  /** `version` -1 is any. */
+  /** Version -1 means any version. */
   | { readonly do: "set"; readonly path: string; readonly data: Uint8Array; readonly version: number }
   | {
     readonly do: "create";
     readonly path: string;
     readonly data: Uint8Array;
-    /** Make what is missing above it, in the same transaction. */
+    /** Create missing parents in the same transaction. */
     readonly parents: boolean;
-    /** The server appends a number that is higher than all before. */
+    /** The server appends a number that is higher than all earlier ones. */
     readonly sequential: boolean;
   }
   | { readonly do: "delete"; readonly path: string; readonly version: number };
@@ -25,48 +25,52 @@ export function ancestorsOf(path: string): string[] {
 
 export interface OperationRefusal {
   readonly reason: ZooKeeperErrorName | number;
-  /** Of the node, as it was found after the refusal; "hidden" where its ACL does not let this client read it. */
+  /** The node after the refusal; "hidden" if its ACL denies read access. */
   readonly stat?: Stat | null | "hidden";
-  /** Nodes above it that are not there. */
+  /** Missing parents of the node. */
   readonly missing?: readonly string[];
 }
 
-/** The node is not as the deed wants it: a negative answer, and nothing was done. */
+/** The error for a node that does not meet the conditions of the operation. Nothing was changed. */
 export function refusedOperation(
-  deed: FencedOperation,
+  operation: FencedOperation,
   { reason, stat = null, missing = [] }: OperationRefusal,
 ): BatonError {
-  const cannot = `Cannot ${deed.do} "${deed.path}"`;
+  const cannot = `Cannot ${operation.do} "${operation.path}"`;
   const [nearest] = missing;
   const no = (why: string) => new BatonError(reason === "NONODE" ? "NOT_FOUND" : "FALSE", `${cannot}: ${why}`);
   switch (reason) {
     case "NONODE":
-      if (deed.do === "create") {
+      if (operation.do === "create") {
         return no(
           nearest === undefined
-            ? "the node above it has just been deleted"
-            : `there is no "${nearest}" to put it in; -p makes what is missing`,
+            ? "its parent has just been deleted"
+            : `the parent "${nearest}" does not exist; -p creates it`,
         );
       }
-      return no(deed.do === "set" ? "there is no such node; baton fence zk create makes it" : "there is no such node");
+      return no(
+        operation.do === "set"
+          ? "the node does not exist; create it with baton fence zk create"
+          : "the node does not exist",
+      );
     case "NODEEXISTS":
       return no("it already exists");
     case "BADVERSION": {
-      const wanted = deed.do === "create" ? "" : `, and version ${deed.version} is wanted`;
-      if (stat === "hidden") return no(`it has another version${wanted}, which this client may not read`);
+      const expected = operation.do === "create" ? "" : `, not version ${operation.version}`;
+      if (stat === "hidden") return no(`it has another version${expected}, and this client has no read access to it`);
       return no(
         stat === null
-          ? `it was of another version${wanted}, and is gone now`
-          : `it has version ${stat.version}${wanted}`,
+          ? `it had another version${expected}, and has been deleted since`
+          : `it has version ${stat.version}${expected}`,
       );
     }
     case "NOTEMPTY": {
-      if (stat === "hidden") return no("it has children, and only a node without any can go");
+      if (stat === "hidden") return no("it has children; delete them first");
       const count = stat?.numChildren ?? 0;
       return no(
         count === 0
           ? "it had children"
-          : `it has ${count === 1 ? "a child" : `${count} children`}, and only a node without any can go`,
+          : `it has ${count === 1 ? "a child; delete it" : `${count} children; delete them`} first`,
       );
     }
     default:

@@ -1,9 +1,9 @@
 /**
- * One write to ZooKeeper's tree that is done only while a job's locks are held: a single transaction looks at the holders'
- * nodes and writes. A job that was frozen and woken when its session had ended changes nothing any more.
+ * A write to a ZooKeeper node that succeeds only while the job's locks are held: one transaction checks the nodes of the holders and
+ * writes. A job that was suspended and resumed after the end of its session cannot write.
  *
- * The same transaction leaves a mark, an ephemeral node of this session with a name of its own. When the answer is lost,
- * the mark says whether it was done, and a second try of what was done after all is refused because of it.
+ * The same transaction creates a mark, an ephemeral node of this session with a unique name. If the response is lost, the mark shows
+ * whether the write was done, and it makes a repeated write fail.
  */
 import type { Acl, MultiRequest, MultiResult, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
@@ -20,63 +20,63 @@ import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface HeldNode {
-  /** What messages call the lock. */
+  /** The name of the lock in messages. */
   readonly name: string;
-  /** The holder's node. */
+  /** The node of the holder. */
   readonly node: string;
 }
 
 export interface FencedWriteOptions {
-  /** All of them have to be there. */
+  /** The nodes that must exist. */
   readonly held: readonly HeldNode[];
-  /** Where the mark is put: "/baton" when left out. */
+  /** The root of the mark; "/baton" by default. */
   readonly root?: string;
-  /** For what is made; the client's own when left out. */
+  /** The ACL of created nodes; the client's by default. */
   readonly acl?: Acl[];
   readonly clock?: Clock;
 }
 
 export interface FencedWriteResult {
-  /** As it was given; of a sequential node with the number that the server appended. */
+  /** The path of the node; for a sequential node including the number. */
   readonly path: string;
-  /** The node's version by this write; null for one that was deleted, and where another write has come since. */
+  /** The version of the node after this write; null if it was deleted or changed since. */
   readonly nodeVersion: number | null;
 }
 
 const empty = new Uint8Array();
 const retryWait = { firstMs: 20, maxMs: 500 };
-/** What is above the node, or the mark, may come and go meanwhile; nobody does that for so long. */
+/** The maximum number of tries: parents of the node or of the mark may be created and deleted meanwhile. */
 const triesMax = 20;
-/** How many nodes are asked at a time. */
+/** The number of nodes that are read at the same time. */
 const batchSize = 100;
 
 /**
- * Rejects STALE_TOKEN when a holder's node is gone: nothing was written then. FALSE or NOT_FOUND when the node is not as the deed
- * wants it; REFUSED by an ACL; UNREACHABLE when it was definitely not done, OUTCOME_UNKNOWN when no server says within the
- * session timeout, or the session has ended with the answer.
+ * Rejects STALE_TOKEN if the node of a holder is gone; FALSE or NOT_FOUND if the node does not meet the conditions; REFUSED by an ACL;
+ * UNREACHABLE if nothing was written; OUTCOME_UNKNOWN if the outcome could not be determined within the session timeout, or the session
+ * ended.
  */
 export async function fencedWrite(
   zk: ZooKeeper,
-  deed: FencedOperation,
+  operation: FencedOperation,
   options: FencedWriteOptions,
 ): Promise<FencedWriteResult> {
-  return await new FencedWrite(zk, deed, options).run();
+  return await new FencedWrite(zk, operation, options).run();
 }
 
 class FencedWrite {
   readonly #zk: ZooKeeper;
-  readonly #deed: FencedOperation;
+  readonly #operation: FencedOperation;
   readonly #held: readonly HeldNode[];
   readonly #acl: Acl[];
   readonly #clock: Clock;
   readonly #mark: string;
-  /** What is missing above the node and is made with it, outermost first. */
+  /** Missing parents that are created with the node, outermost first. */
   #parents: readonly string[] = [];
 
-  constructor(zk: ZooKeeper, deed: FencedOperation, options: FencedWriteOptions) {
+  constructor(zk: ZooKeeper, operation: FencedOperation, options: FencedWriteOptions) {
     const { held, root = defaultRoot, acl = zk.acl, clock = systemClock() } = options;
     this.#zk = zk;
-    this.#deed = deed;
+    this.#operation = operation;
     this.#held = held;
     this.#acl = acl;
     this.#clock = clock;
@@ -89,14 +89,14 @@ class FencedWrite {
         return this.#written(await this.#zk.multi(this.#requests()));
       } catch (thrown) {
         if (isSessionEnd(thrown)) throw this.#unknown(thrown);
-        // Never sent, or refused before it was looked at: definitely not done.
+        // The request was not sent or not processed, so nothing was written.
         if (isRefusal(thrown, "OPERATIONTIMEOUT", "THROTTLEDOP")) throw thrown;
         if (isTransient(thrown)) {
-          const written = await this.#findOut(thrown);
+          const written = await this.#resolveOutcome(thrown);
           if (written !== null) return written;
         } else {
-          await this.#mend(thrown).catch((error) => {
-            if (!isTransient(error)) throw error; // else the next try is refused for the same reason
+          await this.#repair(thrown).catch((error) => {
+            if (!isTransient(error)) throw error; // a transient error: the next try fails for the same reason
           });
         }
         if (tries >= triesMax) throw thrown;
@@ -122,57 +122,62 @@ class FencedWrite {
   }
 
   #request(): MultiRequest {
-    const deed = this.#deed;
-    const { path } = deed;
-    switch (deed.do) {
+    const operation = this.#operation;
+    const { path } = operation;
+    switch (operation.do) {
       case "set":
-        return { type: "setData", path, data: deed.data, version: deed.version };
+        return { type: "setData", path, data: operation.data, version: operation.version };
       case "delete":
-        return { type: "delete", path, version: deed.version };
+        return { type: "delete", path, version: operation.version };
       case "create": {
-        const flags = deed.sequential ? createFlag.persistentSequential : createFlag.persistent;
-        return { type: "create", path, data: deed.data, acl: this.#acl, flags };
+        const flags = operation.sequential ? createFlag.persistentSequential : createFlag.persistent;
+        return { type: "create", path, data: operation.data, acl: this.#acl, flags };
       }
     }
   }
 
   #written(results: readonly MultiResult[]): FencedWriteResult {
     const own = results.at(-2);
-    if (own?.type === "setData") return { path: this.#deed.path, nodeVersion: own.stat.version };
+    if (own?.type === "setData") return { path: this.#operation.path, nodeVersion: own.stat.version };
     if (own?.type === "create") return { path: own.path, nodeVersion: 0 };
-    return { path: this.#deed.path, nodeVersion: null };
+    return { path: this.#operation.path, nodeVersion: null };
   }
 
-  /** Takes away the reason for a refusal, so that it can be tried again, or throws what it means. */
-  async #mend(thrown: unknown): Promise<void> {
+  /** Removes the reason for a refusal, so that the write can be repeated, or throws its error. */
+  async #repair(thrown: unknown): Promise<void> {
     if (!isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION", "NOTEMPTY") || thrown.index === undefined) {
       throw thrown;
     }
     const { index, reason } = thrown;
     const holder = this.#held[index];
-    if (holder !== undefined) throw staleHolder(holder, this.#deed);
+    if (holder !== undefined) throw staleHolder(holder, this.#operation);
     const own = this.#held.length + this.#parents.length;
     if (index > own) {
       if (reason === "NONODE") return await createParents(this.#zk, lockPathAt(this.#mark), this.#acl);
       throw thrown;
     }
-    if (index < own || (this.#deed.do === "create" && reason === "NONODE")) {
+    if (index < own || (this.#operation.do === "create" && reason === "NONODE")) {
       const missing = await this.#missingAbove();
-      if (this.#deed.do !== "create" || !this.#deed.parents) throw refusedOperation(this.#deed, { reason, missing });
+      if (this.#operation.do !== "create" || !this.#operation.parents) {
+        throw refusedOperation(this.#operation, { reason, missing });
+      }
       this.#parents = missing;
       return;
     }
-    throw refusedOperation(this.#deed, { reason, stat: await hiddenIfNoAuth(this.#zk.exists(this.#deed.path)) });
+    throw refusedOperation(this.#operation, {
+      reason,
+      stat: await hiddenIfNoAuth(this.#zk.exists(this.#operation.path)),
+    });
   }
 
   async #missingAbove(): Promise<string[]> {
-    const above = ancestorsOf(this.#deed.path);
+    const above = ancestorsOf(this.#operation.path);
     const stats = await Promise.all(above.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
   }
 
-  /** After an answer that never came: what was written, or null when nothing was. */
-  async #findOut(cause: unknown): Promise<FencedWriteResult | null> {
+  /** Determines the outcome after a lost response; null if nothing was written. */
+  async #resolveOutcome(cause: unknown): Promise<FencedWriteResult | null> {
     const deadlineMs = this.#clock.now() + this.#zk.session.timeoutMs;
     for (let failures = 0;; failures++) {
       try {
@@ -188,11 +193,11 @@ class FencedWrite {
   }
 
   async #writtenBy(zxid: bigint): Promise<FencedWriteResult> {
-    const deed = this.#deed;
-    if (deed.do === "create" && deed.sequential) return await this.#sequentialBy(zxid, deed.path);
-    const { path } = deed;
-    if (deed.do === "create") return { path, nodeVersion: 0 };
-    const stat = deed.do === "delete" ? null : await hiddenIfNoAuth(this.#zk.exists(path));
+    const operation = this.#operation;
+    if (operation.do === "create" && operation.sequential) return await this.#sequentialBy(zxid, operation.path);
+    const { path } = operation;
+    if (operation.do === "create") return { path, nodeVersion: 0 };
+    const stat = operation.do === "delete" ? null : await hiddenIfNoAuth(this.#zk.exists(path));
     return { path, nodeVersion: stat !== "hidden" && stat?.mzxid === zxid ? stat.version : null };
   }
 
@@ -210,18 +215,20 @@ class FencedWrite {
     }
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `"${prefix}…" was created, the answer with its number was lost, and somebody has deleted it since`,
+      `"${prefix}…" was created, but the response with its number was lost and the node was deleted since`,
     );
   }
 
   #unknown(cause: unknown): BatonError {
     const { ended, timeoutMs } = this.#zk.session;
     const why = ended.aborted || isSessionEnd(cause)
-      ? "the session ended before that was known, and the mark of it is gone with it"
-      : `${messageOf(cause)}, and no server has said within ${formatDuration(timeoutMs)}`;
+      ? "the session ended before the outcome was known"
+      : `${messageOf(cause)}, and no server responded within ${formatDuration(timeoutMs)}`;
     const message =
-      `Cannot tell whether "${this.#deed.path}" was ${past[this.#deed.do]}: ${why}; look at the node before ` +
-      "you try again";
+      `The outcome is unknown: "${this.#operation.path}" may have been ${
+        past[this.#operation.do]
+      }; ${why}. Read the node before ` +
+      "you repeat the write";
     return new BatonError("OUTCOME_UNKNOWN", message, { cause });
   }
 }
@@ -231,14 +238,14 @@ const past = { set: "set", create: "created", delete: "deleted" } as const satis
   string
 >;
 
-/** For whoever finds before the write that there is nothing to hold on to. */
+/** The error for a lock that this job no longer holds. `node` is null if the job has no holder node. */
 export function staleHolder(
   { name, node }: { name: string; node: string | null },
   { path, do: verb }: FencedOperation,
 ): BatonError {
-  const gone = node === null ? "this job's node is not among its holders" : `its holder's node "${node}" is gone`;
+  const gone = node === null ? "this job is not among its holders" : `the node of its holder, "${node}", is gone`;
   return new BatonError(
     "STALE_TOKEN",
-    `"${path}" was not ${past[verb]}: "${name}" is not held by this job any more, ${gone}`,
+    `"${path}" was not ${past[verb]}: this job no longer holds lock "${name}": ${gone}`,
   );
 }

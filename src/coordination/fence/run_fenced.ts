@@ -1,4 +1,4 @@
-/** Runs a command while a fencing store is held: the store's token first, then the command, then the store is free. */
+/** Runs a command while it holds a fencing store: checks the token, runs the command, releases the store. */
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -14,10 +14,10 @@ import { TokenStore } from "./token_store.ts";
 export interface RunFencedOptions {
   readonly storePath: string;
   readonly token: FencedToken;
-  /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
+  /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
   readonly waitMs: number | undefined;
   readonly command: readonly string[];
-  /** What `inheritedDescriptors()` found when this process started. */
+  /** The result of `inheritedDescriptors()` at the start of this process. */
   readonly descriptors: readonly number[];
   readonly clock: Clock;
   readonly signals: SignalSource;
@@ -26,14 +26,14 @@ export interface RunFencedOptions {
 export type FencedCommandEnd = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
- * How the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
- * USAGE, IO, and with StoppedBySignal when a signal came before the command.
+ * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
+ * USAGE, IO, and with StoppedBySignal after a signal before the start.
  */
 export async function runFenced(options: RunFencedOptions): Promise<FencedCommandEnd> {
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
   const libc = await loadLibc();
   if (libc === null) {
-    throw new BatonError("START_FAILED", "The store needs flock(2), and the C library cannot be called here");
+    throw new BatonError("START_FAILED", "The store needs flock(2), but the C library cannot be called here");
   }
   using stop = new StopRequest(signals);
   using store = await TokenStore.hold(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
@@ -44,7 +44,7 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
   return await forwarding(spawned, signals);
 }
 
-/** The command inherits the lock itself: when baton is killed, the store stays held for as long as the command runs. */
+/** Starts the command with the descriptor of the lock, so that it holds the store even if baton is killed. */
 async function spawnWith(
   store: TokenStore,
   libc: Libc,

@@ -1,6 +1,6 @@
 /**
- * The file that remembers the highest fencing token, held exclusively by whoever works on what it protects. Owns the
- * descriptor and the lock on it (flock(2)): a command that was given the descriptor keeps the lock when baton is killed.
+ * The file with the highest fencing token. A process holds it exclusively while it works on the protected data. Owns the descriptor and
+ * its flock(2): a command that inherited the descriptor keeps the lock if baton is killed.
  */
 import {
   closeSync,
@@ -23,16 +23,16 @@ import { isSameFile } from "../../support/one_file.ts";
 import type { Libc } from "../../process/libc.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 
-/** Nothing tells when a lock of flock(2) is free; milliseconds between two tries. */
+/** The pause between two tries in milliseconds; flock(2) does not report when a lock is free. */
 const tryEveryMs = 20;
 
 export interface TokenStoreOptions {
   readonly libc: Libc;
   readonly clock: Clock;
-  /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
+  /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
-  /** What this process was given: one of them may be the store's, held by a call around this one. */
+  /** Inherited descriptors. One of them may hold the lock of the store, from a call around this one. */
   readonly descriptors: readonly number[];
 }
 
@@ -46,8 +46,8 @@ export class TokenStore implements Disposable {
   }
 
   /**
-   * Opens the store, makes it where it is not there, and waits until nobody else has it. Rejects CANNOT_CREATE,
-   * LOCK_BUSY or LOCK_TIMEOUT, USAGE where it would wait for itself, IO, or with the signal's reason.
+   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if it would wait for
+   * itself, IO, or with the reason of the signal.
    */
   static async hold(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
@@ -56,8 +56,8 @@ export class TokenStore implements Disposable {
       const store = new TokenStore(path, openStore(path));
       try {
         await store.#lock(deadlineMs, options);
-        // Another file may have been put in its place while it was waited for: that one is the store.
-        if (store.#isThere()) return store;
+        // The file may have been replaced during the wait; then the new file is the store.
+        if (store.#isCurrent()) return store;
       } catch (thrown) {
         store[Symbol.dispose]();
         throw thrown;
@@ -71,19 +71,19 @@ export class TokenStore implements Disposable {
       throwIfAborted(signal);
       if (libc.lockFile(this.#fd)) return;
       if (tries === 0 && descriptors.some((fd) => this.#isHeldBy(fd))) {
-        throw new BatonError("USAGE", `Store "${this.#path}" is held by a baton fence run around this call already`);
+        throw new BatonError("USAGE", `Store "${this.#path}" is already held by a baton fence run around this call`);
       }
       if (clock.now() >= deadlineMs) throw busy(this.#path, waitMs ?? 0);
       await sleep(clock, Math.min(tryEveryMs, Math.max(1, deadlineMs - clock.now())), signal);
     }
   }
 
-  #isThere(): boolean {
+  #isCurrent(): boolean {
     const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
     return named !== undefined && isSameFile(named, own);
   }
 
-  /** Linux says of a descriptor which locks it has (proc(5), /proc/pid/fdinfo); what does not say so has none. */
+  /** Whether a descriptor holds the lock, from /proc/self/fdinfo (proc(5)). */
   #isHeldBy(fd: number): boolean {
     try {
       return isSameFile(fstatSync(this.#fd), fstatSync(fd)) &&
@@ -94,22 +94,22 @@ export class TokenStore implements Disposable {
   }
 
   /**
-   * Lets `token` through and remembers it, on the disk, when it is higher than all before. Throws STALE_TOKEN for a lower
-   * one, BAD_DATA for a file that is no store, IO.
+   * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token, BAD_DATA for a file
+   * that is no store, IO.
    */
   admit(token: FencedToken): void {
     const { highest, next } = readTokenSlots(this.#read(), this.#path);
     if (highest !== null && token.token < highest.token) {
       throw new BatonError(
         "STALE_TOKEN",
-        `Token ${token.token} is stale: "${this.#path}" has seen ${highest.token}, brought by ${highest.by} at ` +
-          `${highest.at}; whoever has the old one does not hold the lock any more`,
+        `Token ${token.token} is stale: "${this.#path}" has ${highest.token}, used by ${highest.by} at ` +
+          `${highest.at}; the holder of the old token no longer holds the lock`,
       );
     }
     if (highest?.token !== token.token) this.#write(formatTokenSlot(token), next * slotBytes);
   }
 
-  /** A descriptor of the same lock that a child inherits. Dispose of it when the child has been started. */
+  /** A descriptor with the same lock for the command to inherit. Dispose of it after the start of the command. */
   share(libc: Libc): Disposable & { readonly fd: number } {
     const fd = libc.duplicate(this.#fd);
     if (fd < 0) throw new BatonError("IO", `Cannot duplicate the descriptor of "${this.#path}"`);
@@ -133,7 +133,7 @@ export class TokenStore implements Disposable {
   #write(line: string, at: number): void {
     try {
       const written = writeSync(this.#fd, Buffer.from(line, "latin1"), 0, line.length, at);
-      if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were taken`);
+      if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
       fsyncSync(this.#fd);
     } catch (error) {
       throw new BatonError("IO", `Cannot write "${this.#path}": ${messageOf(error)}`, { cause: error });
@@ -157,17 +157,17 @@ function openStore(path: string): number {
   return fd;
 }
 
-/** A file that is new has to be found again after a power failure too. */
+/** Flushes the folder of a new file, so that the file exists after a power failure. */
 function flushFolder(folder: string): void {
   try {
     flushPath(folder);
   } catch {
-    // a folder that may not be read, or a file system without the notion
+    // the folder cannot be read, or the file system does not support it
   }
 }
 
 function busy(path: string, waitMs: number): BatonError {
-  const why = "somebody works under it, or its file system has no flock(2)";
+  const why = "another process holds it, or the file system does not support flock(2)";
   if (waitMs === 0) return new BatonError("LOCK_BUSY", `Store "${path}" is busy: ${why}`);
   return new BatonError("LOCK_TIMEOUT", `Store "${path}" was not free within ${waitMs} ms: ${why}`);
 }

@@ -43,7 +43,7 @@ describe("is refused, with a sentence that says what to write", () => {
     [["-N", "2", "--", "true"], "needs one name, but none was given"],
     [["a", "b", "-N", "2", "--", "true"], 'needs one name, but "a", "b" were given'],
     [["a", "--", "true"], "needs -N"],
-    [["a", "-N", "2"], "needs a command behind --"],
+    [["a", "-N", "2"], "needs a command after --"],
     [["a", "-N", "1001", "--", "true"], "1000"],
     [["a", "-N", "2", "--wait", "10s", "--", "true"], 'needs one name, but "a", "10s" were given'],
     [["a", "-N", "2", "--wait", "--", "true"], "--wait and -N"],

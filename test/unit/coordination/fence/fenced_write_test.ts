@@ -105,7 +105,7 @@ test("nothing is written when the holder's node is gone, also when the answer is
     const writing = bench.write(bench.client(cut), set);
     expect(await writing.catch((error) => [error.code, error.message])).toEqual([
       "STALE_TOKEN",
-      `"/app" was not set: "n" is not held by this job any more, its holder's node "${holder.node}" is gone`,
+      `"/app" was not set: this job no longer holds lock "n": the node of its holder, "${holder.node}", is gone`,
     ]);
     expect([bench.data("/app"), bench.version("/app")]).toEqual(["old", 0]);
   }
@@ -118,25 +118,25 @@ test("the session's end takes the mark away, and with it what could be known", a
   expect(await bench.write(zk, set).catch((error) => error.code)).toBe("OUTCOME_UNKNOWN");
 });
 
-test("a node that is not as it should be is a negative answer with what is", async () => {
+test("a condition that is not met is an error with the actual state", async () => {
   const bench = new FenceBench();
   bench.tree.create("/app/child", text(""), 0, 0n);
   const create = { do: "create", data: text(""), parents: false, sequential: false } as const;
   expect(await bench.outcome({ ...set, path: "/none" })).toBe(
-    'NOT_FOUND: Cannot set "/none": there is no such node; baton fence zk create makes it',
+    'NOT_FOUND: Cannot set "/none": the node does not exist; create it with baton fence zk create',
   );
   expect(await bench.outcome({ ...set, version: 3 })).toBe(
-    'FALSE: Cannot set "/app": it has version 0, and version 3 is wanted',
+    'FALSE: Cannot set "/app": it has version 0, not version 3',
   );
   expect(await bench.outcome({ ...create, path: "/app" })).toBe('FALSE: Cannot create "/app": it already exists');
   expect(await bench.outcome({ ...create, path: "/x/y/z" })).toBe(
-    'NOT_FOUND: Cannot create "/x/y/z": there is no "/x" to put it in; -p makes what is missing',
+    'NOT_FOUND: Cannot create "/x/y/z": the parent "/x" does not exist; -p creates it',
   );
   expect(await bench.outcome({ do: "delete", path: "/app", version: -1 })).toBe(
-    'FALSE: Cannot delete "/app": it has a child, and only a node without any can go',
+    'FALSE: Cannot delete "/app": it has a child; delete it first',
   );
   expect(await bench.outcome({ do: "delete", path: "/none", version: -1 })).toBe(
-    'NOT_FOUND: Cannot delete "/none": there is no such node',
+    'NOT_FOUND: Cannot delete "/none": the node does not exist',
   );
   expect([bench.data("/app"), bench.version("/app")]).toEqual(["old", 0]);
 });
