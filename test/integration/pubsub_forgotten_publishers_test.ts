@@ -7,6 +7,7 @@ import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Message } from "../../src/wire/pubsub/pubsub_messages.ts";
@@ -78,4 +79,32 @@ test("each of their messages arrives once, none is refused, and a copy of what w
     }
   });
   expect(had).toEqual(wanted);
+});
+
+test("the report that all puts are resolved does not create a topic again that was deleted meanwhile", async () => {
+  await using cluster = await PubsubCluster.start({ servers: 1 });
+  const folder = join(cluster.folder, "state");
+  mkdirSync(folder);
+  await using requester = new Requester({
+    ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
+  });
+  using state = await ClientState.open(folder, "bob", { waitMs: 0, clock });
+  const session = new PubsubClientSession(state, requester);
+  const publisher = new Publisher(session, "news");
+  const chunks = async function* () {
+    yield await Promise.resolve([new TextEncoder().encode("message")]);
+  };
+  expect(await publisher.putAll(chunks())).toBe(1);
+  const zk = await cluster.session();
+  await manageTopic(zk, cluster.path, { topic: "news", action: "delete" }, { clock, withinMs: 20_000 });
+  await publisher.reportResolved();
+  // A copy that a network delivers late, with an answer to wait for.
+  const headers = { session: state.session(), firstUnacked: 2 };
+  const report = { name: "PUT", sender: "bob", topic: "news", counter: 2, headers, batch: [] } as const;
+  expect((await cluster.client().say(report)).status).toBe("NOT_SUBSCRIBED");
+  expect([...await cluster.owners()]).toEqual([["news", ""]]);
+  // A publisher registers at a topic before it puts, and so creates it.
+  const register = { name: "PUT", sender: "eve", topic: "news", counter: 0, headers, batch: [] } as const;
+  expect((await cluster.client().say(register)).status).not.toBe("NOT_SUBSCRIBED");
+  expect([...await cluster.owners()]).toEqual([["news", "s1"]]);
 });

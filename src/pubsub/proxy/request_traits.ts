@@ -44,7 +44,7 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     name: message.name,
     sender: message.sender,
     topic: message.topic,
-    createsTopic: message.name === "SUBSCRIBE" || message.name === "PUT",
+    createsTopic: message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReport(message)),
     changes: message.name !== "GET" && message.name !== "INFO",
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
@@ -52,6 +52,14 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     timeoutMs: Math.min(timeoutOf(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, requestTimeoutMsMax),
     putOrder: putOrderOf(message),
   };
+}
+
+/**
+ * A publisher reports after its puts that they are resolved. Registration, which has counter 0, and the end of a session create the
+ * topic: what the network delivers late must find them there.
+ */
+function isReport({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
+  return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
 }
 
 function putOrderOf(message: TopicMessage): PutOrder | null {
