@@ -74,7 +74,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       pid: process.pid,
     });
     await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers)));
-    const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
+    const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
     log.say(
       "info",
       "left",

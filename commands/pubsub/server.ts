@@ -11,8 +11,8 @@ export const serverCommandSettings = {
   ...pubsubServerSettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
-  handOver: setting(toggle(), {
-    flag: "--hand-over",
+  handOff: setting(toggle(), {
+    flag: "--hand-off",
     help: "on SIGTERM, give the topics to other servers before it ends, as far as --drain-timeout reaches",
     default: false,
   }),
@@ -64,7 +64,7 @@ export const pubsubServerCommand = defineCommand({
     "A topic has one owner, and stays with it while the server is away: unavailable, never lost. The id belongs to the " +
     "data directory. One that was copied, to another machine too, is refused (78) unless --moved says that the other copy is " +
     "never served again.",
-    "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed over while they are used: " +
+    "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed off while they are used: " +
     "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
     "A server that was drained is given no topics any more, until it is started again or drain ID --undo says so. " +
     "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used. " +

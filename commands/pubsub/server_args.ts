@@ -11,7 +11,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
   acceptLoss: { flag: "--accept-loss", of: ["forget", "forget-client", "restore"] },
   json: { flag: "--json", of: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "restore"] },
   moved: { flag: "--moved", of: [""] },
-  handOver: { flag: "--hand-over", of: [""] },
+  handOff: { flag: "--hand-off", of: [""] },
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */

@@ -53,7 +53,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
 
 export const operationNames: readonly string[] = Object.keys(operations);
 
-/** A hand-over that fails takes 30 s, and a topic may have to wait for its turn. */
+/** A handoff that fails takes 30 s, and a topic may have to wait for its turn. */
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 

@@ -17,7 +17,7 @@ import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
 import { topicGrowth } from "./topic_growth.ts";
-import { topicHandOver } from "./topic_hand_over.ts";
+import { topicHandoff } from "./topic_handoff.ts";
 import { topicStore } from "./topic_store.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
 
@@ -42,7 +42,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   pubsub: (rounds) => pubsubSpeed(rounds, "c"),
   "pubsub-clients": (rounds) => pubsubSpeed(rounds, "npm"),
   "pubsub-growth": (rounds) => topicGrowth(rounds),
-  "pubsub-hand-over": (rounds) => topicHandOver(rounds),
+  "pubsub-handoff": (rounds) => topicHandoff(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   retry: (rounds) => retrySpeed(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),

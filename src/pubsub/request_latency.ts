@@ -1,7 +1,7 @@
 /** How long puts and gets take at a role, from their arrival to their answer. */
 import { Histogram } from "../support/histogram.ts";
 
-/** In seconds: an answer from memory, a flush of a disk, a hand-over, a deadline. */
+/** In seconds: an answer from memory, a flush of a disk, a handoff, a deadline. */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 export const measuredRequests = ["PUT", "GET"] as const;

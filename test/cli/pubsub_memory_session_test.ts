@@ -103,7 +103,7 @@ for (const role of ["proxy", "server"] as const) {
   });
 }
 
-test("a topic is handed over to a server that others make hold as much as it may", async () => {
+test("a topic is handed off to a server that others make hold as much as it may", async () => {
   const from = await begun("server --id s-from --data-dir s-from", / at (\S+?), for/);
   const proxy = await begun("proxy --id p-move", /takes requests at (\S+?),/);
   await using client = new ProxyClient(proxy.endpoint);

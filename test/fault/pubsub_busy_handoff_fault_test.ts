@@ -1,5 +1,5 @@
 /**
- * Hand-overs of a topic that is put to and got from all the while, between server processes either of which is killed at a step
+ * Handoffs of a topic that is put to and got from all the while, between server processes either of which is killed at a step
  * that chance decides, with what it had not synced: everything that was answered OK is there once, and in order.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
@@ -28,10 +28,10 @@ const rounds = dose({ gate: 5, full: 100 });
 const stepsMax = 150;
 const topic = "news";
 
-describeWithPeer("cc", `hand-overs of a busy topic [BATON_SEED=${seed}]`, () => {
+describeWithPeer("cc", `handoffs of a busy topic [BATON_SEED=${seed}]`, () => {
   test("the owner or the receiver is killed on the way: nothing that was answered is lost, or there twice", async () => {
     const random = seededRandom(seed);
-    const folder = mkdtempSync(join(tmpdir(), "baton-hand-over-"));
+    const folder = mkdtempSync(join(tmpdir(), "baton-handoff-"));
     const backend = await startKeeperProcess();
     const zk = await connect({ servers: parseServers(backend.servers) });
     const servers = ["s1", "s2"].map((id) => new FaultyServer(id, folder, backend.servers, { sockets: true }));
@@ -60,7 +60,7 @@ describeWithPeer("cc", `hand-overs of a busy topic [BATON_SEED=${seed}]`, () => 
       expect(await traffic.finish()).toEqual([]);
       for (const server of servers) await server.stop();
       for (const { dataDir } of servers) expect(verifyStore(dataDir).problems).toEqual([]);
-      console.log(`${traffic.puts} puts, ${rounds} kills, ${moved} hand-overs ended before theirs`);
+      console.log(`${traffic.puts} puts, ${rounds} kills, ${moved} handoffs ended before theirs`);
     } finally {
       await say[Symbol.asyncDispose]();
       for (const server of servers) await server[Symbol.asyncDispose]();

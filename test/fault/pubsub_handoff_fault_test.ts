@@ -1,5 +1,5 @@
 /**
- * A hand-over between server processes, either of which is killed before each of its steps: what it writes, syncs, sends and
+ * A handoff between server processes, either of which is killed before each of its steps: what it writes, syncs, sends and
  * has received. What was not synced may be lost with it. One owner is left, and no message is missing or there twice.
  * `BATON_DOSE=full` goes through every step of both sides, on the keeper and on ZooKeeper.
  */
@@ -38,7 +38,7 @@ interface Message {
 
 /** Two servers, one topic, and what is known of its messages. */
 class Pair implements AsyncDisposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), "baton-hand-over-"));
+  readonly #folder = mkdtempSync(join(tmpdir(), "baton-handoff-"));
   readonly #backend: RunningBackend;
   readonly #zk: ZooKeeper;
   readonly #say: PubsubTalker;
@@ -92,7 +92,7 @@ class Pair implements AsyncDisposable {
     if (sender === "alice") this.#last = ids.at(-1) ?? last;
   }
 
-  /** Whether the server was killed before the hand-over was over. */
+  /** Whether the server was killed before the handoff was over. */
   async round(side: "owner" | "receiver", step: number, random: () => number): Promise<boolean> {
     const { owner: from } = await this.#settled();
     const to = from === "s1" ? "s2" : "s1";
@@ -116,7 +116,7 @@ class Pair implements AsyncDisposable {
     return isKilled;
   }
 
-  /** Whether the hand-over is over. The owner may not know of the other one yet, or be there no more. */
+  /** Whether the handoff is over. The owner may not know of the other one yet, or be there no more. */
   async #merge(from: string, to: string, target: FaultyServer): Promise<boolean> {
     const { id, endpoint } = await this.#say.endpoint(topic);
     if (id === to) return true;
@@ -168,7 +168,7 @@ class Pair implements AsyncDisposable {
 for (const backend of isFullDose && hasPeer("zookeeper") ? [keeper, zooKeeper] : [keeper]) {
   describeWithPeer(
     "cc",
-    `a hand-over between processes that are killed, on ${backend.name} [BATON_SEED=${seed}]`,
+    `a handoff between processes that are killed, on ${backend.name} [BATON_SEED=${seed}]`,
     () => {
       killedAtEachStep(backend);
     },

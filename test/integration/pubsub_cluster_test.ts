@@ -111,7 +111,7 @@ for (const kind of backends) {
       expect(await drain(client, "b")).toEqual(numbered(10));
     });
 
-    test("a topic that is handed over under load loses nothing, doubles nothing, and its clients only wait", async () => {
+    test("a topic that is handed off under load loses nothing, doubles nothing, and its clients only wait", async () => {
       await using cluster = await start({ servers: 2, proxies: 2 });
       const [one, two] = [cluster.client("p1"), cluster.client("p2")];
       await one.plain("SUBSCRIBE alice t");

@@ -10,7 +10,7 @@ import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { bytesBelow } from "../support/bytes_below.ts";
 import { dose, isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
-import { handOvers } from "../support/hand_over_load.ts";
+import { handoffs } from "../support/handoff_load.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
 
 setDefaultTimeout(300_000);
@@ -20,11 +20,11 @@ const pauseMsMax = isFullDose ? 500 : 3000;
 
 test("a topic with a backlog changes hands under load, and puts hardly wait for it", async () => {
   const backlog = dose({ gate: 20_000, full: 100_000 });
-  const outcomes = await handOvers({ backlog, bodyBytes: 100, outstanding: 16 }, dose({ gate: 2, full: 5 }));
+  const outcomes = await handoffs({ backlog, bodyBytes: 100, outstanding: 16 }, dose({ gate: 2, full: 5 }));
   const pauses = outcomes.map(({ pauseMs }) => Math.round(pauseMs)).toSorted((a, b) => a - b);
   const took = outcomes.map(({ tookMs }) => Math.round(tookMs));
   console.log(
-    `hand-over of ${backlog} messages: puts stood still for ${pauses.join(", ")} ms; took ${took.join(", ")} ms`,
+    `handoff of ${backlog} messages: puts stood still for ${pauses.join(", ")} ms; took ${took.join(", ")} ms`,
   );
   expect(pauses[pauses.length >> 1]).toBeLessThan(pauseMsMax);
 });

@@ -167,7 +167,7 @@ test("a topic of another server is answered with where it is", async () => {
   expect(unknown).toMatchObject({ status: "NOT_OWNER" });
 });
 
-test("a topic is handed over under load: nothing is lost or doubled, and everything has its order", async () => {
+test("a topic is handed off under load: nothing is lost or doubled, and everything has its order", async () => {
   for (const id of ["s1", "s2"]) await start(id);
   const say = await talker();
   await say.ask(subscribe("alice", "news"));
@@ -189,11 +189,11 @@ test("a topic is handed over under load: nothing is lost or doubled, and everyth
       headers: {},
     } as const;
     const before = counter;
-    // A busy machine may need longer than a hand-over is given: then the topic is where it was.
+    // A busy machine may need longer than a handoff is given: then the topic is where it was.
     await eventually(async () => {
       const { endpoint } = await say.endpoint("news");
       return (await say.say(endpoint, merge, 20_000)).status === "OK";
-    }, { withinMs: 20_000, what: `hand-over ${turn}` });
+    }, { withinMs: 20_000, what: `handoff ${turn}` });
     await eventually(() => counter > before + 20, { withinMs: 20_000 });
   }
   isOver = true;
@@ -237,7 +237,7 @@ test("a server that leaves answers what is under way, gives its topics away when
   await say.ask(put("bob", "news", 1, "kept"));
   const waiting = say.say(one.endpoint, get("alice", "news", 1, { waitMs: 30_000 }), 20_000);
   await eventually(async () => (await one.statistics()).pendingGets === 1);
-  expect(await one.leave({ withinMs: 10_000, handOver: true })).toEqual([]);
+  expect(await one.leave({ withinMs: 10_000, handOff: true })).toEqual([]);
   expect(["NO_MESSAGE", "OVERLOADED", "NOT_OWNER"]).toContain((await waiting).status);
   expect([...two.topics()]).toEqual(["news"]);
   expect((await say.ask(put("bob", "news", 1, "kept"))).headers?.ids).toEqual([{ first: 1, last: 1 }]);

@@ -1,4 +1,4 @@
-/** Who owns a topic, on real servers: assignment, hand-over, loss of sessions, disks and servers. */
+/** Who owns a topic, on real servers: assignment, handoff, loss of sessions, disks and servers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
@@ -71,7 +71,7 @@ for (const kind of backends) {
       }
     });
 
-    test("a hand-over moves everything, an old request moves nothing, and proxies find the new owner", async () => {
+    test("a handoff moves everything, an old request moves nothing, and proxies find the new owner", async () => {
       await using crew = newCrew();
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
       const router = await crew.router();
@@ -88,9 +88,9 @@ for (const kind of backends) {
       expect(crew.problems).toEqual([]);
     });
 
-    test("what cannot be handed over stays, at the next epoch, and is served", async () => {
+    test("what cannot be handed off stays, at the next epoch, and is served", async () => {
       await using crew = newCrew();
-      crew.handOverMs = 300;
+      crew.handoffMs = 300;
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
       const router = await crew.router();
       await crew.put(router, "t", "a");
@@ -108,7 +108,7 @@ for (const kind of backends) {
 
     test("transfers that arrive late, twice, or after everything else change nothing", async () => {
       await using crew = newCrew();
-      crew.handOverMs = 300;
+      crew.handoffMs = 300;
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
       const router = await crew.router();
       await crew.put(router, "t", "a");
@@ -131,7 +131,7 @@ for (const kind of backends) {
       expect(crew.store("s2").row("t")).toMatchObject({ copy: null, staged: null });
     });
 
-    test("hand-overs to two servers at once: one has it, and nothing is left at the others", async () => {
+    test("handoffs to two servers at once: one has it, and nothing is left at the others", async () => {
       await using crew = newCrew();
       const servers = await Promise.all(["s1", "s2", "s3"].map((id) => crew.start(id)));
       const router = await crew.router();
@@ -268,7 +268,7 @@ for (const kind of backends) {
 
     test("a topic on its way to a server that is lost goes back to where it came from, with everything", async () => {
       await using crew = newCrew(2000);
-      crew.handOverMs = 60_000;
+      crew.handoffMs = 60_000;
       const one = await crew.start("s1");
       const router = await crew.router();
       await crew.put(router, "t", "a");

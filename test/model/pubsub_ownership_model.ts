@@ -1,5 +1,5 @@
 /**
- * Topic ownership and hand-over of docs/protocol/pubsub_ownership.md as an explicit-state model of one topic, deciding
+ * Topic ownership and handoff of docs/protocol/pubsub_ownership.md as an explicit-state model of one topic, deciding
  * with the recipe's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
  * any server, any number of times. A server acts on what it has read at any earlier time of its session.
  */

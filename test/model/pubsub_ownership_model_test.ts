@@ -4,7 +4,7 @@ import { type Exploration, explore } from "./explore.ts";
 import { OwnershipModel } from "./pubsub_ownership_model.ts";
 import type { Fault, Mistake, OwnershipModelOptions } from "./pubsub_ownership_world.ts";
 
-// Gets, two hand-overs and two faults in one history are millions of states: minutes.
+// Gets, two handoffs and two faults in one history are millions of states: minutes.
 const full = isFullDose;
 
 const everyFault: Fault[] = ["lost reply", "crash", "crash in a write", "lag", "lease"];
@@ -26,9 +26,9 @@ function check(name: string, options: OwnershipModelOptions): Exploration {
 
 describe("topic ownership holds", () => {
   const gate: Record<string, OwnershipModelOptions> = {
-    "a hand-over, two messages, one fault": twoPuts,
-    "a hand-over, one message, two faults": { ...two, faultsMax: 2 },
-    "a hand-over, a publisher and a subscriber": { ...two, gets: true, faults: ["crash", "lost reply"] },
+    "a handoff, two messages, one fault": twoPuts,
+    "a handoff, one message, two faults": { ...two, faultsMax: 2 },
+    "a handoff, a publisher and a subscriber": { ...two, gets: true, faults: ["crash", "lost reply"] },
     "there and back, or twice the same way": { ...two, moves: 2, faults: ["crash"] },
     "three servers": { ...two, servers: 3, faults: ["crash"] },
     "two proxies assign a new topic": { ...two, moves: 0, proxies: 2, faults: ["lost reply"] },
@@ -41,12 +41,12 @@ describe("topic ownership holds", () => {
     "the tree is lost": treeLost,
   };
   const dose: Record<string, OwnershipModelOptions> = {
-    "a hand-over, two messages and gets": { ...twoPuts, gets: true },
+    "a handoff, two messages and gets": { ...twoPuts, gets: true },
     "there and back with gets": { ...two, gets: true, moves: 2 },
     "there and back, two faults": { ...two, moves: 2, faultsMax: 2 },
-    "a hand-over, three faults": { ...two, faultsMax: 3 },
+    "a handoff, three faults": { ...two, faultsMax: 3 },
     "three servers, every fault": { ...two, servers: 3 },
-    "three servers, two hand-overs": { ...two, servers: 3, moves: 2, faults: ["crash"] },
+    "three servers, two handoffs": { ...two, servers: 3, moves: 2, faults: ["crash"] },
     "two proxies assign under every fault": { ...two, moves: 1, proxies: 2 },
     "put back, with gets": { ...putBack, gets: true, moves: 0 },
     "put back under every fault": { ...putBack, faults: ["put back", "crash", "lease"], faultsMax: 3 },
@@ -56,7 +56,7 @@ describe("topic ownership holds", () => {
     "deleted under every fault": { ...deleted, faults: ["delete", ...everyFault] },
     "the tree is lost, and a crash": { ...treeLost, moves: 2, faults: ["tree lost", "crash"], faultsMax: 2 },
     "the tree is lost under three servers": { ...treeLost, servers: 3, moves: 2 },
-    "a disk is lost after two hand-overs": { ...diskLost, moves: 2, faults: ["disk lost", "crash"], faultsMax: 2 },
+    "a disk is lost after two handoffs": { ...diskLost, moves: 2, faults: ["disk lost", "crash"], faultsMax: 2 },
   };
   for (const [name, options] of Object.entries({ ...gate, ...(full ? dose : {}) })) {
     test(name, () => expect(check(name, options).violation).toBeNull(), 1_200_000);

@@ -130,7 +130,7 @@ export class OwnershipServerModel {
       case "set aside":
         return store("sets its copy aside", { copy: null, aside: copy?.log ?? null });
       case "hand off":
-        return this.#handOver(state, who, server, action, out);
+        return this.#handOff(state, who, server, action, out);
       case "serve":
         return this.#merge(state, who, server, out);
     }
@@ -163,7 +163,7 @@ export class OwnershipServerModel {
     }
   }
 
-  #handOver(
+  #handOff(
     state: OwnershipState,
     who: number,
     server: Server,

@@ -61,7 +61,7 @@ export interface OwnershipModelOptions {
   readonly gets?: boolean;
   /** Begins without the topic; this many proxies assign it. */
   readonly proxies?: number;
-  /** How many hand-overs are asked for. */
+  /** How many handoffs are asked for. */
   readonly moves: number;
   readonly faults: readonly Fault[];
   /** How many faults there may be in one history. */

@@ -34,7 +34,7 @@ export class OwnershipCrew implements AsyncDisposable {
   isNetworkSlow = false;
   /** Delivers what was ever sent, once more. */
   readonly transfers: (() => Promise<TransferReply>)[] = [];
-  handOverMs = 500;
+  handoffMs = 500;
   readonly #connect: () => Promise<ZooKeeper>;
   readonly #clock: Clock;
   readonly #stores = new Map<string, FakeTopicStore>();
@@ -58,7 +58,7 @@ export class OwnershipCrew implements AsyncDisposable {
       storeLocation: "here",
       channel: crash.around(this.#channel),
       clock: this.#clock,
-      handoffMs: this.handOverMs,
+      handoffMs: this.handoffMs,
       onProblem: (problem) => crash.isCrashed || this.problems.push(problem),
     });
     const clients: ZooKeeper[] = [];

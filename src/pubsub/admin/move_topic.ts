@@ -21,7 +21,7 @@ export type MoveOutcome =
   /** No answer came, and the topic's node does not say that it has moved: it may yet. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
-/** How long to wait for the answer: a hand-over that fails takes 30 s by itself. */
+/** How long to wait for the answer: a handoff that fails takes 30 s by itself. */
 export type MoveOptions = ServerRequestOptions;
 
 /** Between two looks at who is there, while the answer is waited for. */

@@ -169,17 +169,17 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /**
-   * Refuses new requests, completes those in flight, and closes. With `handOver`, hands its topics to other servers
+   * Refuses new requests, completes those in flight, and closes. With `handOff`, hands its topics to other servers
    * first. Takes at most `withinMs` and a little. Resolves with the topics that it still owns.
    */
   async leave(
-    { withinMs, handOver = false }: { readonly withinMs: number; readonly handOver?: boolean },
+    { withinMs, handOff = false }: { readonly withinMs: number; readonly handOff?: boolean },
   ): Promise<string[]> {
     const { clock } = this.#options;
     const reason = () => new BatonError("TIME_LIMIT", "The server is shutting down");
     const deadline = deadlineAfter(clock, withinMs, { reason });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
-    if (handOver) await Promise.race([over, this.#handOffTopics()]);
+    if (handOff) await Promise.race([over, this.#handOffTopics()]);
     const kept = [...this.topics()];
     await Promise.race([over, this.#requests.drain()]);
     deadline.cancel();

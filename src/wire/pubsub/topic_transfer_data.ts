@@ -1,5 +1,5 @@
 /**
- * A topic's content as bytes: how messages lie in the store, and the stream that a hand-over sends and hashes. The same
+ * A topic's content as bytes: how messages lie in the store, and the stream that a handoff sends and hashes. The same
  * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the topic
  * is sealed, its numbers, clients by name, their windows by session, their counters ascending.
  *

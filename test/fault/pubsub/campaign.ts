@@ -346,7 +346,7 @@ class Campaign {
         const content = tap.contents.get(topic);
         tap.contents.delete(topic);
         if (content !== undefined) control.content(topic, content.epoch, content.digest);
-        else this.failures.push(`the hand-over of "${topic}" to ${id} was not seen`);
+        else this.failures.push(`the handoff of "${topic}" to ${id} was not seen`);
       }
     }
   }

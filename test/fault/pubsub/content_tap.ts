@@ -1,4 +1,4 @@
-/** Listens to hand-overs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection. */
+/** Listens to handoffs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection. */
 import { createHash, type Hash } from "node:crypto";
 import { decodeMessage } from "../../../src/wire/pubsub/decode_message.ts";
 import { TopicDataReader, type TopicDataRecord } from "../../../src/wire/pubsub/topic_transfer_data.ts";
@@ -45,7 +45,7 @@ export class ContentTap implements Disposable {
   }
 }
 
-/** All of it that a hand-over must keep. */
+/** All of it that a handoff must keep. */
 function contentOf(record: TopicDataRecord): Uint8Array | string {
   if (record.kind === "message") return record.bytes;
   if (record.kind !== "topic") return JSON.stringify(record);

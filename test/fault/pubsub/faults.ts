@@ -155,11 +155,11 @@ const networks: PubsubFault[] = [
   },
 ];
 
-const handOvers: PubsubFault[] = [
-  { name: "hand-over", weight: 3, apply: (world) => move(world, 1) },
-  { name: "opposing hand-overs", weight: 3, apply: (world) => move(world, 2) },
+const handoffs: PubsubFault[] = [
+  { name: "handoff", weight: 3, apply: (world) => move(world, 1) },
+  { name: "opposing handoffs", weight: 3, apply: (world) => move(world, 2) },
   {
-    name: "hand-overs cut by a kill",
+    name: "handoffs cut by a kill",
     weight: 5,
     apply: async (world) => {
       let names = "";
@@ -174,7 +174,7 @@ const handOvers: PubsubFault[] = [
     },
   },
   {
-    name: "hand-overs cut by a network",
+    name: "handoffs cut by a network",
     weight: 3,
     apply: async (world) => {
       const moving = move(world, 2);
@@ -300,7 +300,7 @@ const coordination: PubsubFault[] = [
 export const pubsubFaults: readonly PubsubFault[] = [
   ...restarts,
   ...networks,
-  ...handOvers,
+  ...handoffs,
   ...clients,
   ...coordination,
 ];
@@ -323,7 +323,7 @@ async function replay(world: World, role: Role): Promise<void> {
   await world.wait(span(world, 200, 800)); // their answers interest nobody
 }
 
-/** So many hand-overs of one topic at once, each to another server, ended or not. */
+/** So many handoffs of one topic at once, each to another server, ended or not. */
 async function move(world: World, count: number): Promise<string> {
   const { service, backend, sessionTimeoutMs, watch } = world;
   const topic = pick(world, world.topics);

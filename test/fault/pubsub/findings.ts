@@ -23,7 +23,7 @@ export const invariants = {
   hidden: "a get that began after a put had returned said that there is no message",
   "not marked": "a message that was handed out before came again without the mark",
   "one owner": "two servers owned a topic in one epoch, or one answered that did not own it",
-  "hand-over": "a topic's content has changed on its way",
+  "handoff": "a topic's content has changed on its way",
   "after healing": "an operation failed though everything was healed",
   baseline: "memory, descriptors or disk did not come back",
 } as const;

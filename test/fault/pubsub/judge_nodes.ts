@@ -91,7 +91,7 @@ function judgeContents(contents: History["contents"], findings: Findings): void 
     first.set(content.topic, before ?? content);
     if (before === undefined || before.digest === content.digest) continue;
     findings.add(
-      "hand-over",
+      "handoff",
       () =>
         `"${content.topic}" was ${before.digest} in epoch ${before.epoch}, and is ${content.digest} in epoch ${content.epoch}`,
     );

@@ -154,7 +154,7 @@ const violations: Record<Invariant, () => Story> = {
     story.get("alice", ["a1:1"]);
     return story.passedOver("alice", 1, ["a4:4"], 1);
   },
-  "hand-over"() {
+  "handoff"() {
     const story = told().content(1, "as it was").content(2, "otherwise");
     story.get("alice", ["a1:1", "a2:2"]);
     return story;

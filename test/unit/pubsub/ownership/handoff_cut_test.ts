@@ -24,7 +24,7 @@ for (const [index, party] of parties.entries()) {
         return Promise.resolve(clients.at(-1) as FakeZooKeeper);
       };
       await using crew = new OwnershipCrew("/baton", connect, clock);
-      crew.handOverMs = 10_000;
+      crew.handoffMs = 10_000;
       const one = await crew.start("s1");
       const two = await crew.start("s2");
       const router = await crew.router();

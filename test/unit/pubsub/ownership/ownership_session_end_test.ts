@@ -11,7 +11,7 @@ async function crewOf(...ids: string[]) {
   const clock = hastyClock(100);
   const connect = () => Promise.resolve(new FakeZooKeeper(tree, clock, { timeoutMs: 1e9 }));
   const crew = new OwnershipCrew("/baton", connect, clock);
-  crew.handOverMs = 1e6;
+  crew.handoffMs = 1e6;
   for (const id of ids) await crew.start(id);
   return crew;
 }

@@ -42,7 +42,7 @@ test("a new topic is created, and confirmed before anything is answered", () => 
   expect(decide({ node: again, copy })).toEqual({ do: "create" });
 });
 
-test("a hand-over, step by step", () => {
+test("a handoff, step by step", () => {
   expect(decide({ copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
   expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: taken(stored, "s2"), why: "take" });
   const moving = taken(stored, "s2");

@@ -82,7 +82,7 @@ describe("a damaged row of messages", () => {
     expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(0);
   });
 
-  test("is not handed over: the topic stays where it is, and is served", () => {
+  test("is not handed off: the topic stays where it is, and is served", () => {
     const store = filled();
     flipped(store, "messages", "records", 4);
     let refusal: BatonError | null = null;
@@ -271,7 +271,7 @@ describe("what an operator gives up as damaged", () => {
     expect([given, store.engine.waitingCount]).toEqual([["body 6"], 0]);
   });
 
-  test("of messages is told to subscribers as missed; the rest is served and handed over", () => {
+  test("of messages is told to subscribers as missed; the rest is served and handed off", () => {
     const store = filled();
     damage(store, "UPDATE messages SET last = 9 WHERE id = 2");
     damage(store, "DELETE FROM messages WHERE id = 4");

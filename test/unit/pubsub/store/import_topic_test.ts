@@ -6,7 +6,7 @@ import { bodies, get, put } from "./some_operations.ts";
 const driver = engineDrivers();
 
 /** Sends it while `meanwhile` happens to it, which comes when all that is there was sent, and opens it in epoch 2. */
-function handOver(from: EngineDriver, to: EngineDriver, meanwhile: () => void): void {
+function handOff(from: EngineDriver, to: EngineDriver, meanwhile: () => void): void {
   const outgoing = from.transfer.exportBegin("news", 1);
   to.transfer.drop("news", 2);
   const incoming = to.transfer.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
@@ -41,7 +41,7 @@ test.each([
   };
   more(12, 1);
   let told: unknown;
-  handOver(from, to, () => {
+  handOff(from, to, () => {
     more(16, 13);
     told = look(from, 1);
     expect(told).toMatchObject({ missed: batch === 1 ? 18 : 16 });

@@ -39,7 +39,7 @@ function filled(): EngineDriver {
   return store;
 }
 
-describe("a hand-over", () => {
+describe("a handoff", () => {
   test("moves the log, the cursors, the windows and the msg-ids, with the hash compared, and ids go on", () => {
     const from = filled(), to = driver();
     to.transfer.drop("news", 2);
@@ -344,7 +344,7 @@ describe("a topic that was put back to an earlier time", () => {
     store.close();
   });
 
-  test("keeps what retention by number keeps, and is handed over as it is", () => {
+  test("keeps what retention by number keeps, and is handed off as it is", () => {
     const from = driver({ retainMessages: 21 }), to = driver();
     from.execute({ kind: "subscribe", client: "slow" });
     for (let counter = 1; counter <= 20; counter++) from.execute({ kind: "put", counter, bodies: bodies("x") });

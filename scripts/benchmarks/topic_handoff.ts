@@ -1,19 +1,19 @@
 /** How long puts stand still while a topic with a backlog goes from one server to the other, under load. */
-import { type HandOverLoad, type HandOverOutcome, handOvers } from "../../test/support/hand_over_load.ts";
+import { type HandoffLoad, type HandoffOutcome, handoffs } from "../../test/support/handoff_load.ts";
 import { short, summarize, table } from "./statistics.ts";
 
-const loads: readonly HandOverLoad[] = [
+const loads: readonly HandoffLoad[] = [
   { backlog: 100_000, bodyBytes: 100, outstanding: 1 },
   { backlog: 100_000, bodyBytes: 100, outstanding: 64 },
   { backlog: 100_000, bodyBytes: 1024, outstanding: 64 },
 ];
 
 /** A table: of each load the median and the worst of so many moves. */
-export async function topicHandOver(rounds: number): Promise<string> {
-  const rows = [["hand-over under load", "pause p50 ms", "max", "took p50 ms", "max", "puts/s"]];
+export async function topicHandoff(rounds: number): Promise<string> {
+  const rows = [["handoff under load", "pause p50 ms", "max", "took p50 ms", "max", "puts/s"]];
   for (const load of loads) {
-    const outcomes = await handOvers(load, rounds);
-    const of = (name: keyof HandOverOutcome) => summarize(outcomes.map((outcome) => outcome[name]));
+    const outcomes = await handoffs(load, rounds);
+    const of = (name: keyof HandoffOutcome) => summarize(outcomes.map((outcome) => outcome[name]));
     const [pause, took] = [of("pauseMs"), of("tookMs")];
     const { backlog, bodyBytes, outstanding } = load;
     rows.push([

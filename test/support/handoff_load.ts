@@ -11,7 +11,7 @@ import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
 import { eventually } from "./eventually.ts";
 import { PubsubCluster } from "./pubsub_cluster.ts";
 
-export interface HandOverLoad {
+export interface HandoffLoad {
   /** Messages that wait in the topic when it begins to move. */
   readonly backlog: number;
   readonly bodyBytes: number;
@@ -19,7 +19,7 @@ export interface HandOverLoad {
   readonly outstanding: number;
 }
 
-export interface HandOverOutcome {
+export interface HandoffOutcome {
   /** The longest time without a put that was answered OK, in milliseconds. */
   readonly pauseMs: number;
   /** From the request to move it until it has moved. */
@@ -33,13 +33,13 @@ const decoder = new TextDecoder();
 const topic = "news";
 
 /** To and fro, so often. */
-export async function handOvers(load: HandOverLoad, rounds: number): Promise<HandOverOutcome[]> {
+export async function handoffs(load: HandoffLoad, rounds: number): Promise<HandoffOutcome[]> {
   await using cluster = await PubsubCluster.start({ servers: 2, as: "processes" });
   await using puts = new PutLoad(cluster.proxy().endpoint, load.bodyBytes);
   await puts.say({ name: "SUBSCRIBE", sender: "reader", topic });
   await puts.run(256, () => puts.answered >= load.backlog);
   const zk = await cluster.session();
-  const outcomes: HandOverOutcome[] = [];
+  const outcomes: HandoffOutcome[] = [];
   for (let round = 0; round < rounds; round++) {
     const owner = (await cluster.owners()).get(topic);
     const to = owner === "s1" ? "s2" : "s1";

@@ -1,4 +1,4 @@
-/** A hand-over cut at every step of either side: one owner, nothing lost, nothing left over. */
+/** A handoff cut at every step of either side: one owner, nothing lost, nothing left over. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
@@ -22,13 +22,13 @@ for (const kind of backends) {
     beforeAll(async () => void (backend = await kind.start()), 60_000);
     afterAll(() => backend.close());
 
-    /** False when the hand-over, and all that came after it, took fewer steps than that. */
+    /** False when the handoff, and all that came after it, took fewer steps than that. */
     async function round(side: "s1" | "s2", blow: Blow, step: number, isCutOff: boolean): Promise<boolean> {
       await using crew = new OwnershipCrew(
         `/crew-${newGuid().slice(0, 12)}`,
         () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000 }),
       );
-      crew.handOverMs = 300;
+      crew.handoffMs = 300;
       const crash = new CrashPoint(0, blow === "session" ? "before" : blow);
       const never = new CrashPoint();
       const one = await crew.start("s1", side === "s1" ? crash : never);
@@ -36,7 +36,7 @@ for (const kind of backends) {
       const router = await crew.router();
       for (const id of ["a", "b"]) await crew.put(router, "t", id);
       one.store.move("t", 1, 1);
-      // The owner counts its topic when it likes: not a step of the hand-over.
+      // The owner counts its topic when it likes: not a step of the handoff.
       await eventually(async () => (await one.zk.exists(crew.path.ownedBy("s1")))?.numChildren === 1);
       const isHit = aim(crash, side === "s1" ? one : two, blow, step);
 
@@ -44,7 +44,7 @@ for (const kind of backends) {
       const moving = one.ownership.handOff("t", "s2").then(() => {}, () => {});
       await Promise.race([moving, crash.crashed]);
       if (crash.isCrashed) await crew.start(side);
-      else crash.crashIn(0); // the hand-over is over
+      else crash.crashIn(0); // the handoff is over
 
       const last = await crew.put(router, "t", "c");
       expect(last.seq).toBe(3);
@@ -80,7 +80,7 @@ for (const kind of backends) {
         const hits = await Promise.all(steps.map((step) => round(side, blow, step, isCutOff)));
         if (!hits.includes(false)) continue;
         const count = first + hits.indexOf(false) - 1;
-        console.log(`hand-over: ${what}: ${count} steps`);
+        console.log(`handoff: ${what}: ${count} steps`);
         expect(count).toBeGreaterThan(4);
         return;
       }
@@ -90,7 +90,7 @@ for (const kind of backends) {
       for (const blow of blows) {
         const who = side === "s1" ? "the owner" : "the receiver";
         const what = blow === "session" ? `${who}'s session ends at` : `${who} is gone ${blow}`;
-        test(`${what} each step of a hand-over`, () => everyStep(`${what} each step`, side, blow));
+        test(`${what} each step of a handoff`, () => everyStep(`${what} each step`, side, blow));
       }
     }
 
