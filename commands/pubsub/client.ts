@@ -1,73 +1,40 @@
-/** `baton pubsub client`: its words. What it does is in run_client.ts. */
-import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
-import { clientOperations } from "./client_args.ts";
-
-export const clientCommandSettings = {
-  count: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
-    flag: "-n, --count",
-    help: "get, peek, bench: so many messages at most",
-    unset: "1; no limit with --follow and --until-empty",
-  }),
-  wait: setting(duration(), { flag: "-w, --wait", help: "get: wait so long for a message", default: 0 }),
-  follow: setting(toggle(), { flag: "-f, --follow", help: "get: go on for ever", default: false }),
-  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "get: all that is there", default: false }),
-  outDir: setting(text("folder"), {
-    flag: "--out-dir",
-    once: true,
-    help: "get: each message into a file of its own, named by its id, exactly once whatever happens",
-  }),
-  exec: setting(text("line"), {
-    flag: "--exec",
-    once: true,
-    help: "get: run this line of shell for each message, which is its stdin; exit 0 acknowledges it",
-  }),
-  ack: setting(choice(["auto", "manual"]), {
-    flag: "--ack",
-    help: "get: with manual a message comes again until `ack TOPIC ID` takes it",
-    default: "auto",
-  }),
-  lines: setting(toggle(), {
-    flag: "--lines",
-    help: "put: a message from each line of stdin, or of PATH; get: a newline behind each message, a single one too",
-    default: false,
-  }),
-  null: setting(toggle(), {
-    flag: "-0, --null",
-    help: "put: a message from all up to each NUL; get: end each message with NUL",
-    default: false,
-  }),
-  files: setting(toggle(), {
-    flag: "--files",
-    help: "put: a message from each PATH, several are possible",
-    default: false,
-  }),
-  msgId: setting(text("key"), {
-    flag: "--msg-id",
-    help: "put: a key of your own; the same key with the same message is put once, whatever happened before",
-  }),
-  resume: setting(toggle(), {
-    flag: "--resume",
-    help:
-      "put: first send again, with their own counters, the messages whose outcome was unknown; then go on with the input " +
-      "where it was interrupted",
-    default: false,
-  }),
-  json: setting(toggle(), {
-    flag: "--json",
-    help: "print the answer as JSON; get: a line for each message",
-    default: false,
-  }),
-  ...pubsubKeySettings,
-  ...pubsubClientSettings,
-  ...connectionSettings,
-} satisfies SettingTable;
-
-export type ClientCall = Call<typeof clientCommandSettings>;
+/** `baton pubsub client`: subscribes, puts, gets, and asks proxies about topics. */
+import { defineCommand } from "../command.ts";
+import {
+  checkFlags,
+  type ClientArguments,
+  type ClientCall,
+  clientCommandSettings,
+  clientOperations,
+  type ClientRun,
+  clientWords,
+} from "./client_options.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { join, resolve } from "node:path";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { BatonError } from "../../src/errors.ts";
+import { checkName, readPosition } from "../../src/pubsub/client/client_limits.ts";
+import { PubsubClientSession, requestTopics } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { Requester, TopicDamagedError } from "../../src/pubsub/client/requester.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { clientGet } from "./client_get.ts";
+import { clientPut } from "./client_put.ts";
+import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
+import { clientSecurity } from "./service_security.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import type {
+  PubsubBenchJson,
+  PubsubInfoJson,
+  PubsubPendingJson,
+  PubsubTopicsJson,
+} from "../json_shapes/pubsub_client_shapes.ts";
+import { Publisher } from "../../src/pubsub/client/publisher.ts";
+import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { counted } from "../../src/support/text.ts";
+import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_location.ts";
+import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
@@ -101,10 +68,274 @@ export const pubsubClientCommand = defineCommand({
   settings: clientCommandSettings,
   completes: clientOperations,
   runsNothing: true,
-  run: client,
+  run: runClient,
 });
 
-async function client(call: ClientCall): Promise<ExitCode> {
-  const { runClient } = await import("./run_client.ts");
-  return await runClient(call);
+export async function runClient(call: ClientCall): Promise<ExitCode> {
+  const isTyped = call.sources.flags.has("pubsubClientId");
+  const words = clientWords(call.names, call.values.pubsubClientId, { isTyped });
+  checkFlags(words.operation, call.sources.flags);
+  try {
+    return await runOperation(call, words);
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const hint = hintOn(thrown, words, { resume: call.values.resume });
+    throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
+  }
+}
+
+/** What to do now, where there is one answer to that. */
+function hintOn(
+  error: BatonError,
+  { id, operation, topic, rest }: ClientArguments,
+  { resume }: { readonly resume: boolean | undefined },
+): string | null {
+  const { code } = error;
+  if (error instanceof TopicDamagedError) {
+    const { isWholeTopic } = error;
+    const name = shellQuoteIfNeeded(topic);
+    if (isWholeTopic) {
+      return `an operator restores its server from a backup, or deletes the topic: baton pubsub topic delete ${name} --accept-loss`;
+    }
+    const isReading = operation === "get" || operation === "peek";
+    const skip = `to skip it: baton pubsub client ${shellQuoteIfNeeded(id)} seek ${name} LAST-DAMAGED-ID; `;
+    return `${isReading ? skip : ""}to give up the damaged data: baton pubsub topic repair ${name} --accept-loss`;
+  }
+  if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
+    return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
+  }
+  if (code !== "FENCED") return null;
+  // Places of inputs are in the state alone.
+  const places = "puts from the input what this state does not know to have been put: look first at what is there";
+  return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
+}
+
+async function runOperation(call: ClientCall, words: ClientArguments): Promise<ExitCode> {
+  const { values } = call;
+  const lookupPlace = lookupPlaceOf(call);
+  checkName("client id", words.id);
+  if (words.operation !== "topics") checkName("topic", words.topic);
+  if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
+  const clock = systemClock();
+  const security = clientSecurity(values);
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  await using requester = new Requester({
+    findProxies: proxyFinder(call),
+    clock,
+    timeoutMs: values.pubsubTimeout,
+    attemptMs: values.pubsubRetryTimeout,
+    ...(values.quiet ? {} : { onStall: (why: string) => call.io.err(`baton: still trying: ${why}\n`) }),
+    ...(security === undefined ? {} : { socket: security }),
+    ...(lookupPlace === undefined ? {} : { lookupPlace }),
+    ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
+  });
+  if (words.operation === "topics") return await clientTopics(call, words, requester, signal);
+  const folder = resolve(values.pubsubStateDir ?? clientFolder());
+  using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
+  const client = new PubsubClientSession(state, requester);
+  const run: ClientRun = { call, target: words, client, signal };
+  switch (words.operation) {
+    case "subscribe":
+      await client.subscribe(words.topic, { signal });
+      return exitCodes.SUCCESS;
+    case "unsubscribe":
+      await client.unsubscribe(words.topic, { signal });
+      return exitCodes.SUCCESS;
+    case "seek":
+      await client.seek(words.topic, placeOf(words.rest[0] ?? ""), { signal });
+      return exitCodes.SUCCESS;
+    case "put":
+      return await clientPut(run);
+    case "get":
+    case "peek":
+      return await clientGet(run);
+    case "ack":
+    case "nak":
+      return clientAck(run);
+    case "pending":
+    case "info":
+      return await clientAsk(run);
+    case "bench":
+      return await clientBench(run);
+  }
+}
+
+function placeOf(word: string): number | "start" | "end" {
+  const place = readPosition(word);
+  if (place !== undefined) return place;
+  throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
+}
+
+export async function clientAsk(run: ClientRun): Promise<ExitCode> {
+  const { call: { values, io }, target: { topic, operation }, client } = run;
+  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } =
+    await requestPosition(
+      run,
+    );
+  if (operation === "pending") {
+    if (!isSubscribed) {
+      const why = "this client is not subscribed to the topic";
+      throw new BatonError("NOT_SUBSCRIBED", `Nothing waits for "${client.id}" in topic "${topic}": ${why}`);
+    }
+    const result: PubsubPendingJson = { version: 1, topic, pending };
+    io.out(values.json ? `${JSON.stringify(result)}\n` : `${pending}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const info: PubsubInfoJson = {
+    version: 1,
+    topic,
+    subscribed: isSubscribed,
+    position: String(cursor),
+    first: String(first),
+    end: String(end),
+    pending,
+    subscribers,
+    bytes,
+    unresolved_puts: client.state.countIntents(topic),
+  };
+  const lines = Object.entries(info).filter(([name]) => name !== "version").map(([name, value]) =>
+    `${name}\t${value}\n`
+  );
+  io.out(values.json ? `${JSON.stringify(info)}\n` : lines.join(""));
+  return exitCodes.SUCCESS;
+}
+
+export async function clientTopics(
+  { values, io }: ClientCall,
+  { id }: ClientArguments,
+  requester: Requester,
+  signal: AbortSignal,
+): Promise<ExitCode> {
+  const topics = await requestTopics(requester, id, signal);
+  const result: PubsubTopicsJson = { version: 1, topics };
+  io.out(values.json ? `${JSON.stringify(result)}\n` : topics.map((topic) => `${inOneLine(topic)}\n`).join(""));
+  return exitCodes.SUCCESS;
+}
+
+/** A newline in a name must not make two of it; who wants such names asks for --json. */
+function inOneLine(topic: string): string {
+  return topic.replace(/\p{Cc}/gu, "\u{fffd}");
+}
+
+export interface ClientPosition {
+  /** What the server says. */
+  readonly info: Awaited<ReturnType<PubsubClientSession["info"]>>;
+  readonly isSubscribed: boolean;
+  /** The last message that was had; -1: none, or not subscribed. */
+  readonly cursor: number;
+  /** Messages that wait; 0 for who is not subscribed. */
+  readonly pending: number;
+}
+
+/** Null where there is no such topic. Rejects with what asking fails with. */
+export async function findPosition(run: ClientRun): Promise<ClientPosition | null> {
+  try {
+    return await requestPosition(run);
+  } catch (thrown) {
+    if (thrown instanceof BatonError && thrown.code === "NOT_SUBSCRIBED") return null;
+    throw thrown;
+  }
+}
+
+/** Rejects with NOT_SUBSCRIBED where there is no such topic, and with what asking fails with. */
+export async function requestPosition({ client, target: { topic }, signal }: ClientRun): Promise<ClientPosition> {
+  const info = await client.info(topic, { signal });
+  const { position = -1, end = 0, pending = 0 } = info;
+  const isSubscribed = position >= 0;
+  // The server hears of the last ones with the next get.
+  const cursor = isSubscribed ? Math.max(position, client.state.position(topic).cursor) : position;
+  return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
+}
+
+export function clientAck({ target, client }: ClientRun): ExitCode {
+  const { topic, operation, rest } = target;
+  const { cursor, intent, folder } = client.state.position(topic);
+  if (operation === "nak") return exitCodes.SUCCESS; // it was not taken, and comes again as it is
+  const word = rest[0] ?? "";
+  const id = readPosition(word);
+  if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
+  if (id <= cursor) return exitCodes.SUCCESS;
+  if (id > intent || folder !== null) {
+    throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not handed out to "${client.id}"`);
+  }
+  client.state.setPosition(topic, { cursor: id, intent, folder: null });
+  return exitCodes.SUCCESS;
+}
+
+const bodyBytes = 1024;
+const chunkMessages = 256;
+
+export async function clientBench(run: ClientRun): Promise<ExitCode> {
+  const { call: { values, io }, target: { topic }, client, signal } = run;
+  const count = values.count ?? 10_000;
+  const place = await findPosition(run);
+  if (place !== null) checkUnused(run, place);
+  await client.subscribe(topic, { signal });
+  const putMs = await timed(() => new Publisher(client, topic).putAll(bodies(count), { signal }));
+  const subscriber = new Subscriber(client, topic);
+  const getMs = await timed(async () => {
+    for (let had = 0; had < count;) {
+      const { messages } = await subscriber.fetch({ max: chunkMessages, signal });
+      const last = messages.at(-1);
+      if (last === undefined) break;
+      subscriber.acknowledge(last.id);
+      had += messages.length;
+    }
+  });
+  if (place?.isSubscribed !== true) await client.unsubscribe(topic, { signal });
+  const rate = (ms: number) => Math.round(count / (ms / 1000));
+  const result: PubsubBenchJson = {
+    version: 1,
+    topic,
+    messages: count,
+    bytes: bodyBytes,
+    puts_per_second: rate(putMs),
+    gets_per_second: rate(getMs),
+  };
+  io.out(
+    values.json
+      ? `${JSON.stringify(result)}\n`
+      : `${count} messages of ${bodyBytes} bytes: ${rate(putMs)} puts a second, ${rate(getMs)} gets a second\n`,
+  );
+  return exitCodes.SUCCESS;
+}
+
+/** It takes all that comes, and all subscribers get what it puts: where messages are meant for somebody it must not be. */
+function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPosition): void {
+  const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
+  if (others <= 0 && pending === 0) return;
+  const used = others > 0
+    ? `has ${counted(others, "other subscriber")}`
+    : `has ${counted(pending, "message")} that "${id}" has not had`;
+  throw new BatonError(
+    "USAGE",
+    `bench: the topic "${topic}" ${used}; it puts messages of its own there, and takes all that are there: name a new topic`,
+  );
+}
+
+async function* bodies(count: number): AsyncGenerator<Uint8Array[], void, void> {
+  for (let made = 0; made < count; made += chunkMessages) {
+    yield Array.from(
+      { length: Math.min(chunkMessages, count - made) },
+      () => crypto.getRandomValues(new Uint8Array(bodyBytes)),
+    );
+    await Promise.resolve();
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now();
+  await work();
+  return performance.now() - startMs;
+}
+
+/** Throws CONFIG for a user without a home. */
+export function clientFolder(): string {
+  const home = homeInDatabase(userId(), "/etc/passwd");
+  if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton/pubsub");
+  throw new BatonError(
+    "CONFIG",
+    "This user has no home in the user database; --state-dir says where clients' states go",
+  );
 }

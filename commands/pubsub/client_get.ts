@@ -1,7 +1,7 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
 import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -10,10 +10,12 @@ import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../job/lock_environment.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
-import { MessageCommand } from "./message_child.ts";
-import { MessageOutput } from "./message_output.ts";
+import { MessageCommand } from "./message_command.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
-import type { ClientRun } from "./run_client.ts";
+import type { ClientRun } from "./client_options.ts";
+import { fstatSync, write, writeSync } from "node:fs";
+import { ReaderGone } from "../../src/terminal/io.ts";
+import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 
 /** Of one answer. */
 const batchMax = 256;
@@ -192,5 +194,59 @@ function utf8Of(bytes: Uint8Array): string | null {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return null;
+  }
+}
+
+/** After a signal a write that is under way has so long to end: what was written is had, and does not come again. Milliseconds. */
+const endingMsMax = 300;
+/** Where somebody made the pipe non-blocking, and it is full. */
+const fullPipeMs = 5;
+
+export class MessageOutput {
+  readonly #end: Uint8Array;
+  readonly #signal: AbortSignal;
+  /** A file takes at once what it takes. */
+  readonly #isFile: boolean;
+
+  /** `end`: behind each message. */
+  constructor(end: string, signal: AbortSignal) {
+    this.#end = new TextEncoder().encode(end);
+    this.#signal = signal;
+    this.#isFile = fstatSync(1).isFile();
+  }
+
+  /** Rejects with the signal's reason, ReaderGone, or IO. */
+  async print(body: Uint8Array): Promise<void> {
+    throwIfAborted(this.#signal);
+    const bytes = this.#end.byteLength === 0 ? body : Buffer.concat([body, this.#end]);
+    for (let at = 0; at < bytes.byteLength;) {
+      try {
+        at += this.#isFile ? writeSync(1, bytes, at) : await this.#written(bytes, at);
+      } catch (thrown) {
+        throwIfAborted(this.#signal);
+        const { code } = thrown as NodeJS.ErrnoException;
+        if (code === "EPIPE") throw new ReaderGone();
+        if (code !== "EAGAIN") {
+          throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
+        }
+        await sleep(systemClock(), fullPipeMs, this.#signal);
+      }
+    }
+  }
+
+  /** In a thread: a full pipe stops whoever writes to it. */
+  #written(bytes: Uint8Array, at: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      let cancel = () => {};
+      const off = onAbort(this.#signal, (reason) => {
+        cancel = systemClock().after(endingMsMax, () => reject(reason));
+      });
+      write(1, bytes, at, (error, count) => {
+        off();
+        cancel();
+        if (error === null) resolve(count);
+        else reject(error);
+      });
+    });
   }
 }

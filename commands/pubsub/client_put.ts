@@ -1,21 +1,23 @@
 /** `put`: has the input put, and says at the end what is not known. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
+  emptyDigest,
   FileCheckpoint,
   type InputCheckpoint,
   NoCheckpoint,
   OffsetCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
-import { emptyDigest } from "../../src/pubsub/client/rolling_digest.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { counted } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
-import type { ClientCall } from "./client.ts";
-import { PutStop } from "./put_ending.ts";
+import type { ClientCall, ClientRun } from "./client_options.ts";
 import { type Input, inputOf, unsentFiles, unsentMessages } from "./put_input.ts";
-import type { ClientRun } from "./run_client.ts";
-import { shellQuoteIfNeeded } from "./shell_quoted.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
 
 export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, target: { id, topic, rest }, client: { state } } = run;
@@ -106,4 +108,35 @@ function warnOfIntents({ values, io }: ClientCall, topic: string, count: number)
       shellQuoteIfNeeded(topic)
     } --resume finds out\n`,
   );
+}
+
+/** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
+const endingMsMax = 5000;
+
+/** From the first signal on there is an end to it: the second one, or a time. */
+export class PutStop implements Disposable {
+  readonly #over = new AbortController();
+  readonly #offs: (() => void)[] = [];
+
+  constructor(until: AbortSignal) {
+    const clock = systemClock();
+    // It may have come already: then this is called at once.
+    const offTime = onAbort(until, (reason) => {
+      this.#offs.push(clock.after(endingMsMax, () => this.#over.abort(reason)));
+    });
+    const offSignals = listenForStops(processSignals(), clock, {
+      first: () => {}, // it is what `until` aborts with
+      again: (name) => this.#over.abort(new StoppedBySignal(name)),
+    });
+    this.#offs.push(offTime, offSignals);
+  }
+
+  /** Aborts when nothing is waited for any more. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  [Symbol.dispose](): void {
+    for (const off of this.#offs) off();
+  }
 }

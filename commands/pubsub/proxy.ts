@@ -1,21 +1,30 @@
-/** `baton pubsub proxy`: its words. What it does is in run_proxy.ts. */
-import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { logSettings } from "../../src/config/command_settings.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
-import { BatonError } from "../../src/errors.ts";
-import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
-
-export const proxyCommandSettings = {
-  ...pubsubProxySettings,
-  ...pubsubKeySettings,
-  ...pubsubServiceSettings,
-  ...logSettings,
-  ...connectionSettings,
-} satisfies SettingTable;
-
-export type ProxyCall = Call<typeof proxyCommandSettings>;
+/** `baton pubsub proxy`: runs a proxy until a signal, or until it cannot continue. */
+import process from "node:process";
+import { pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { defaultProxyId, proxyCommandSettings, proxyPlace, type PubsubProxyCall } from "./proxy_options.ts";
+import { defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { serveStatusPage } from "../../src/terminal/status_page.ts";
+import { dieOf, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/text.ts";
+import { type Coordination, coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { checkListenAddress } from "../listen_address.ts";
+import { checkAdvertised } from "./advertised.ts";
+import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
+import { serviceSecurity } from "./service_security.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import type { TopicDirectory } from "../../src/pubsub/proxy/topic_directory.ts";
+import { socketMetrics } from "./socket_metrics.ts";
 
 export const pubsubProxyCommand = defineCommand({
   name: "pubsub proxy",
@@ -47,9 +56,230 @@ export const pubsubProxyCommand = defineCommand({
   run: proxy,
 });
 
-async function proxy(call: ProxyCall): Promise<ExitCode> {
+async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
   const [word] = call.names;
   if (word !== undefined) throw new BatonError("USAGE", `baton pubsub proxy takes no "${word}"`);
-  const { runProxy } = await import("./run_proxy.ts");
   return await runProxy(call);
+}
+
+export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
+  const [first = "", ...others] = values.pubsubProxyListen;
+  checkAddresses(call);
+  if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
+  const place = coordinationOf(values, sources);
+  const clock = systemClock();
+  const security = serviceSecurity(values);
+  const stopping = new AbortController();
+  const rereads = security?.readClients;
+  let listening: PubsubProxy | null = null;
+  const signals = processSignals();
+  const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
+  const unlistens = [
+    signals.listen(
+      rereadSignals,
+      () => rereads && readAgain(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
+    ),
+    listenForStops(signals, clock, {
+      first: (signal) => {
+        log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+        stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
+      },
+      again: (signal) => void dieOf(signal),
+      signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
+    }),
+  ];
+  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
+  try {
+    await using proxy = new PubsubProxy({
+      id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
+      directory,
+      clock,
+      onProblem: log.problem,
+      requestTimeoutMs: values.pubsubProxyTimeout,
+      front: {
+        ...security?.front,
+        connectionsMax: values.pubsubMaxConnections,
+        inputBytesMax: values.pubsubMaxIncomingBytes,
+      },
+      ...(security === undefined ? {} : { back: security.dialing }),
+      ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
+      limits: {
+        perClient: values.pubsubProxyMaxRequestsPerClient,
+        perTopic: values.pubsubProxyMaxRequestsPerTopic,
+        inAll: values.pubsubProxyMaxRequests,
+        bytesInAll: values.pubsubProxyMaxBytes,
+      },
+    });
+    listening = proxy;
+    const bound = await proxy.listen(first);
+    for (const endpoint of others) await proxy.listen(endpoint);
+    await using page = values.pubsubMetricsListen === undefined
+      ? null
+      : await serveStatusPage(values.pubsubMetricsListen, {
+        health: () => proxyHealth(directory),
+        metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
+      });
+    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    const endpoint = values.pubsubProxyAdvertise ?? bound;
+    await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal, clock });
+    await proxy.drain(values.pubsubDrainTimeout);
+    log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
+    return exitCodes.SUCCESS;
+  } finally {
+    for (const unlisten of unlistens) unlisten();
+  }
+}
+
+/** SIGHUP: a list that cannot be used changes nothing. */
+function readAgain(
+  read: () => number,
+  { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: PubsubProxy | null },
+): void {
+  try {
+    const keys = read();
+    proxy?.interruptWaiting();
+    log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} may come in`, { file, keys });
+  } catch (thrown) {
+    log.say("error", "clients_refused", `${messageOf(thrown)}; the list that was read before stays in force`, { file });
+  }
+}
+
+interface Surroundings {
+  readonly directory: ZookeeperDirectory;
+  readonly endpoint: string;
+  readonly place: Coordination;
+  readonly log: ServiceLog;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** Until the signal aborts. The first session must come about, every later one is tried for ever. */
+async function serve(
+  proxy: PubsubProxy,
+  { directory, endpoint, place, log, signal, clock }: Surroundings,
+): Promise<void> {
+  const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
+  const announcement = { id: proxy.id, endpoint, storeId: proxyPlace([endpoint, ...proxy.endpoints]) };
+  try {
+    let first: ZooKeeper | null = await open(signal);
+    const opened = (opening: AbortSignal) => {
+      const zk = first;
+      first = null;
+      return zk === null ? open(opening) : Promise.resolve(zk);
+    };
+    const running = directory.run(opened, announcement, signal);
+    await Promise.race([directory.ready, running]);
+    const bound = proxy.endpoints.join(", ");
+    const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
+    log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${reach[place.scope]}`, {
+      id: proxy.id,
+      endpoint,
+      pid: process.pid,
+    });
+    using _presence = new ConnectionLog(log, proxy.id, { presence: presenceOf(directory, place.servers), clock });
+    await running;
+  } catch (thrown) {
+    if (!signal.aborted || thrown !== signal.reason) throw thrown;
+  }
+}
+
+function presenceOf(directory: ZookeeperDirectory, servers: string): ConnectionState {
+  return {
+    isConnected: () => directory.isConnected,
+    lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
+    found: "reaches the coordination service again",
+  };
+}
+
+/** Throws USAGE or CONFIG. */
+function checkAddresses({ values, sources }: PubsubProxyCall): void {
+  const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
+  checkAdvertised(
+    { name: "pubsubProxyListen", setting: listen, value: values.pubsubProxyListen },
+    { name: "pubsubProxyAdvertise", setting: advertise, value: values.pubsubProxyAdvertise },
+    sources,
+  );
+  const { pubsubMetricsListen } = pubsubServiceSettings;
+  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
+}
+
+const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
+
+export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
+  const { counters, inFlight, loads } = proxy;
+  const links = [...proxy.links];
+  const reported = (value: (load: { topics: number; reportedMs: number }) => number) =>
+    Object.fromEntries(Array.from(loads.all, ([id, load]) => [id, value(load)]));
+  const byServer = (value: (link: (typeof links)[number]) => number) =>
+    Object.fromEntries(links.map((link) => [link.id, value(link)]));
+  return [
+    gauge("coordination_connected", "1 while the coordination service answers", directory.isConnected ? 1 : 0),
+    gauge("servers", "Servers that are there", directory.servers.size),
+    gauge("clients", "Connections of clients", proxy.connections),
+    ...socketMetrics("baton_pubsub_proxy", proxy.load),
+    counter("requests_total", "Messages that came from clients", counters.requests),
+    labelled(
+      "counter",
+      named("responses_total"),
+      "Answers, by their status",
+      "status",
+      Object.fromEntries(counters.responses),
+    ),
+    histograms(
+      named("request_seconds"),
+      "From the arrival of a request to its answer, gets that may wait for a message left out",
+      "name",
+      counters.latency,
+    ),
+    counter("requests_retried_total", "Times that a request was sent again, or was to be", counters.retries),
+    counter("responses_late_total", "Answers of servers that nobody waited for any more", counters.lateResponses),
+    counter(
+      "responses_undelivered_total",
+      "Answers dropped: the client does not read, or is gone",
+      counters.undeliveredResponses,
+    ),
+    counter("messages_dropped_total", "Messages that get no answer: a STATUS, an endless envelope", counters.dropped),
+    counter("servers_lost_total", "Connections to servers that were lost", counters.serversLost),
+    gauge("requests_in_flight", "Requests without an answer", inFlight.requests),
+    gauge("request_bytes_in_flight", "What they have in their messages", inFlight.bytes),
+    labelled(
+      "gauge",
+      named("server_connected"),
+      "1 while it is connected",
+      "server",
+      byServer((it) => it.isConnected ? 1 : 0),
+    ),
+    labelled(
+      "gauge",
+      named("server_requests_in_flight"),
+      "Requests that a server has",
+      "server",
+      byServer((it) => it.sent),
+    ),
+    labelled(
+      "gauge",
+      named("server_requests_queued"),
+      "Requests that wait to be sent to it",
+      "server",
+      byServer((it) => it.waiting),
+    ),
+    labelled("gauge", named("server_topics"), "Topics that it says it serves", "server", reported((it) => it.topics)),
+    labelled(
+      "gauge",
+      named("server_report_age_seconds"),
+      "How long ago it last said so",
+      "server",
+      reported((it) => Math.round((nowMs - it.reportedMs) / 1000)),
+    ),
+  ];
+}
+
+/** Null when there is somebody to send requests to. */
+export function proxyHealth(directory: TopicDirectory): string | null {
+  if (!directory.isConnected) {
+    return "the coordination service does not answer; only topics that were used before are found";
+  }
+  return directory.servers.size > 0 ? null : "there is no server";
 }

@@ -5,12 +5,11 @@ import { promisify } from "node:util";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
-import { emptyDigest, rollingDigest } from "../../src/pubsub/client/rolling_digest.ts";
-import type { FileCheckpoint } from "../../src/pubsub/client/input_checkpoints.ts";
+import { emptyDigest, type FileCheckpoint, rollingDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { counted } from "../../src/support/text.ts";
-import type { ClientCall } from "./client.ts";
+import type { ClientCall } from "./client_options.ts";
 
 /** What is put. */
 export type Input = Sequence | Files;

@@ -1,55 +1,30 @@
-/** `baton pubsub server`: its words. What it does is in run_server.ts and the operator's part beside it. */
-import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { logSettings } from "../../src/config/command_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
-
-export const serverCommandSettings = {
-  ...pubsubServerSettings,
-  ...pubsubKeySettings,
-  ...pubsubServiceSettings,
-  handOff: setting(toggle(), {
-    flag: "--hand-off",
-    help: "on SIGTERM, give the topics to other servers before it ends, as far as --drain-timeout reaches",
-    default: false,
-  }),
-  moved: setting(toggle(), {
-    flag: "--moved",
-    help: "the data directory is a copy or a backup, and what it was copied from is never served again",
-    default: false,
-  }),
-  ...logSettings,
-  to: setting(text("id"), { flag: "--to", help: "move: the server that is to have the topic" }),
-  topics: setting(toggle(), { flag: "--topics", help: "ls: each topic as well", default: false }),
-  dryRun: setting(toggle(), {
-    flag: "--dry-run",
-    help: "move, drain, rebalance: say what would be moved",
-    default: false,
-  }),
-  undo: setting(toggle(), {
-    flag: "--undo",
-    help: "drain: the server takes new topics again; what it has given away stays away",
-    default: false,
-  }),
-  acceptLoss: setting(toggle(), {
-    flag: "--accept-loss",
-    help:
-      "forget: the server's data is lost for good; restore: what came after the copy is; forget-client: what the client " +
-      "has not had, or not settled",
-    default: false,
-  }),
-  json: setting(toggle(), {
-    flag: "--json",
-    help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
-    default: false,
-  }),
-  ...connectionSettings,
-} satisfies SettingTable;
-
-export type ServerCall = Call<typeof serverCommandSettings>;
+/** `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts. */
+import process from "node:process";
+import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { operate } from "./server_operations.ts";
+import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
+import { defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { resolve } from "node:path";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { serveStatusPage } from "../../src/terminal/status_page.ts";
+import { dieOf, listenForStops } from "../../src/process/supervise/stop_signals.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { BatonError } from "../../src/errors.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
+import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/text.ts";
+import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { checkListenAddress } from "../listen_address.ts";
+import { checkAdvertised } from "./advertised.ts";
+import { ConnectionLog, type PresenceOptions, type ServiceLog, serviceLog } from "./service_log.ts";
+import { serviceSecurity } from "./service_security.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import { socketMetrics } from "./socket_metrics.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -102,6 +77,180 @@ export const pubsubServerCommand = defineCommand({
 });
 
 async function server(call: ServerCall): Promise<ExitCode> {
-  if (call.names.length > 0) return await (await import("./server_operations.ts")).operate(call);
-  return await (await import("./run_server.ts")).runServer(call);
+  if (call.names.length > 0) return await operate(call);
+  return await runServer(call);
+}
+
+export async function runServer(call: ServerCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const { id, dataDir } = placeOf(call);
+  checkServerFlags("", sources.flags);
+  checkAddresses(call);
+  process.umask(0o077);
+  const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
+  const place = coordinationOf(values, sources);
+  const security = serviceSecurity(values);
+  const stopping = new AbortController();
+  const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
+  const unlisten = listenForStops(processSignals(), systemClock(), {
+    first: (signal) => {
+      stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
+      log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+      stop();
+    },
+    again: (signal) => void dieOf(signal),
+  });
+  try {
+    await using server = await TopicServer.start({
+      id,
+      dataDir,
+      wasMoved: values.moved,
+      listen: values.pubsubServerListen,
+      advertise: values.pubsubServerAdvertise,
+      path: new PubsubPath(place.root),
+      connect: (signal) => connect({ ...place.connect, signal }),
+      clock: systemClock(),
+      store: storeOptionsOf(values),
+      limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },
+      security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
+      onProblem: log.problem,
+      onDraining: (isDraining) => sayDraining(log, id, isDraining),
+    }, stopping.signal);
+    await using page = values.pubsubMetricsListen === undefined
+      ? null
+      : await serveStatusPage(values.pubsubMetricsListen, {
+        health: () => serverHealth(server),
+        metrics: () => serverMetrics(server),
+      });
+    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${reach[place.scope]}`, {
+      id,
+      endpoint: server.endpoint,
+      data_dir: dataDir,
+      pid: process.pid,
+    });
+    await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers)));
+    const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
+    log.say(
+      "info",
+      "left",
+      `"${id}" has left; ${counted(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
+      { id, topics: kept.length },
+    );
+    return exitCodes.SUCCESS;
+  } catch (thrown) {
+    if (stopping.signal.aborted && thrown === stopping.signal.reason) return exitCodes.SUCCESS;
+    throw thrown;
+  } finally {
+    unlisten();
+  }
+}
+
+async function untilAsked(server: TopicServer, asked: Promise<void>, presence: ConnectionLog): Promise<void> {
+  using _ = presence;
+  await Promise.race([asked, server.ended]);
+}
+
+function presenceOf(server: TopicServer, servers: string): PresenceOptions {
+  const presence = {
+    isConnected: () => server.isRegistered,
+    lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
+    found: "has its lease, and serves again",
+  };
+  return { presence, clock: systemClock() };
+}
+
+function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {
+  const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
+  log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+}
+
+function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
+  return {
+    maxPending: values.pubsubMaxPending ?? null,
+    maxTopicBytes: values.pubsubMaxTopicSize ?? null,
+    maxDiskBytes: values.pubsubMaxDiskSize ?? null,
+    retainMessages: values.pubsubRetainMessages ?? null,
+    retainBytes: values.pubsubRetainSize ?? null,
+    retainMs: values.pubsubRetainAge ?? null,
+  };
+}
+
+function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
+  const { pubsubServerId: id, pubsubDataDir: dataDir } = values;
+  const example = "as in: baton pubsub server --id s1 --data-dir ./s1";
+  if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
+  if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
+  checkName("server id", id);
+  return { id, dataDir: resolve(dataDir) };
+}
+
+/** Throws USAGE or CONFIG. */
+function checkAddresses({ values, sources }: ServerCall): void {
+  const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
+  checkAdvertised(
+    { name: "pubsubServerListen", setting: listen, value: [values.pubsubServerListen] },
+    { name: "pubsubServerAdvertise", setting: advertise, value: values.pubsubServerAdvertise },
+    sources,
+  );
+  const { pubsubMetricsListen } = pubsubServiceSettings;
+  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
+}
+
+const { named, gauge, counter } = metricsNamed("baton_pubsub_server");
+
+export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
+  const { requests, responses, refused, responsesDropped } = server.counters;
+  const now = await server.statistics();
+  return [
+    gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
+    gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
+    labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
+    counter("invalid_requests_total", "Requests that made no sense", refused),
+    labelled("counter", named("responses_total"), "Answers, by their status", "status", responses),
+    counter(
+      "responses_dropped_total",
+      "Answers that could not be sent: the peer does not read, or is gone",
+      responsesDropped,
+    ),
+    histograms(
+      named("request_seconds"),
+      "From the arrival of a request to its durable answer, gets that wait for a message left out",
+      "name",
+      server.counters.latency,
+    ),
+    gauge("requests_in_flight", "Requests at the store, gets that wait included", now.inFlight),
+    gauge("gets_waiting", "Gets that are kept back until there is a message", now.pendingGets),
+    gauge("requests_awaiting_admission", "Requests whose topic is being looked at", now.pendingAdmissions),
+    gauge("topics_stored", "Topics with data here", now.topics),
+    gauge("topics_served", "Topics that are served now", now.served),
+    gauge("topics_handing_off", "Topics on their way to other servers", now.outgoingHandoffs),
+    gauge("topics_receiving", "Topics on their way here", now.incomingTransfers),
+    gauge("store_bytes", "What the store takes", now.usedBytes),
+    gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
+    gauge(
+      "disk_used_ratio",
+      "The part of the nearer disk limit that is used; puts are refused from 0.95 on",
+      now.diskShare,
+    ),
+    gauge(
+      "clients_used_ratio",
+      "The part of what a topic can know of clients that is used, of the fullest topic",
+      now.clientsShare,
+    ),
+    counter("clients_forgotten_total", "Publishers that were forgotten to make room", now.clientsForgotten),
+    gauge("damaged_rows", "Rows of the store that were found damaged since the start", now.damages),
+    counter("commits_total", "Transactions of the store", now.commits),
+    ...socketMetrics("baton_pubsub_server", now.socket),
+    counter("unroutable_total", "Answers for peers that were gone", now.socket.unroutable),
+  ];
+}
+
+/** Null when the server takes messages and gives them; a disk that is about to be full is told by disk_share, and by the log. */
+export async function serverHealth(server: TopicServer): Promise<string | null> {
+  if (!server.isRegistered) {
+    return "the server has no lease: the coordination service does not answer, or has ended the session";
+  }
+  const { full } = await server.statistics();
+  return full === null ? null : `messages are refused: ${full}`;
 }

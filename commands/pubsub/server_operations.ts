@@ -10,27 +10,28 @@ import { planDrain, type PlannedMove, planRebalance, type TopicsByServer } from 
 import { setDraining } from "../../src/pubsub/ownership/draining.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { markBackup } from "../../src/pubsub/server/server_identity.ts";
+import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/text.ts";
+import { counted, printable } from "../../src/support/text.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { printable } from "../../src/support/text.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
   PubsubForgottenJson,
   PubsubMovesJson,
+  PubsubRestoredJson,
   PubsubServersJson,
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_server_shapes.ts";
-import type { ServerCall } from "./server.ts";
-import { forgetClient } from "./server_forget_client.ts";
-import { restore } from "./server_restore.ts";
-import { checkServerFlags } from "./server_args.ts";
+import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { shellQuoteIfNeeded } from "./shell_quoted.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
+import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
+import type { PubsubClientForgottenJson } from "../json_shapes/pubsub_topic_shapes.ts";
+import { manage } from "./topic.ts";
 
 interface ServerOperation {
   /** What stands behind the word, for the sentence that says what is wrong. */
@@ -300,4 +301,68 @@ async function backup({ values }: ServerCall, [target = ""]: readonly string[]):
 function dataDirOf(dataDir: string | undefined, word: string): string {
   if (dataDir !== undefined) return resolve(dataDir);
   throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir: the folder of which server?`);
+}
+
+export async function restore(call: ServerCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const { pubsubServerId: id, pubsubDataDir } = values;
+  if (id === undefined || pubsubDataDir === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "baton pubsub server restore needs --id and --data-dir: whose data is it, and where?",
+    );
+  }
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server restore gives up all that "${id}" has stored since the copy in ${pubsubDataDir} was made: say ` +
+        "--accept-loss when there is no newer one",
+    );
+  }
+  const done = await restoreFrom(call, id, resolve(pubsubDataDir));
+  const { restored, lost, returned, left } = done;
+  const result: PubsubRestoredJson = {
+    version: 1,
+    server: id,
+    restored: [...restored],
+    lost: [...lost],
+    returned: [...returned],
+    left: [...left],
+  };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  else {
+    for (const [what, topics] of Object.entries(done)) {
+      for (const topic of topics) io.out(`${what} ${printable(topic)}\n`);
+    }
+    if (!values.quiet) {
+      io.err(
+        `baton: topics as they were when the copy was made: ${restored.length}; that begin again, empty: ${lost.length}; ` +
+          `that are back where they came from: ${returned.length}; that stay unavailable: ${left.length}\n`,
+      );
+    }
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** The store is open meanwhile, so that no server starts on it. */
+async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<RestoreResult> {
+  const { problems } = verifyStore(dataDir); // nothing is made where there is no store
+  // What is damaged is refused by the server as well, and is no reason to do without the rest.
+  for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
+  let broken: BatonError | null = null;
+  const hooks = { responded: () => {}, broken: (error: BatonError) => void (broken = error) };
+  await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
+  claimDataDir(dataDir, id, { wasMoved: true });
+  const done = await connected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
+  if (broken !== null) throw broken;
+  return done;
+}
+
+export async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
+  const { values, io } = call;
+  const { owner } = await manage(call, { topic, action: "forget-client", client, acceptsLoss: values.acceptLoss });
+  const result: PubsubClientForgottenJson = { version: 1, topic, server: owner, client };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" has forgotten client "${printable(client)}"\n`);
+  return exitCodes.SUCCESS;
 }

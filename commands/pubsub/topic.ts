@@ -1,10 +1,28 @@
-/** `baton pubsub topic`: its words. What it does is in run_topic.ts. */
+/** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
 import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { printTable } from "../../src/terminal/table.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
+import { overviewOf } from "../../src/pubsub/admin/overview.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { printable } from "../../src/support/text.ts";
+import { connected } from "../coordination/connected.ts";
+import type {
+  PubsubTopicDeletedJson,
+  PubsubTopicListJson,
+  PubsubTopicRepairedJson,
+  PubsubTopicShowJson,
+} from "../json_shapes/pubsub_topic_shapes.ts";
+import { serviceSecurity } from "./service_security.ts";
 
 export const topicCommandSettings = {
   acceptLoss: setting(toggle(), {
@@ -44,9 +62,135 @@ export const pubsubTopicCommand = defineCommand({
   settings: topicCommandSettings,
   completes: topicWords,
   runsNothing: true,
-  run: topic,
+  run: runTopic,
 });
 
-async function topic(call: PubsubTopicCall): Promise<ExitCode> {
-  return await (await import("./run_topic.ts")).runTopic(call);
+/** A topic that is on its way elsewhere may have to be waited for. */
+const answerMsMax = 30_000;
+
+export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
+  const [word = "", ...names] = call.names;
+  const usage = (why: string) => new BatonError("USAGE", `baton pubsub topic ${why}`);
+  if (!(topicWords as readonly string[]).includes(word)) {
+    const given = word === "" ? "and none is given" : `not "${word}"${didYouMean(word, topicWords)}`;
+    throw usage(`takes one of ${topicWords.join(", ")}, ${given}`);
+  }
+  if (word === "ls") {
+    if (names.length > 0) throw usage(`ls takes no name, not "${names.join(" ")}"`);
+    refuseFlag(call, "ls");
+    return await list(call);
+  }
+  const [topic] = names;
+  if (topic === undefined || names.length > 1) throw usage(`${word} takes one topic`);
+  if (word === "show") {
+    refuseFlag(call, "show");
+    return await show(call, topic);
+  }
+  return word === "delete" ? await remove(call, topic) : await repair(call, topic);
+}
+
+function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
+  if (!sources.flags.has("acceptLoss")) return;
+  throw new BatonError("USAGE", `baton pubsub topic: --accept-loss is not for ${word}, but for delete, repair`);
+}
+
+async function list(call: PubsubTopicCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const topics = servers.flatMap(({ id, endpoint, topics }) =>
+    topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
+  ).sort((a, b) => a.topic < b.topic ? -1 : 1);
+  if (values.json) {
+    const result: PubsubTopicListJson = { version: 1, topics };
+    io.out(`${JSON.stringify(result)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  if (topics.length === 0 && !values.quiet) io.err(`baton: no topic is there below ${values.root}\n`);
+  const rows = topics.map(({ topic, server, there, epoch, state }) => [
+    printable(topic),
+    server,
+    there ? state : "away",
+    String(epoch),
+  ]);
+  if (rows.length > 0) printTable(io, [["TOPIC", "SERVER", "STATE", "EPOCH"], ...rows]);
+  return exitCodes.SUCCESS;
+}
+
+async function show(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  const { owner, value } = await manage(call, { topic, action: "show" });
+  const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
+    value as TopicDetails;
+  if (values.json) {
+    const result: PubsubTopicShowJson = {
+      version: 1,
+      topic,
+      server: owner,
+      epoch,
+      first: String(first),
+      end: String(end),
+      bytes,
+      clients,
+      plain_clients: plainClients,
+      clients_max: clientsMax,
+      subscriber_count: subscribers,
+      subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
+      damage,
+    };
+    io.out(`${JSON.stringify(result)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const facts: [string, string | number][] = [
+    ["topic", printable(topic)],
+    ["server", owner],
+    ["epoch", epoch],
+    ["messages", first > end ? "none" : `${first} to ${end}`],
+    ["bytes", bytes],
+    ["clients", `${clients} of ${clientsMax}, ${plainClients} without a session`],
+    ["subscribers", subscribers],
+  ];
+  if (damage !== null) facts.push(["damage", damage]);
+  printTable(io, facts.map(([name, fact]) => [name, String(fact)]));
+  const rows = slowest.map(({ client, position, pending }) => [printable(client), String(position), String(pending)]);
+  if (rows.length > 0) printTable(io, [[""], ["SUBSCRIBER", "HAD", "WAITING"], ...rows]);
+  return exitCodes.SUCCESS;
+}
+
+async function remove(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  const { owner } = await manage(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
+  const result: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
+  return exitCodes.SUCCESS;
+}
+
+async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub topic repair gives up what is damaged of "${topic}": say --accept-loss when it cannot be put back`,
+    );
+  }
+  const { owner, value } = await manage(call, { topic, action: "repair", acceptsLoss: call.values.acceptLoss });
+  const given = value as string[];
+  const result: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  else for (const what of given) io.out(`given up: ${printable(what)}\n`);
+  if (given.length === 0 && !values.quiet) io.err(`baton: nothing is damaged of topic "${printable(topic)}"\n`);
+  return exitCodes.SUCCESS;
+}
+
+type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
+
+/** Throws what manageTopic does. */
+export async function manage(
+  call: ManageCall,
+  question: ManageRequest,
+): Promise<ManageResult> {
+  const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.dialing;
+  const options = { clock: systemClock(), withinMs: answerMsMax, socket };
+  const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
+  return await connected(call as PubsubTopicCall, ask);
 }

@@ -120,9 +120,8 @@ test("what the disk has damaged is refused by name and counted, and is given up 
   expect(await client("alice get news --until-empty")).toMatchObject({
     code: 74,
     stdout: "one\n",
-    stderr:
-      `baton: Cannot get from topic "news": DAMAGED, ${named}; to go on behind it: baton pubsub client alice seek news ` +
-      "LAST-DAMAGED-ID; an operator gives up what is damaged: baton pubsub topic repair news --accept-loss\n",
+    stderr: `baton: Cannot get from topic "news": DAMAGED, ${named}; to skip it: baton pubsub client alice seek news ` +
+      "LAST-DAMAGED-ID; to give up the damaged data: baton pubsub topic repair news --accept-loss\n",
   });
   await eventually(() => server.stderr().includes(named));
   expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_pubsub_server_damaged_rows 1\n");
@@ -152,7 +151,7 @@ test("a server whose only topic is damaged is not taken for one with an empty fo
   expect((await operator("server verify --data-dir s1")).stdout).toContain(named);
   const server = await startServer();
   await eventually(() => server.stderr().includes(named));
-  const next = "an operator restores its server from a backup, or gives the topic up: baton pubsub topic delete only";
+  const next = "an operator restores its server from a backup, or deletes the topic: baton pubsub topic delete only";
   expect(await client("alice get only")).toMatchObject({ code: 74, stderr: expect.stringContaining(next) });
   expect(await client("alice subscribe new")).toMatchObject({ code: 0 });
   expect(await session.run('echo 1 | "$baton" pubsub client bob put new -')).toMatchObject({ code: 0 });

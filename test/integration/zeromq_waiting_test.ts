@@ -1,8 +1,8 @@
 /** What must not wait for ever, between real sockets. */
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../src/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../src/zeromq/request_socket.ts";
+import { ReplySocket } from "../support/reply_socket.ts";
+import { RequestSocket } from "../support/request_socket.ts";
 import { RouterSocket } from "../../src/zeromq/router_socket.ts";
 import type { SocketEvent } from "../../src/zeromq/socket_event.ts";
 import { eventually } from "../support/eventually.ts";

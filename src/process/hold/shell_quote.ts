@@ -20,3 +20,8 @@ export function shellQuote(text: string): string {
 export function failingLine(code: number): string {
   return `(exit ${code})\n`;
 }
+
+/** A name as a user has to type it in a shell: quoted only where it needs to be. */
+export function shellQuoteIfNeeded(name: string): string {
+  return /^[\p{L}\p{N}_@%+:,./-]+$/u.test(name) ? name : shellQuote(name);
+}

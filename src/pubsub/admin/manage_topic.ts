@@ -6,7 +6,7 @@ import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
-import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./ask_server.ts";
+import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./request_from_server.ts";
 
 export type ManageAction = "show" | "forget-client" | "repair" | "delete";
 

@@ -5,7 +5,7 @@ import type { Clock } from "../../support/clock.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
-import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./ask_server.ts";
+import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./request_from_server.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";

@@ -2,6 +2,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import { encodeToken } from "../../wire/pubsub/name_token.ts";
+import { position } from "../../wire/pubsub/field_types.ts";
 
 /** A message, inclusive, in bytes. */
 export const messageBytesMax = bodyBytesMax;
@@ -16,4 +17,9 @@ export function checkName(what: string, name: string): void {
       `The ${what} ${JSON.stringify(name.slice(0, 40))} cannot be used: ${messageOf(thrown)}`,
     );
   }
+}
+
+/** The id of a message, or an end of the topic. */
+export function readPosition(word: string): number | "start" | "end" | undefined {
+  return position.read(word);
 }

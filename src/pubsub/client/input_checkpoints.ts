@@ -3,6 +3,7 @@
  * out and puts nothing twice. Decides nothing about the input.
  */
 import type { ClientState, InputPosition } from "./client_state.ts";
+import { createHash } from "node:crypto";
 
 export interface InputCheckpoint {
   /** Of all that was taken before; null: nobody asks for it. */
@@ -73,4 +74,11 @@ export class NoCheckpoint implements InputCheckpoint {
   record(taken: number): void {
     this.taken = taken;
   }
+}
+
+/** Of no message. */
+export const emptyDigest = "";
+
+export function rollingDigest(chain: string, item: Uint8Array): string {
+  return createHash("sha256").update(chain).update(item).digest("hex");
 }

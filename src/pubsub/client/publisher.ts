@@ -7,11 +7,9 @@ import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { counted } from "../../support/text.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
-import type { InputCheckpoint } from "./input_checkpoints.ts";
-import { emptyDigest, rollingDigest } from "./rolling_digest.ts";
-import { outcomeError } from "./outcome_error.ts";
+import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
+import { outcomeError, type RequestOutcome } from "./requester.ts";
 import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
-import type { RequestOutcome } from "./requester.ts";
 
 /** Messages under way at most; one more request is made as long as fewer bytes are. */
 const windowMessages = 256;

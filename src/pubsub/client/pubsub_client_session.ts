@@ -1,9 +1,15 @@
 /** One process of a client id: its state, its session, and the way to the proxies. Everything it says carries the session. */
 import { BatonError } from "../../errors.ts";
 import type { Message, MessageHeaders, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import { type ClientState } from "./client_state.ts";
-import { outcomeError } from "./outcome_error.ts";
-import type { PubsubRequestOptions, Requester, RequestOutcome, StatusMessage } from "./requester.ts";
+import type { ClientState } from "./client_state.ts";
+import {
+  outcomeError,
+  type PubsubRequestOptions,
+  type Requester,
+  type RequestOutcome,
+  type StatusMessage,
+} from "./requester.ts";
+import { decodeTopicList } from "../../wire/pubsub/topic_list.ts";
 
 /** What is asked; who asks, and in which session, is added. */
 type UnsentMessage<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
@@ -165,4 +171,10 @@ export class PubsubClientSession {
 export function requireOk(what: string, outcome: RequestOutcome): StatusMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
   throw outcomeError(what, outcome);
+}
+
+/** Sorted. Rejects with what the question failed with, or with the signal's reason. */
+export async function requestTopics(requester: Requester, sender: string, signal?: AbortSignal): Promise<string[]> {
+  const answer = requireOk("list the topics", await requester.request({ name: "TOPICS", sender }, { signal }));
+  return (decodeTopicList(answer.body) ?? []).sort();
 }

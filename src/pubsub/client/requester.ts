@@ -11,10 +11,10 @@ import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import { afterAttempt, type AttemptResult } from "./attempt_decision.ts";
-import { attemptTimes } from "./attempt_times.ts";
+import { afterAttempt, type AttemptResult, attemptTimes } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
-import { StallMonitor, type WatchedRequest } from "./trouble_watch.ts";
+import { StallMonitor, type WatchedRequest } from "./stall_monitor.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 export type StatusMessage = MessageOf<"STATUS">;
 
@@ -333,4 +333,48 @@ export function reasonText({ body }: StatusMessage): string {
   } catch (thrown) {
     return `bytes that are no text: ${messageOf(thrown)}`;
   }
+}
+
+const codes = {
+  OK: "INTERNAL",
+  NO_MESSAGE: "NOT_FOUND",
+  NOT_SUBSCRIBED: "NOT_SUBSCRIBED",
+  NOT_OWNER: "UNREACHABLE",
+  COUNTER_REUSE: "BAD_DATA",
+  STALE_OP: "BAD_DATA",
+  FENCED: "FENCED",
+  UNREGISTERED: "BAD_DATA",
+  FULL: "STORE_FULL",
+  DAMAGED: "IO",
+  OVERLOADED: "UNREACHABLE",
+  BAD_REQUEST: "BAD_DATA",
+  DENIED: "REFUSED",
+  ERROR: "INTERNAL",
+} as const satisfies Record<StatusCode, ErrorCode>;
+
+/** The requested data is damaged on the server's disk. `isWholeTopic`: the whole topic, which has to be restored or deleted. */
+export class TopicDamagedError extends BatonError {
+  readonly isWholeTopic: boolean;
+
+  constructor(message: string, { isWholeTopic }: { readonly isWholeTopic: boolean }) {
+    super(codes.DAMAGED, message);
+    this.isWholeTopic = isWholeTopic;
+  }
+}
+
+/** `what` was tried; it stands after "Cannot". */
+export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
+  if (outcome.kind === "unknown") {
+    return new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether this was done, ${what}: ${outcome.why}`);
+  }
+  const { response } = outcome;
+  if (outcome.kind === "fail") {
+    const code = outcome.isRefused ? "REFUSED" : response?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
+    return new BatonError(code, `Cannot ${what}; definitely not done: ${outcome.why}`);
+  }
+  const { status, headers } = outcome.response;
+  const sentence = reasonText(outcome.response);
+  const message = `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`;
+  if (status !== "DAMAGED") return new BatonError(codes[status], message);
+  return new TopicDamagedError(message, { isWholeTopic: headers?.state === "missing" });
 }

@@ -1,7 +1,6 @@
 /** A request under way in a proxy: who sent it, what it is, and where it is now. */
 import type { QueueEntry } from "./fair_queue.ts";
 import type { RequestTraits } from "./request_traits.ts";
-import type { ServerLink } from "./server_link.ts";
 
 /** A connection of the front socket, for as long as requests of it are under way. */
 export interface ProxyClient {
@@ -34,12 +33,18 @@ export interface ProxyRequest {
   pendingReason: string;
 }
 
+/** A server link that has the request. */
+interface RequestHolder {
+  /** Removes the request; its response is not awaited any longer. */
+  drop(request: ProxyRequest): void;
+}
+
 export type RequestLocation =
   /** Its topic's server is looked up. */
   | { readonly kind: "routing" }
   /** There is nobody to send it to, or it is to be sent again in a moment. */
   | { readonly kind: "delayed"; readonly cancel: () => void }
-  | { readonly kind: "queued"; readonly link: ServerLink; readonly place: QueueEntry<ProxyRequest> }
-  | { readonly kind: "sent"; readonly link: ServerLink; readonly number: number }
+  | { readonly kind: "queued"; readonly link: RequestHolder; readonly place: QueueEntry<ProxyRequest> }
+  | { readonly kind: "sent"; readonly link: RequestHolder; readonly number: number }
   /** It was answered, or nobody wants the answer. */
   | { readonly kind: "over" };

@@ -12,18 +12,16 @@ import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { measure } from "../request_latency.ts";
 import type { Route } from "../ownership/topic_router.ts";
 import { RequestAdmission } from "./admission.ts";
-import { responseStatus } from "./response_status.ts";
+import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
 import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
-import type { ProxyResponse } from "./proxy_response.ts";
 import type { ProxyCounters } from "./proxy_counters.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
 import { PutDependencies } from "./put_dependencies.ts";
 import { decideForwarding, type ForwardingEvent, mayBeDoneAfter, type ProxyStatus } from "./decide_forwarding.ts";
 import type { RequestTraits } from "./request_traits.ts";
-import { ServerLink, type ServerLinkHost } from "./server_link.ts";
-import { ServerLinks } from "./server_links.ts";
+import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
 
 export interface RequestForwarderOptions {
   /** The proxy's. */

@@ -1,8 +1,7 @@
 /** Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the store. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { RequestOutcome } from "../../pubsub/client/requester.ts";
-import { outcomeError } from "../../pubsub/client/outcome_error.ts";
+import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
 import type { TryOutcome } from "./outcome.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";

@@ -1,8 +1,8 @@
 /** baton's own sockets as a driver: under Bun, under Deno, or compiled. */
 import { randomBytes } from "node:crypto";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../../src/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../../src/zeromq/request_socket.ts";
+import { ReplySocket } from "../reply_socket.ts";
+import { RequestSocket } from "../request_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import type { SocketOptions as OwnOptions } from "../../../src/zeromq/socket_options.ts";
 import { x25519Secret } from "../../../src/support/x25519.ts";

@@ -1,8 +1,8 @@
 /** What is sent at the limits is what a peer with the same limits takes, whatever a socket type adds or leaves out. */
 import { describe, expect, test } from "bun:test";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../../src/zeromq/reply_socket.ts";
-import { type RequestOptions, RequestSocket } from "../../../src/zeromq/request_socket.ts";
+import { ReplySocket } from "../../support/reply_socket.ts";
+import { type RequestOptions, RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { bytes, SocketRig } from "./socket_rig.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../../src/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../../src/zeromq/request_socket.ts";
+import { ReplySocket } from "../../support/reply_socket.ts";
+import { RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
 

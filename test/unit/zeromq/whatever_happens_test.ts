@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../../src/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../../src/zeromq/request_socket.ts";
+import { ReplySocket } from "../../support/reply_socket.ts";
+import { RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { dose } from "../../support/dose.ts";
 import { bytes, SocketRig, words } from "./socket_rig.ts";

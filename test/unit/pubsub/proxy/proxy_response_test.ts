@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { responseStatus } from "../../../../src/pubsub/proxy/response_status.ts";
-import { encodeProxyResponse } from "../../../../src/pubsub/proxy/proxy_response.ts";
+import { encodeProxyResponse, responseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
 import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";

@@ -1,9 +1,9 @@
 /** REQ: one request to the next peer, then its answer. RFC 28. */
-import { BatonError } from "../errors.ts";
-import type { SocketType } from "../wire/zmtp/socket_type.ts";
-import { DealerSocket } from "./dealer_socket.ts";
-import type { Peer } from "./zeromq_peer.ts";
-import type { SocketOptions } from "./socket_options.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
+import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 
 export interface RequestOptions extends SocketOptions {
   /** Each request carries a number that its answer has to bring back (libzmq: REQ_CORRELATE); the peer has to be a REP or do as one. */

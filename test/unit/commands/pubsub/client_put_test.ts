@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { PutStop } from "../../../../commands/pubsub/put_ending.ts";
+import { PutStop } from "../../../../commands/pubsub/client_put.ts";
 import { StoppedBySignal } from "../../../../src/process/supervise/stop_signals.ts";
 
 test("a signal that came before the put began is the first of the two that end it", () => {

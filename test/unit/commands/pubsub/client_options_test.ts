@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { clientWords } from "../../../../commands/pubsub/client_args.ts";
+import { clientWords } from "../../../../commands/pubsub/client_options.ts";
 
 test("both orders of the words say the same", () => {
   const wanted = { id: "alice", operation: "put", topic: "news", rest: ["a.txt"] };

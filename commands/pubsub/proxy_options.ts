@@ -1,9 +1,24 @@
-/** What a proxy is known by when its operator does not name it, and by which it is told from another one of the same id. */
+/** Settings of `baton pubsub proxy`, and the identity of a proxy. */
+import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import type { Call } from "../command.ts";
 import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import process from "node:process";
 import { machineId } from "../../src/pubsub/server/store_location.ts";
+
+export const proxyCommandSettings = {
+  ...pubsubProxySettings,
+  ...pubsubKeySettings,
+  ...pubsubServiceSettings,
+  ...logSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type PubsubProxyCall = Call<typeof proxyCommandSettings>;
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

@@ -1,10 +1,10 @@
 /** REP: one request, then its answer, which goes back the way the request came. RFC 28. */
-import { BatonError } from "../errors.ts";
-import type { SocketType } from "../wire/zmtp/socket_type.ts";
-import { bytesOf, type Peer } from "./zeromq_peer.ts";
-import { ZeroMqSocket } from "./zeromq_socket.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
+import { bytesOf, type Peer } from "../../src/zeromq/zeromq_peer.ts";
+import { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
 
-interface Request {
+interface OpenRequest {
   readonly peer: Peer;
   /** Which of the peer's connections it came by. */
   readonly connection: number;
@@ -14,7 +14,7 @@ interface Request {
 
 export class ReplySocket extends ZeroMqSocket {
   readonly type: SocketType = "REP";
-  #request: Request | null = null;
+  #request: OpenRequest | null = null;
 
   protected override check(frames: readonly Uint8Array[]): void {
     const { envelope } = this.#requireRequest();
@@ -77,7 +77,7 @@ export class ReplySocket extends ZeroMqSocket {
     this.wake();
   }
 
-  #requireRequest(): Request {
+  #requireRequest(): OpenRequest {
     if (this.#request !== null) return this.#request;
     throw new BatonError("ZMTP_STATE", "Cannot send by a REP socket: there is no request to answer");
   }

@@ -1,7 +1,75 @@
-/** Who is to do what, in either order of the words: `alice get news`, or `get news --id alice`. Pure. */
+/** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
+import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
+
+export const clientCommandSettings = {
+  count: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
+    flag: "-n, --count",
+    help: "get, peek, bench: so many messages at most",
+    unset: "1; no limit with --follow and --until-empty",
+  }),
+  wait: setting(duration(), { flag: "-w, --wait", help: "get: wait so long for a message", default: 0 }),
+  follow: setting(toggle(), { flag: "-f, --follow", help: "get: go on for ever", default: false }),
+  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "get: all that is there", default: false }),
+  outDir: setting(text("folder"), {
+    flag: "--out-dir",
+    once: true,
+    help: "get: each message into a file of its own, named by its id, exactly once whatever happens",
+  }),
+  exec: setting(text("line"), {
+    flag: "--exec",
+    once: true,
+    help: "get: run this line of shell for each message, which is its stdin; exit 0 acknowledges it",
+  }),
+  ack: setting(choice(["auto", "manual"]), {
+    flag: "--ack",
+    help: "get: with manual a message comes again until `ack TOPIC ID` takes it",
+    default: "auto",
+  }),
+  lines: setting(toggle(), {
+    flag: "--lines",
+    help: "put: a message from each line of stdin, or of PATH; get: a newline behind each message, a single one too",
+    default: false,
+  }),
+  null: setting(toggle(), {
+    flag: "-0, --null",
+    help: "put: a message from all up to each NUL; get: end each message with NUL",
+    default: false,
+  }),
+  files: setting(toggle(), {
+    flag: "--files",
+    help: "put: a message from each PATH, several are possible",
+    default: false,
+  }),
+  msgId: setting(text("key"), {
+    flag: "--msg-id",
+    help: "put: a key of your own; the same key with the same message is put once, whatever happened before",
+  }),
+  resume: setting(toggle(), {
+    flag: "--resume",
+    help:
+      "put: first send again, with their own counters, the messages whose outcome was unknown; then go on with the input " +
+      "where it was interrupted",
+    default: false,
+  }),
+  json: setting(toggle(), {
+    flag: "--json",
+    help: "print the answer as JSON; get: a line for each message",
+    default: false,
+  }),
+  ...pubsubKeySettings,
+  ...pubsubClientSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type ClientCall = Call<typeof clientCommandSettings>;
 
 /** What a client can do, and the words behind it. */
 const operationWords = {
@@ -106,4 +174,12 @@ function wordsOf(id: string, operation: ClientOperationName, behind: readonly st
 
 function isOperation(word: string | undefined): word is ClientOperationName {
   return word !== undefined && Object.hasOwn(operationWords, word);
+}
+
+/** An operation while it runs. */
+export interface ClientRun {
+  readonly call: ClientCall;
+  readonly target: ClientArguments;
+  readonly client: PubsubClientSession;
+  readonly signal: AbortSignal;
 }

@@ -1,0 +1,73 @@
+/** Settings and arguments of `baton pubsub server`. */
+import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { text, toggle } from "../../src/config/value_types.ts";
+import type { Call } from "../command.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
+
+export const serverCommandSettings = {
+  ...pubsubServerSettings,
+  ...pubsubKeySettings,
+  ...pubsubServiceSettings,
+  handOff: setting(toggle(), {
+    flag: "--hand-off",
+    help: "on SIGTERM, give the topics to other servers before it ends, as far as --drain-timeout reaches",
+    default: false,
+  }),
+  moved: setting(toggle(), {
+    flag: "--moved",
+    help: "the data directory is a copy or a backup, and what it was copied from is never served again",
+    default: false,
+  }),
+  ...logSettings,
+  to: setting(text("id"), { flag: "--to", help: "move: the server that is to have the topic" }),
+  topics: setting(toggle(), { flag: "--topics", help: "ls: each topic as well", default: false }),
+  dryRun: setting(toggle(), {
+    flag: "--dry-run",
+    help: "move, drain, rebalance: say what would be moved",
+    default: false,
+  }),
+  undo: setting(toggle(), {
+    flag: "--undo",
+    help: "drain: the server takes new topics again; what it has given away stays away",
+    default: false,
+  }),
+  acceptLoss: setting(toggle(), {
+    flag: "--accept-loss",
+    help:
+      "forget: the server's data is lost for good; restore: what came after the copy is; forget-client: what the client " +
+      "has not had, or not settled",
+    default: false,
+  }),
+  json: setting(toggle(), {
+    flag: "--json",
+    help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
+    default: false,
+  }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type ServerCall = Call<typeof serverCommandSettings>;
+
+/** By the setting's name. "": the server itself. Settings that stand in a file or the environment do no harm. */
+const flagOperations: Readonly<Record<string, FlagUse>> = {
+  to: { flag: "--to", of: ["move"] },
+  topics: { flag: "--topics", of: ["ls"] },
+  dryRun: { flag: "--dry-run", of: ["move", "drain", "rebalance"] },
+  undo: { flag: "--undo", of: ["drain"] },
+  acceptLoss: { flag: "--accept-loss", of: ["forget", "forget-client", "restore"] },
+  json: { flag: "--json", of: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "restore"] },
+  moved: { flag: "--moved", of: [""] },
+  handOff: { flag: "--hand-off", of: [""] },
+};
+
+/** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
+export function checkServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
+  const use = misplacedFlag(flagOperations, operation, given);
+  if (use === null) return;
+  const [what, wanted] = [operation, use.of.join(", ")].map((word) => word || "a server that is started");
+  throw new BatonError("USAGE", `baton pubsub server: ${use.flag} is not for ${what}, but for ${wanted}`);
+}
