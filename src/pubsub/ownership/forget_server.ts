@@ -7,7 +7,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
-import { holdingServerName } from "./hold_server_name.ts";
+import { withServerName } from "./hold_server_name.ts";
 import { type ListedTopic, readTopicList } from "./read_topic_list.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { forgotten, returned, type TopicNode } from "./topic_node.ts";
@@ -22,7 +22,7 @@ export interface ForgetResult {
 
 /** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
 export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetResult> {
-  return await holdingServerName(zk, path, { id, what: "forget" }, async () => {
+  return await withServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const lost: string[] = [];
     const back: string[] = [];

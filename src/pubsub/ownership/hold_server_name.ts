@@ -10,7 +10,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
 
 /** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
-export async function holdingServerName<T>(
+export async function withServerName<T>(
   zk: ZooKeeper,
   path: PubsubPath,
   { id, what }: { readonly id: string; readonly what: "forget" | "restore" },

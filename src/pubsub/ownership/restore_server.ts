@@ -7,7 +7,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { giveUpTopic } from "./forget_server.ts";
-import { holdingServerName } from "./hold_server_name.ts";
+import { withServerName } from "./hold_server_name.ts";
 import { type ListedTopic, readTopicList } from "./read_topic_list.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -45,7 +45,7 @@ export async function restoreServer(
   { id, store }: { readonly id: string; readonly store: RestorableStore },
 ): Promise<RestoreResult> {
   await checkEmptiness(zk, path, { id, store, task: "restore" });
-  return await holdingServerName(zk, path, { id, what: "restore" }, async () => {
+  return await withServerName(zk, path, { id, what: "restore" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const done: Record<keyof RestoreResult, string[]> = { restored: [], lost: [], returned: [], left: [] };
     for await (const listed of readTopicList(zk, path)) {

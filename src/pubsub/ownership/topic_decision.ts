@@ -49,10 +49,10 @@ export function decideTopic({ me, node, copy, staged }: TopicFacts): TopicAction
   if (copy !== null && copy.epoch > node.epoch) {
     return { do: "write", next: registered(me, copy), why: "claim" };
   }
-  return node.owner === me ? ofOwner(node, copy, staged) : ofOther(me, node, copy, staged);
+  return node.owner === me ? decideAsOwner(node, copy, staged) : decideAsOther(me, node, copy, staged);
 }
 
-function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
+function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
   const isCurrent = copy?.epoch === node.epoch;
   switch (node.state) {
     case "stored":
@@ -76,7 +76,7 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
   }
 }
 
-function ofOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
+function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
   // Dropped only after the new owner has confirmed. Until then this is a second copy of all data.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return none;

@@ -26,10 +26,10 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   let ours: string | null = null;
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
-    if (existsSync(path)) throw alreadyThere(dataDir, target, path);
+    if (existsSync(path)) throw alreadyExists(dataDir, target, path);
     closeSync(openSync(part, "wx", 0o600));
     ours = part;
-    if (damage !== null) throw ofNoUse(dataDir, target, [damage]);
+    if (damage !== null) throw damagedData(dataDir, target, [damage]);
     database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
     flushPath(part);
     checkCopy(dataDir, target, part);
@@ -44,7 +44,7 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
       throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
     }
     if (code === "EEXIST") {
-      throw alreadyThere(dataDir, target, `${part}, of an interrupted or running backup,`);
+      throw alreadyExists(dataDir, target, `${part}, of an interrupted or running backup,`);
     }
     if (ours !== null) { for (const name of [ours, `${ours}-journal`]) rmSync(name, { force: true }); }
     throw storeError(error, dataDir);
@@ -57,10 +57,10 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
 function checkCopy(dataDir: string, target: string, part: string): void {
   using copy = new DatabaseSync(part, { readOnly: true });
   const { problems } = verifyRows(copy);
-  if (problems.length > 0) throw ofNoUse(dataDir, target, problems);
+  if (problems.length > 0) throw damagedData(dataDir, target, problems);
 }
 
-function ofNoUse(dataDir: string, target: string, problems: readonly string[]): BatonError {
+function damagedData(dataDir: string, target: string, problems: readonly string[]): BatonError {
   const [first = "", ...more] = problems;
   const rest = more.length === 0 ? "" : `, and ${counted(more.length, "other problem")}`;
   return new BatonError(
@@ -69,6 +69,6 @@ function ofNoUse(dataDir: string, target: string, problems: readonly string[]): 
   );
 }
 
-function alreadyThere(dataDir: string, target: string, what: string): BatonError {
+function alreadyExists(dataDir: string, target: string, what: string): BatonError {
   return new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${what} already exists`);
 }

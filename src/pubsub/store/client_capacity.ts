@@ -13,7 +13,7 @@ import type { TopicDatabase } from "./topic_database.ts";
 /** Shares of all clients: publishers; clients without a session; recently active ones, which are not forgotten. */
 const publisherShare = 0.75;
 const plainShare = 0.5;
-const busyShare = 0.1;
+const recentShare = 0.1;
 const warningShare = 0.8;
 /** How many times the wanted number of old publishers is checked for unresolved puts. */
 const candidates = 2;
@@ -71,23 +71,23 @@ export class ClientCapacity {
   #forget(topic: StoredTopic): void {
     this.#database.begin();
     this.#clients.flush(); // the queries below read stored rows
-    const busy = new Set(this.#clients.recentlyActive(topic.id, Math.ceil(this.max * busyShare)));
+    const recent = new Set(this.#clients.recentlyActive(topic.id, Math.ceil(this.max * recentShare)));
     const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
     const resolved: TopicClient[] = [];
     const others: TopicClient[] = [];
-    for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + busy.size)) {
-      if (busy.has(client.name)) continue;
+    for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + recent.size)) {
+      if (recent.has(client.name)) continue;
       const state = this.#clients.rows.resolution(client);
       if (state === "resolved") resolved.push(client);
       else if (state === "unresolved" && others.length < most) others.push(client);
       if (resolved.length === most) break;
     }
-    const gone = resolved.length > 0 ? resolved : others;
-    if (gone.length === 0) return;
-    for (const client of gone) this.#clients.forget(client);
-    topic.clientCount -= gone.length;
+    const forgotten = resolved.length > 0 ? resolved : others;
+    if (forgotten.length === 0) return;
+    for (const client of forgotten) this.#clients.forget(client);
+    topic.clientCount -= forgotten.length;
     topic.registration++;
-    this.forgotten += gone.length;
+    this.forgotten += forgotten.length;
   }
 
   #warnIfNearlyFull(topic: StoredTopic): void {

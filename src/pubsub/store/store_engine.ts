@@ -28,7 +28,7 @@ import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import { type PendingRead, responseFrom } from "./read_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
-import { isGivenUp, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
+import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
 import { WaitingGets } from "./waiting_gets.ts";
@@ -119,7 +119,7 @@ export class StoreEngine {
   expire(): void {
     const nowMs = this.#hooks.wallClockMs();
     for (const topic of this.topics.all()) {
-      if (topic.sealedFor === null && isGivenUp(topic, this.#options, nowMs)) this.#changed.add(topic);
+      if (topic.sealedFor === null && exceedsRetention(topic, this.#options, nowMs)) this.#changed.add(topic);
     }
   }
 

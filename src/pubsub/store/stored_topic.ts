@@ -113,17 +113,17 @@ export class StoredTopic {
 export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
   for (let rows = 0; rows < deletedRowsPerCommitMax; rows++) {
-    if (!topic.canDeleteOldest && !isGivenUp(topic, options, nowMs)) return false;
+    if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
     log.dropOldest(topic.positions());
   }
-  return topic.canDeleteOldest || isGivenUp(topic, options, nowMs);
+  return topic.canDeleteOldest || exceedsRetention(topic, options, nowMs);
 }
 
 /**
  * Whether retention deletes the oldest row: the messages after it alone reach the limit. So slightly more is kept than
  * required, never less.
  */
-export function isGivenUp(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
+export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
   const { oldest } = log;
   if (oldest === null) return false;

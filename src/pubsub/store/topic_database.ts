@@ -28,7 +28,7 @@ const logBytes = 8 << 20;
 /** The log is copied into the database by `topic_store_checkpoint_worker.ts` from this size on … */
 export const checkpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
-export const checkpointAtOnceBytes = 32 << 20;
+export const blockingCheckpointBytes = 32 << 20;
 const pageBytes = 4096;
 /** Maximum age of the check that the files are in place when something is committed, in milliseconds. */
 const lookMs = 100;
@@ -62,7 +62,7 @@ export class TopicDatabase {
     this.dataDir = dataDir;
     try {
       mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-      this.#owner = own(dataDir);
+      this.#owner = lockDirectory(dataDir);
     } catch (error) {
       throw storeError(error, dataDir);
     }
@@ -313,7 +313,7 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
     // Set before the first table is created, so that the file can shrink later.
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA auto_vacuum = INCREMENTAL");
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
-    database.exec(`PRAGMA journal_size_limit = ${2 * checkpointAtOnceBytes}; PRAGMA cache_size = -16384`);
+    database.exec(`PRAGMA journal_size_limit = ${2 * blockingCheckpointBytes}; PRAGMA cache_size = -16384`);
     checkFormat(database, dataDir);
     const name = crypto.randomUUID();
     database.exec(`BEGIN IMMEDIATE; ${schema}
@@ -340,7 +340,7 @@ function damagedLog(dataDir: string, damage: string): string {
 }
 
 /** Locks the directory until the file is closed or the process ends. */
-function own(dataDir: string): DatabaseSync {
+function lockDirectory(dataDir: string): DatabaseSync {
   const path = join(dataDir, ownerName);
   createPrivateFile(path); // a user that can read it could lock it
   const database = new DatabaseSync(path);

@@ -39,7 +39,7 @@ export interface TopicStoreHooks {
   readonly warning?: (sentence: string) => void;
 }
 
-interface PendingStoreCall {
+interface PendingTopicStoreCall {
   readonly done: (value: unknown) => void;
   readonly failed: (error: BatonError) => void;
 }
@@ -56,7 +56,7 @@ export class TopicStore {
   readonly #packer = new OperationPacker();
   /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
-  readonly #pendingCalls = new Map<number, PendingStoreCall>();
+  readonly #pendingCalls = new Map<number, PendingTopicStoreCall>();
   #nextCall = 0;
   #storeId = "";
   #waitingGets = 0;
@@ -65,8 +65,8 @@ export class TopicStore {
   #batches = 0;
   #isScheduled = false;
   #broken: BatonError | null = null;
-  #opening: PendingStoreCall | null = null;
-  #closing: PendingStoreCall | null = null;
+  #opening: PendingTopicStoreCall | null = null;
+  #closing: PendingTopicStoreCall | null = null;
 
   private constructor(dataDir: string, hooks: TopicStoreHooks) {
     this.#dataDir = dataDir;

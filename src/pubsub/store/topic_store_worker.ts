@@ -14,7 +14,7 @@ import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topi
 import type { StoreOptions } from "./store_options.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
 import { TopicMaintenance } from "./topic_maintenance.ts";
-import { checkpointAtOnceBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
+import { blockingCheckpointBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
 
 /** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
 const settleMs = 20;
@@ -271,7 +271,7 @@ class WorkerStore {
 
   #checkpoint(bytesMin: number): void {
     const { loggedBytes } = this.#database;
-    if (loggedBytes >= checkpointAtOnceBytes) this.#database.checkpoint();
+    if (loggedBytes >= blockingCheckpointBytes) this.#database.checkpoint();
     if (loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
     reply({ kind: "checkpoint" });

@@ -55,7 +55,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
       if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
-      const where = table.name === "topics" ? placeOfTopicRow(row["name"]) : ofWhat(database, row);
+      const where = table.name === "topics" ? placeOfTopicRow(row["name"]) : describeTopic(database, row);
       return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
     },
   });
@@ -72,7 +72,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
   return { ...report, problems };
 }
 
-function ofWhat(database: DatabaseSync, { topic }: SqlRow): string {
+function describeTopic(database: DatabaseSync, { topic }: SqlRow): string {
   try {
     if (typeof topic !== "number") return "of this store";
     const name = database.prepare("SELECT name FROM topics WHERE id = ?").get(topic)?.["name"];
