@@ -122,20 +122,21 @@ export class Requester implements AsyncDisposable {
     const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
+    const attemptMsLeast = Math.min(attemptMsMin, timeoutMs / 10);
     let mayBeDone = false;
     let response: StatusMessage | null = null;
     for (let attempts = 1;; attempts++) {
       throwIfAborted(signal);
-      const withinMs = Math.max(1, Math.min(endMs - clock.now(), attemptMs + holdMs));
-      const link = await this.#connected({
-        withinMs: Math.min(withinMs, connectMsMax),
-        findMs: Math.max(1, endMs - clock.now()),
-      }, signal);
+      const link = await this.#connected({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
       // Another try would be refused as well, whatever time is left.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
       let end: AttemptResult = { kind: "not sent" };
-      if (link !== null) {
+      // Finding proxies may have taken all of the time: what is sent too late is only unknown.
+      const withinMs = Math.min(endMs - clock.now(), attemptMs + holdMs);
+      if (link !== null && withinMs < attemptMsLeast) {
+        this.#lastProblem = `no time was left when ${link.endpoint} was connected`;
+      } else if (link !== null) {
         const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
         const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
         progress.sentTo = link;
@@ -156,7 +157,7 @@ export class Requester implements AsyncDisposable {
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
       const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
-      const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
+      const leftMs = endMs - clock.now() - waitMs - attemptMsLeast;
       const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
       if (decision.do === "accept" && response !== null) {
         this.#stallMonitor?.progressed();
@@ -217,18 +218,19 @@ export class Requester implements AsyncDisposable {
 
   /** The connection in use, when it is there within the time. */
   async #connected(
-    { withinMs, findMs }: { readonly withinMs: number; readonly findMs: number },
+    { withinMs, endMs }: { readonly withinMs: number; readonly endMs: number },
     signal: AbortSignal | undefined,
   ): Promise<ProxyLink | null> {
+    const leftMs = () => Math.max(1, endMs - this.#options.clock.now());
     if (this.#link?.state === "lost") this.#useNextProxy({ kind: "not sent" });
     if (this.#link === null) {
-      if (this.#proxyIndex >= this.#proxies.length) await this.#findProxies(findMs, signal);
+      if (this.#proxyIndex >= this.#proxies.length) await this.#findProxies(leftMs(), signal);
       const endpoint = this.#proxies[this.#proxyIndex];
       if (endpoint === undefined) return null;
       this.#link ??= this.#open(endpoint);
     }
     const link = this.#link;
-    if (link.state === "connecting") await this.#settled(link, withinMs, signal);
+    if (link.state === "connecting") await this.#settled(link, Math.min(withinMs, leftMs()), signal);
     if (link.state === "connected") {
       this.#refusals.clear();
       return link;

@@ -4,6 +4,7 @@ import { type AddressInfo, createConnection, createServer, type Socket } from "n
 import { RouterSocket } from "../../../../src/zeromq/router_socket.ts";
 import { Requester, type RequesterOptions } from "../../../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
+import { sleep } from "../../../../src/support/deadline.ts";
 import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import type { Message, MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
@@ -233,4 +234,20 @@ test("the only proxy's connection is waited for, however slowly it comes about",
   const outcome = await requester.request({ name: "PUT", sender: "bob", topic: "news", counter: 1, headers: {} });
   expect(outcome.kind).toBe("response");
   expect(sockets).toHaveLength(2);
+});
+
+test("proxies that are found late have only the time that is left, and are not asked when none is", async () => {
+  const proxy = await FakeProxy.start("nothing");
+  const findIn = (ms: number) => async () => {
+    await sleep(systemClock(), ms);
+    return [proxy.endpoint];
+  };
+  const options = { timeoutMs: 2000, attemptMs: 2000, findProxies: findIn(1500) };
+  expect(await requester([], options).request(get)).toMatchObject({ kind: "fail" });
+  expect(proxy.heard.map(({ headers }) => Math.sign((headers?.deadlineMs ?? Infinity) - 500))).toEqual([-1]);
+  expect(await requester([], { ...options, timeoutMs: 1580 }).request(put())).toMatchObject({
+    kind: "fail",
+    why: expect.stringContaining("no time was left"),
+  });
+  expect(proxy.heard.length).toBe(1);
 });
