@@ -1,4 +1,4 @@
-/** What is said of stored messages and their store. */
+/** JSON of the retry processor. */
 import * as z from "zod";
 import { count, instant, version } from "./common_shapes.ts";
 
@@ -15,24 +15,24 @@ export const retrySubmitShape = z.strictObject({
 export type RetrySubmitJson = z.infer<typeof retrySubmitShape>;
 
 const message = z.strictObject({
-  id: z.string().describe("nobody else's, ever; also the Idempotency-Key, unless request.headers have one"),
+  id: z.string().describe("unique everywhere; also the Idempotency-Key, unless request.headers have one"),
   name,
   state,
   key: z.string().nullable(),
-  tries: count.describe("that have ended since it was accepted or redriven"),
-  crashes: count.describe("tries that ended with their processor; counted apart"),
+  tries: count.describe("tries that ended since the message was accepted or redriven"),
+  crashes: count.describe("tries that ended because the processor died; counted separately"),
   reason: z.enum(["exhausted", "too_old", "final", "crashed", "damaged", "purged"]).nullable().describe(
-    "why it is dead, or dropped",
+    "why the message is dead or dropped",
   ),
-  last_error: z.string().nullable().describe("for people: the words may change"),
-  first_at: instant.describe("when it was accepted"),
+  last_error: z.string().nullable().describe("for people; the text may change"),
+  first_at: instant.describe("when the message was accepted"),
   last_at: instant.nullable().describe("the end of its last try"),
   next_at: instant.nullable().describe("when the next try is due; null: there is none"),
   bytes: count.describe("of the body"),
   forwarding: z.enum(["none", "pending", "sending", "forwarded"]).describe(
-    "a dead letter that has another place to go: owed and begun are still in the store, there has left it",
+    "delivery of a dead letter to --dead-letter: pending and sending are still in the store, forwarded has left it",
   ),
-  forwarding_error: z.string().nullable().describe("what is in the way of a letter that is owed; for people"),
+  forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
 });
 export type RetryMessageJson = z.infer<typeof message>;
 
@@ -47,7 +47,9 @@ export type RetryListJson = z.infer<typeof retryListShape>;
 export const retryShowShape = z.strictObject({
   version,
   ...message.shape,
-  command: z.array(z.string()).nullable().describe("its own command; null: run --exec or --url says"),
+  command: z.array(z.string()).nullable().describe(
+    "the message's own command; null: run --exec, --url or --topic is used",
+  ),
   cwd: z.string().nullable(),
   request: z.strictObject({
     method: z.string(),
@@ -56,7 +58,7 @@ export const retryShowShape = z.strictObject({
       "names and values, in their order; credentials are [redacted] (--redact)",
     ),
   }).nullable().describe("of a message that came by HTTP"),
-  body: z.string().nullable().describe("base64; null: it is not kept any more"),
+  body: z.string().nullable().describe("base64; null: it is no longer stored"),
 });
 export type RetryShowJson = z.infer<typeof retryShowShape>;
 
@@ -77,12 +79,12 @@ export const retryStatsShape = z.strictObject({
   folder: z.string(),
   paused: z.boolean(),
   states: z.record(state, z.strictObject({ count, bytes: count })).describe(
-    "done, dropped and cancelled: since the store was made",
+    "done, dropped and cancelled: since the store was created",
   ),
-  oldest: instant.nullable().describe("when the oldest message that waits was accepted"),
+  oldest: instant.nullable().describe("when the oldest waiting message was accepted"),
   next: instant.nullable().describe("when the next try is due"),
   dead_letters: z.strictObject({ pending: count, error: z.string().nullable() }).describe(
-    "dead letters that have another place to go, and what is in the way; error is for people",
+    "dead letters that are not delivered to --dead-letter yet, and the last error; for people",
   ),
   disk: z.strictObject({ used_bytes: count, free_bytes: count }).describe("bytes"),
 });
@@ -93,7 +95,7 @@ export const retryVerifyShape = z.strictObject({
   folder: z.string(),
   messages: count,
   bytes: count,
-  problems: z.array(z.string()).describe("none: all is well"),
+  problems: z.array(z.string()).describe("empty: no damage found"),
 });
 export type RetryVerifyJson = z.infer<typeof retryVerifyShape>;
 
@@ -101,12 +103,12 @@ export const retryExplainShape = z.strictObject({
   version,
   tries: z.array(z.strictObject({
     try: count.describe("1 is the first try"),
-    min_delay_ms: count.describe("the least time since the try before"),
-    max_delay_ms: count.describe("the most: with jitter none the same"),
+    min_delay_ms: count.describe("minimum delay after the previous try"),
+    max_delay_ms: count.describe("maximum delay; the same with jitter none"),
   })),
   max_tries: count,
-  min_total_ms: count.describe("from the first try to the last, at least"),
-  max_total_ms: count.describe("at most, tries themselves not counted"),
+  min_total_ms: count.describe("minimum time from the first try to the last"),
+  max_total_ms: count.describe("maximum time, not counting the duration of the tries"),
 });
 export type RetryExplainJson = z.infer<typeof retryExplainShape>;
 

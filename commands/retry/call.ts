@@ -27,16 +27,16 @@ export const callSettings = {
   ...retryStoreSettings,
   key: setting(text("key"), {
     flag: "--key",
-    help: "messages with the same key are tried one after the other by run --order key",
+    help: "run --order key tries messages with the same key one after the other",
   }),
   noStdin: setting(toggle(), {
     flag: "--no-stdin",
-    help: "the command reads nothing, and nothing is read for it: for a loop that reads stdin itself",
+    help: "give the command an empty stdin and read none: for use in a loop that reads stdin itself",
     default: false,
   }),
   killAfter: setting(duration(), {
     flag: "--kill-after",
-    help: "how long a command that ran for --attempt-timeout has to end before it is killed",
+    help: "time between the stop signal and SIGKILL for a command that exceeds --attempt-timeout",
     default: 5000,
   }),
   ...retryPolicySettings,
@@ -47,34 +47,37 @@ export type CallCall = Call<typeof callSettings>;
 
 export const retryCallCommand = defineCommand({
   name: "retry-processor call",
-  summary: "run a command now; if it fails, store it and its stdin to be tried again",
+  summary: "run a command now; if it fails, store it and its stdin for later tries",
   usage: "[options] -- CMD…",
   details: [
-    "Runs the command with what comes on stdin. When it ends with 0 nothing is stored, and the exit code is 0. When it fails in a " +
-    "way that is worth another try, its words, its working directory and its stdin are stored, never its environment; then the " +
-    "exit code is 75: accepted, not delivered yet. baton retry-processor run tries it again.",
-    "A code that no repetition mends (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter at once, and is passed on. " +
-    "When it could not be stored stderr says NOT STORED and the command's own code is passed on; 85 when the store is full.",
-    "75 is only given when the message is on the disk. Stopped by SIGINT, it stores nothing.",
-    "Give call and run the same policy: section [retry] of the configuration file is read by both.",
+    "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it fails and may be " +
+    "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
+    "accepted, not delivered yet. baton retry-processor run tries it again.",
+    "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
+    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full.",
+    "Exit code 75 means that the message is on the disk. After SIGINT nothing is stored.",
+    "Use the same policy for call and run: both read the section [retry] of the configuration file.",
   ],
   examples: [
-    ["baton retry-processor call --name propagate -- ./propagate.sh <body.json", "first try now; 75: it is stored"],
+    ["baton retry-processor call --name propagate -- ./propagate.sh <body.json", "first try now; exit code 75: stored"],
     [
       "baton retry-processor call -- baton lock -w 2s articles/7 -- ./propagate.sh 7",
-      "what could not get its lock is tried later",
+      "retry later if the lock is busy",
     ],
-    ["baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml", "in order with what has the same key"],
+    [
+      "baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml",
+      "in order with other messages of the same key",
+    ],
   ],
   settings: callSettings,
   storesCommand: true,
   run: runCall,
 });
 
-/** Longer than any command runs; the guard strikes when baton is gone. */
+/** Longer than any command runs. If baton dies, the guard kills the command. */
 const ownMs = 100 * 365 * 86_400_000;
 
-/** What a user's own interruption is; it is no failure of the message. */
+/** Signals by which a user interrupts the command, which is not a failure of the message. */
 const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
 
 async function runCall(call: CallCall): Promise<ExitCode> {
@@ -82,11 +85,11 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   const location = storeLocationOf(values, sources);
   const rules = storeRulesOf(values, sources);
   const retryRules = retryRulesOf(values, sources);
-  if (names.length > 0) throw new BatonError("USAGE", `"${names[0]}" is too much: the command stands behind --`);
+  if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
   if (command === null || command.length === 0) {
-    throw new BatonError("USAGE", "A command is missing, as in: baton retry-processor call -- ./send.sh <body");
+    throw new BatonError("USAGE", "missing command; use it as in: baton retry-processor call -- ./send.sh <body");
   }
-  // What is wrong with the store is said before anything is run; a disk in trouble keeps no first try back.
+  // A wrong configuration is reported before the command runs; a failing disk does not prevent the first try.
   let openError: BatonError | null = null;
   let store: DirectStore | null = null;
   try {

@@ -14,7 +14,7 @@ import { storeLocationOf } from "./retry_store_location.ts";
 
 export const changeSettings = {
   ...inspectSettings,
-  all: setting(toggle(), { flag: "--all", help: "all that wait", default: false }),
+  all: setting(toggle(), { flag: "--all", help: "all waiting messages", default: false }),
   where: whereFlag,
 } satisfies SettingTable;
 
@@ -23,14 +23,14 @@ export type ControlCall = Call<typeof inspectSettings>;
 
 export const retryRetryCommand = defineCommand({
   name: "retry-processor retry",
-  summary: "try messages that wait as soon as possible",
+  summary: "make waiting messages due now",
   usage: "ID… | --all [--where …] [options]",
   details: [
-    "They are due now; run tries them. Exit 1 when one of them does not wait. For dead letters there is dlq redrive.",
+    "baton retry-processor run tries them. Exit code 1 if one of them is not waiting. For dead letters use dlq redrive.",
   ],
   examples: [
-    ["baton retry-processor retry 17", "now, and not in an hour"],
-    ["baton retry-processor retry --all", "the backend is back"],
+    ["baton retry-processor retry 17", "now instead of in an hour"],
+    ["baton retry-processor retry --all", "the backend is available again"],
   ],
   settings: changeSettings,
   runsNothing: true,
@@ -39,9 +39,9 @@ export const retryRetryCommand = defineCommand({
 
 export const retryCancelCommand = defineCommand({
   name: "retry-processor cancel",
-  summary: "give up messages that wait",
+  summary: "cancel waiting messages",
   usage: "ID… | --all [--where …] [options]",
-  details: ["A try that has begun cannot be called back: exit 1 for a message in flight, and for one that is over."],
+  details: ["A try in flight cannot be called back: exit code 1 for messages that are not waiting."],
   examples: [["baton retry-processor cancel 17 18", "they are not tried again"]],
   settings: changeSettings,
   runsNothing: true,
@@ -50,9 +50,9 @@ export const retryCancelCommand = defineCommand({
 
 export const retryPauseCommand = defineCommand({
   name: "retry-processor pause",
-  summary: "try nothing until resume; messages are still stored",
+  summary: "stop all tries until resume; messages are still stored",
   usage: "[options]",
-  details: ["Holds for every processor of the store, also for one that starts later. What is in flight ends."],
+  details: ["Applies to every processor of the store, also to those that start later. Tries in flight end normally."],
   examples: [["baton retry-processor pause --name stock", "while the backend is being repaired"]],
   settings: inspectSettings,
   runsNothing: true,
@@ -63,20 +63,20 @@ export const retryResumeCommand = defineCommand({
   name: "retry-processor resume",
   summary: "end a pause",
   usage: "[options]",
-  details: ["What is due by now is tried as --rate and --concurrency of run allow."],
-  examples: [["baton retry-processor resume --name stock", "it works again"]],
+  details: ["Messages that are due are tried within --rate and --concurrency of run."],
+  examples: [["baton retry-processor resume --name stock", "after the repair"]],
   settings: inspectSettings,
   runsNothing: true,
   run: (call) => pause(call, false),
 });
 
-// deno-lint-ignore require-await -- a command is asynchronous, these write to a disk
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function change(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
   const { values, names, sources } = call;
   const where = parseWhere(values.where);
   checkSelection(call, kind);
-  const place = storeLocationOf(values, sources);
-  using store = new DirectStore(place.folder, readOnlyRules, { mustExist: true });
+  const location = storeLocationOf(values, sources);
+  using store = new DirectStore(location.folder, readOnlyRules, { mustExist: true });
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
   let changed = 0;
   const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
@@ -90,7 +90,7 @@ export async function change(call: ChangeCall, kind: MessageChange): Promise<Exi
 
 type Changes = Pick<RetryChangesJson, "changed" | "refused">;
 
-/** In one transaction each: a long list holds nobody up. */
+/** Uses one transaction for each message, so that other processes can write in between. */
 export function changeEach(store: DirectStore, ids: readonly string[], kind: MessageChange): Changes {
   const refused: Changes["refused"] = [];
   for (const id of ids) {
@@ -104,7 +104,7 @@ export function changeEach(store: DirectStore, ids: readonly string[], kind: Mes
 export function checkSelection({ values, names }: ChangeCall, word: string): void {
   if (values.all && names.length > 0) throw new BatonError("USAGE", `${word} takes ids or --all, not both`);
   if (!values.all && names.length === 0) throw new BatonError("USAGE", `${word} takes ids of messages, or --all`);
-  if (!values.all && values.where !== undefined) throw new BatonError("USAGE", "--where goes with --all");
+  if (!values.all && values.where !== undefined) throw new BatonError("USAGE", "--where needs --all");
 }
 
 const pasts: Readonly<Record<MessageChange, string>> = {
@@ -118,8 +118,8 @@ export function printChanges(call: ChangeCall, { changed, refused }: Changes, ki
   const { values, io, sources } = call;
   const { name } = storeLocationOf(values, sources);
   if (values.json) {
-    const answer: RetryChangesJson = { version: 1, name, changed, refused };
-    io.out(`${JSON.stringify(answer)}\n`);
+    const result: RetryChangesJson = { version: 1, name, changed, refused };
+    io.out(`${JSON.stringify(result)}\n`);
   } else {
     for (const { id, state } of refused) io.err(`baton: ${id} was not ${pasts[kind]}: ${whyNot(state, name)}\n`);
     if (!values.quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
@@ -132,19 +132,19 @@ function whyNot(state: Changes["refused"][number]["state"], name: string): strin
   return state === "forwarded" ? "it was delivered to --dead-letter" : `it is ${state.replace("_", " ")}`;
 }
 
-// deno-lint-ignore require-await -- as above
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function pause({ values, names: [word], sources, io }: ControlCall, isPaused: boolean): Promise<ExitCode> {
-  if (word !== undefined) throw new BatonError("USAGE", `"${word}" is too much; --name says which store`);
+  if (word !== undefined) throw new BatonError("USAGE", `unexpected argument "${word}"; name the store with --name`);
   const { name, folder } = storeLocationOf(values, sources);
   using store = new DirectStore(folder, readOnlyRules, { mustExist: true });
   const was = store.read("isPaused");
   store.call("setPaused", isPaused);
   if (values.json) {
-    const answer: RetryChangesJson = { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] };
-    io.out(`${JSON.stringify(answer)}\n`);
+    const result: RetryChangesJson = { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] };
+    io.out(`${JSON.stringify(result)}\n`);
   } else if (!values.quiet) {
-    const before = was === isPaused ? " was before, and" : "";
-    io.err(`baton: "${name}"${before} is ${isPaused ? "paused" : "not paused any more"}\n`);
+    const before = was === isPaused ? "was already " : "is now ";
+    io.err(`baton: "${name}" ${before}${isPaused ? "paused" : "running"}\n`);
   }
   return exitCodes.SUCCESS;
 }

@@ -33,8 +33,8 @@ export const dlqSettings = {
   limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
   rate: setting(text("count/time"), {
     flag: "--rate",
-    help: "redrive: so many in so long, such as 10/s",
-    unset: "all at once",
+    help: "redrive: at most this many per time, such as 10/s",
+    unset: "all immediately",
   }),
   body: setting(toggle(), { flag: "--body", help: "show: print the body, and nothing else", default: false }),
 } satisfies SettingTable;
@@ -45,7 +45,7 @@ export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as con
 
 const { all, where, limit, rate, body } = dlqSettings;
 
-/** What each of them has no use for: whoever purges with --limit has to hear that everything would go. */
+/** Options that an operation refuses: purge --limit would otherwise silently purge everything. */
 export const dlqFlagsNotOf: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
   ls: { all, rate, body, ...retryRedactSettings },
   show: { all, where, limit, rate },
@@ -56,19 +56,19 @@ export const dlqFlagsNotOf: Readonly<Record<typeof dlqOperations[number], Settin
 
 export const retryDlqCommand = defineCommand({
   name: "retry-processor dlq",
-  summary: "look at dead letters, begin them again, or give them up",
+  summary: "list, show, redrive, purge or export dead letters",
   usage: "ls | show ID | redrive ID…|--all | purge ID…|--all | export [options]",
   details: [
-    "ls and show are those of the store, for dead letters. redrive lets dead letters begin again, with all their tries; each once " +
-    "by a command, though it dies again meanwhile. Stopped in the middle it can be called again. purge gives them up for good. " +
-    "export prints each as a line of JSON, with its body, and changes nothing. It and show leave credentials out (--redact); redrive sends them. " +
-    "A damaged dead letter is left out, and export ends with 74.",
-    "--where chooses: key=…, reason=exhausted|too_old|final|crashed|damaged, error=TEXT.",
+    "ls and show work as those of the store, for dead letters. redrive returns dead letters to the queue with all their tries, each once " +
+    "per call, even if it dies again meanwhile. After an interruption it can be called again. purge drops them. " +
+    "export prints each as a line of JSON with its body and changes nothing. export and show redact credentials (--redact); redrive keeps them. " +
+    "export skips damaged dead letters and then ends with 74.",
+    "--where selects: key=…, reason=exhausted|too_old|final|crashed|damaged, error=TEXT.",
   ],
   examples: [
-    ["baton retry-processor dlq ls --name stock", "what was given up, and why"],
-    ["baton retry-processor dlq redrive --all --where reason=exhausted --rate 10/s", "the backend is back"],
-    ["baton retry-processor dlq export >dead.jsonl && baton retry-processor dlq purge --all", "put them elsewhere"],
+    ["baton retry-processor dlq ls --name stock", "dead letters and their reasons"],
+    ["baton retry-processor dlq redrive --all --where reason=exhausted --rate 10/s", "the backend is available again"],
+    ["baton retry-processor dlq export >dead.jsonl && baton retry-processor dlq purge --all", "move them elsewhere"],
   ],
   settings: dlqSettings,
   completes: dlqOperations,
@@ -81,7 +81,7 @@ export async function dlq(call: DlqCall): Promise<ExitCode> {
   const rest: DlqCall = { ...call, names };
   const operation = dlqOperations.find((one) => one === word);
   const flag = operation === undefined ? null : givenFlag(dlqFlagsNotOf[operation], call.sources.flags);
-  if (flag !== null) throw new BatonError("USAGE", `dlq ${word}: ${flag} is not for it`);
+  if (flag !== null) throw new BatonError("USAGE", `dlq ${word} does not take ${flag}`);
   switch (word) {
     case "ls":
       return await list({ ...rest, values: { ...call.values, state: ["dead"] } });
@@ -117,7 +117,7 @@ async function changeDead(call: DlqCall, kind: "redrive" | "purge"): Promise<Exi
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
-/** What one command has begun again it leaves alone when that dies once more. */
+/** Does not repeat dead letters that this call redrove and that died again. */
 async function redriveAll(
   call: DlqCall,
   store: DirectStore,
@@ -144,22 +144,22 @@ async function redriveAll(
       if (count < Math.min(max, changesMax)) return done;
       line.more(count, count);
     }
-    // A turn of the loop at least, in which a signal is heard.
+    // Yields to the event loop at least once, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);
   }
 }
 
 function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
-  if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; --where chooses`);
+  if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; select with --where`);
   const { name, folder } = storeLocationOf(values, sources);
   const filter = { states: ["dead"], ...parseWhere(values.where) } as const;
-  const rules = { storeName: name, redaction: redactionFor(values, sources) };
+  const format = { storeName: name, redaction: redactionFor(values, sources) };
   using store = new DirectStore(folder, readOnlyRules, { mustExist: true });
   for (let afterSeq = 0;;) {
     const found = store.read("list", filter, { afterSeq, max: 100 });
     for (const { id } of found) {
       const message = wholeOrNull(store, id);
-      if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, rules));
+      if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, format));
     }
     const last = found.at(-1);
     if (last === undefined) break;
@@ -168,10 +168,10 @@ function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
   const damages = store.read("damageCount");
   if (damages === 0) return exitCodes.SUCCESS;
   const which = counted(damages, "damaged dead letter");
-  throw new BatonError("IO", `${which} left out of the export: baton retry-processor verify names what is damaged`);
+  throw new BatonError("IO", `${which} skipped by the export; list what is damaged with baton retry-processor verify`);
 }
 
-/** Null: the message is damaged, which the store counts. */
+/** Null: the message is damaged; the store counts it. */
 function wholeOrNull(store: DirectStore, id: string): ReturnType<StoreMethods["show"]> {
   try {
     return store.read("show", id);

@@ -1,4 +1,4 @@
-/** `baton retry-processor explain`: the schedule that a policy gives, before anybody depends on it. */
+/** `baton retry-processor explain`: prints the schedule of a policy before it is used. */
 import { printTable } from "../../src/terminal/table.ts";
 import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
@@ -14,31 +14,31 @@ import { policyOf } from "../../src/retry/processor/retry_rules.ts";
 
 const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies SettingTable;
 
-/** Lines that are printed; what follows looks the same. */
+/** Maximum number of printed tries. */
 const linesMax = 100;
-/** Dice that always show the most; 1 itself never comes. */
+/** Replaces the random number by its maximum; it is always below 1. */
 const most = () => 1 - 2 ** -53;
 
 export const retryExplainCommand = defineCommand({
   name: "retry-processor explain",
-  summary: "print the schedule that a policy gives",
+  summary: "print the schedule of a policy",
   usage: "[options]",
   details: [
-    "When each try begins, with the least and the most that jitter makes of it; the time that tries take themselves comes on top. " +
-    "Reads the configuration as call and run do.",
+    "Prints when each try starts: the earliest and the latest time with jitter, not counting the duration of the tries. " +
+    "Reads the same configuration as call and run.",
   ],
   examples: [
     ["baton retry-processor explain --max-retries 5 --backoff exponential", "3 s, 6 s, 12 s …"],
-    ["baton retry-processor explain --delays 1s,1m,1h --jitter equal", "a list, shaken"],
+    ["baton retry-processor explain --delays 1s,1m,1h --jitter equal", "a list with jitter"],
   ],
   settings: explainSettings,
   runsNothing: true,
   run: explain,
 });
 
-// deno-lint-ignore require-await -- a command is asynchronous
+// deno-lint-ignore require-await -- commands are asynchronous
 async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
-  if (names.length > 0) throw new BatonError("USAGE", `"${names[0]}" is too much: explain takes options only`);
+  if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
   const result = schedule(policyOf(values, sources));
   if (values.json) {
     io.out(`${JSON.stringify(result)}\n`);
@@ -50,22 +50,22 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
     [minMs, maxMs] = [minMs + minDelayMs, maxMs + maxDelayMs];
     const span = (least: number, most: number) =>
       least === most ? formatDuration(least) : `${formatDuration(least)} … ${formatDuration(most)}`;
-    return [String(number), number === 1 ? "at once" : span(minDelayMs, maxDelayMs), span(minMs, maxMs)];
+    return [String(number), number === 1 ? "immediately" : span(minDelayMs, maxDelayMs), span(minMs, maxMs)];
   });
   printTable(io, [
-    ["TRY", "AFTER THE LAST", hasJitter ? "SINCE THE FIRST, AT LEAST AND AT MOST" : "SINCE THE FIRST"],
+    ["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"],
     ...rows,
   ]);
   if (result.max_tries > result.tries.length) io.out(`… up to try ${result.max_tries}\n`);
   io.out(
-    `then it is dead: after ${counted(result.max_tries, "try", "tries")}, ${
+    `then it is a dead letter: after ${counted(result.max_tries, "try", "tries")}, ${
       formatDuration(result.max_total_ms)
-    } after the first at most\n`,
+    } after the first at the latest\n`,
   );
   return exitCodes.SUCCESS;
 }
 
-/** Pure. Tries themselves take no time here. */
+/** Computes the schedule, without the duration of the tries. Pure. */
 export function schedule(policy: RetryPolicy): RetryExplainJson {
   const tries: RetryExplainJson["tries"] = [{ try: 1, min_delay_ms: 0, max_delay_ms: 0 }];
   let [minMs, maxMs, count] = [0, 0, 1];
@@ -73,7 +73,7 @@ export function schedule(policy: RetryPolicy): RetryExplainJson {
     const next = (nowMs: number, dice: () => number) =>
       nextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
     const [least, last] = [next(minMs, () => 0), next(maxMs, most)];
-    // With --max-elapsed the lucky get further than the others.
+    // The message with the shortest delays gets furthest within --max-elapsed.
     if (least.kind === "never") break;
     const upTo = last.kind === "at" ? last.atMs - maxMs : least.atMs - minMs;
     if (count < linesMax) tries.push({ try: count + 1, min_delay_ms: least.atMs - minMs, max_delay_ms: upTo });

@@ -35,11 +35,11 @@ export const retryLsCommand = defineCommand({
   summary: "list stored messages",
   usage: "[options]",
   details: [
-    "TRIES counts tries that have ended, and behind a + those that ended with their processor. Changes nothing.",
+    "TRIES counts the tries that ended; after a + those that ended because the processor died. Changes nothing.",
   ],
   examples: [
-    ["baton retry-processor ls --name stock", "all that is stored, and what was done lately"],
-    ["baton retry-processor ls --state waiting --where error=timeout", "what waits because of a timeout"],
+    ["baton retry-processor ls --name stock", "all stored messages, and those that were done recently"],
+    ["baton retry-processor ls --state waiting --where error=timeout", "messages that wait after a timeout"],
   ],
   settings: listSettings,
   runsNothing: true,
@@ -51,11 +51,11 @@ export const retryShowCommand = defineCommand({
   summary: "show a stored message, or print its body",
   usage: "ID [options]",
   details: [
-    "The number behind the dash of an id is enough. A message that is over has no body any more, a dead letter has.",
+    "The number after the dash of an id is enough. The body is stored while a message is waiting, in flight or a dead letter.",
     "Credentials in headers and URLs are shown as [redacted] (--redact).",
   ],
   examples: [
-    ["baton retry-processor show 9x4kq2mh-17", "what is known of it"],
+    ["baton retry-processor show 9x4kq2mh-17", "all data of a message"],
     ["baton retry-processor show 17 --body | xmllint -", "its body"],
   ],
   settings: showSettings,
@@ -65,10 +65,10 @@ export const retryShowCommand = defineCommand({
 
 export const retryStatsCommand = defineCommand({
   name: "retry-processor stats",
-  summary: "how many messages are in which state",
+  summary: "count messages by state",
   usage: "[options]",
   details: ["done, dropped and cancelled count since the store was made. Changes nothing."],
-  examples: [["baton retry-processor stats --name stock", "how much waits, and since when"]],
+  examples: [["baton retry-processor stats --name stock", "how many messages wait, and since when"]],
   settings: inspectSettings,
   runsNothing: true,
   run: stats,
@@ -76,16 +76,16 @@ export const retryStatsCommand = defineCommand({
 
 export const retryVerifyCommand = defineCommand({
   name: "retry-processor verify",
-  summary: "read all of a store, and say whether it is whole",
+  summary: "check a whole store for damage",
   usage: "[options]",
-  details: ["May be done while the store is in use. 74 when something does not fit together; changes nothing."],
-  examples: [["baton retry-processor verify --name stock", "after a disk has had trouble"]],
+  details: ["Works while the store is in use. Exit code 74 if the store is damaged. Changes nothing."],
+  examples: [["baton retry-processor verify --name stock", "after disk errors"]],
   settings: inspectSettings,
   runsNothing: true,
   run: verify,
 });
 
-// deno-lint-ignore require-await -- a command is asynchronous, these read a disk
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function list(call: ListCall): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
@@ -97,21 +97,23 @@ export async function list(call: ListCall): Promise<ExitCode> {
   const more = found.length > values.limit;
   const damages = store.read("damageCount");
   if (damages > 0) {
-    io.err(`baton: ${counted(damages, "damaged row")} left out: baton retry-processor verify names what is damaged\n`);
+    io.err(
+      `baton: ${counted(damages, "damaged row")} skipped; list what is damaged with baton retry-processor verify\n`,
+    );
   }
   if (values.json) {
-    const answer: RetryListJson = { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more };
-    io.out(`${JSON.stringify(answer)}\n`);
+    const result: RetryListJson = { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more };
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
   if (messages.length > 0) printTable(io, [[...listHead], ...messages.map((one) => messageRow(one, nowMs))]);
-  else if (!values.quiet) io.err(`baton: no such message is in "${name}"\n`);
-  if (more && !values.quiet) io.err(`baton: there are more than ${values.limit}; --limit shows more\n`);
+  else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
+  if (more && !values.quiet) io.err(`baton: there are more than ${values.limit} messages; show more with --limit\n`);
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- as above
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function show(call: ShowCall): Promise<ExitCode> {
   const { values, names: [id, more], io } = call;
   if (id === undefined || more !== undefined) throw new BatonError("USAGE", "show takes the id of one message");
@@ -124,12 +126,12 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   const head = message.head && redactedHead(message.head, redaction);
   if (values.body) {
     if (body === undefined) {
-      throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is not kept any more`);
+      throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is no longer stored`);
     }
     writeBytes(body);
     return exitCodes.SUCCESS;
   }
-  const answer: RetryShowJson = {
+  const result: RetryShowJson = {
     version: 1,
     ...messageJson({ ...message, error: redactedText(message.error, redaction) }, name),
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
@@ -139,9 +141,9 @@ export async function show(call: ShowCall): Promise<ExitCode> {
       : null,
     body: body === undefined ? null : Buffer.from(body).toString("base64"),
   };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else {
-    const { version: _, body: __, command, request, ...rest } = answer;
+    const { version: _, body: __, command, request, ...rest } = result;
     const lines = { ...rest, command: command?.join(" "), request: request && `${request.method} ${request.path}` };
     const rows = Object.entries(lines).filter(([, value]) => value !== null && value !== undefined && value !== "");
     printTable(io, rows.map(([field, value]) => [field, String(value)]));
@@ -149,7 +151,7 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- as above
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function stats(call: InspectCall): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
@@ -162,7 +164,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   const { usedBytes, freeBytes } = store.read("disk");
   const instant = (atMs: number | null) => (atMs === null ? null : new Date(atMs).toISOString());
   const states = { ...totals };
-  const answer: RetryStatsJson = {
+  const result: RetryStatsJson = {
     version: 1,
     name,
     folder,
@@ -174,7 +176,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };
   if (values.json) {
-    io.out(`${JSON.stringify(answer)}\n`);
+    io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
   printTable(io, [
@@ -183,29 +185,31 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   ]);
   const nowMs = Date.now();
   if (oldestMs !== null) {
-    io.out(`the oldest that waits was accepted ${formatDuration(Math.max(0, nowMs - oldestMs))} ago\n`);
+    io.out(`the oldest waiting message was accepted ${formatDuration(Math.max(0, nowMs - oldestMs))} ago\n`);
   }
   if (nextMs !== null) {
     io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
   }
   if (deadLetters.count > 0) {
     const why = deadLetters.error === null ? "" : `: ${deadLetters.error}`;
-    io.out(`${counted(deadLetters.count, "dead letter is", "dead letters are")} still to be sent${why}\n`);
+    io.out(
+      `${counted(deadLetters.count, "dead letter is", "dead letters are")} not delivered to --dead-letter yet${why}\n`,
+    );
   }
-  if (paused) io.out("paused: nothing is tried until baton retry-processor resume\n");
+  if (paused) io.out("paused: no tries until baton retry-processor resume\n");
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- as above
+// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function verify(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
   const { folder } = storeLocationOf(values, sources);
   const { messages, bytes, problems } = verifyRetryStore(folder);
-  const answer: RetryVerifyJson = { version: 1, folder, messages, bytes, problems: [...problems] };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  const result: RetryVerifyJson = { version: 1, folder, messages, bytes, problems: [...problems] };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (problems.length === 0) {
-    io.out(`${folder} is whole: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
+    io.out(`no damage found in ${folder}: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }
@@ -216,10 +220,10 @@ function openToRead({ values, sources }: InspectCall) {
 }
 
 function refuseNames({ names: [word] }: InspectCall): void {
-  if (word !== undefined) throw new BatonError("USAGE", `"${word}" is too much; --name says which store`);
+  if (word !== undefined) throw new BatonError("USAGE", `unexpected argument "${word}"; name the store with --name`);
 }
 
-/** As they are, to stdout. */
+/** Writes the bytes unchanged to stdout. */
 function writeBytes(bytes: Uint8Array): void {
   try {
     for (let at = 0; at < bytes.byteLength;) at += writeSync(1, bytes, at);
@@ -251,7 +255,7 @@ function messageJson(message: StoredMessage, name: string): RetryMessageJson {
 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;
 
-/** A row below `listHead`. */
+/** A row of the table with the header `listHead`. */
 function messageRow(message: StoredMessage, nowMs: number): string[] {
   const { id, state, key, tries, crashes, reason, error, nextMs, firstMs, forwardState } = message;
   const next = nextMs === null ? "" : nextMs <= nowMs ? "due" : `in ${formatDuration(nextMs - nowMs)}`;

@@ -9,12 +9,12 @@ export const jsonFlag = setting(toggle(), { flag: "--json", help: "print one JSO
 export const whereFlag = setting(list("key=K|reason=R|error=TEXT"), {
   flag: "--where",
   once: true,
-  help: "only messages with this key, this reason, this text somewhere in the last error; several: all of them",
+  help: "only messages with this key, this reason, or this text in the last error; several conditions must all match",
 });
 
 export const limitFlag = setting(integer("count", { min: 1, max: 100_000 }), {
   flag: "--limit",
-  help: "at most so many, the oldest first",
+  help: "print at most N messages, the oldest first",
   default: 1000,
 });
 
@@ -28,7 +28,7 @@ export const listSettings = {
   state: setting(list("state"), {
     flag: "--state",
     once: true,
-    help: "only these: waiting, in_flight, done, dead, dropped, cancelled",
+    help: "only messages in these states: waiting, in_flight, done, dead, dropped, cancelled",
     unset: "all",
   }),
   where: whereFlag,

@@ -1,4 +1,4 @@
-/** `--where` and `--state`: which messages are meant. Pure. */
+/** Parses `--where` and `--state`, which select messages. Pure. */
 import { BatonError } from "../../src/errors.ts";
 import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
@@ -6,7 +6,7 @@ import { didYouMean } from "../../src/support/did_you_mean.ts";
 
 const fields = ["key", "reason", "error"] as const;
 
-/** `key=K`, `reason=R`, `error=TEXT` (stands somewhere in the last error). Throws USAGE. */
+/** `key=K`, `reason=R`, `error=TEXT` (a part of the last error). Throws USAGE. */
 export function parseWhere(written: readonly string[] | undefined): Omit<MessageFilter, "states"> {
   const filter: { key?: string; reason?: string; error?: string } = {};
   for (const condition of written ?? []) {
@@ -14,7 +14,7 @@ export function parseWhere(written: readonly string[] | undefined): Omit<Message
     const name = condition.slice(0, at);
     const field = fields.find((one) => one === name);
     if (field === undefined || at < 0) {
-      throw new BatonError("USAGE", `--where: "${condition}" is no condition: write key=…, reason=… or error=…`);
+      throw new BatonError("USAGE", `--where: "${condition}" is not a condition: use key=…, reason=… or error=…`);
     }
     filter[field] = condition.slice(at + 1);
   }
@@ -28,7 +28,7 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
     if (state !== undefined) return state;
     throw new BatonError(
       "USAGE",
-      `--state: "${word}" is none of ${messageStates.join(", ")}${didYouMean(word, messageStates)}`,
+      `--state: "${word}" is not a state: use ${messageStates.join(", ")}${didYouMean(word, messageStates)}`,
     );
   });
 }

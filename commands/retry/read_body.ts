@@ -1,15 +1,15 @@
-/** A message's body from a file or from stdin, up to a limit. */
+/** Reads the body of a message from a file or from stdin, up to a limit. */
 import { createReadStream } from "node:fs";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 
 const readBytes = 256 << 10;
 
-/** Null: stdin. What is read is the stream's own memory: copy what is kept. Throws IO. */
+/** Reads a file, or stdin for null. A chunk is only valid until the next one: copy it to keep it. Throws IO. */
 export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
     const why =
-      "it was closed when baton was started; a file is wanted, or </dev/null for an empty one (call has --no-stdin too)";
+      "it was closed when baton was started; use a file, or </dev/null for an empty message (call also has --no-stdin)";
     throw new BatonError("IO", `Cannot read the message from stdin: ${why}`);
   }
   try {
@@ -23,7 +23,7 @@ export async function* readChunks(path: string | null): AsyncGenerator<Uint8Arra
   }
 }
 
-/** All of it. Throws IO, and BAD_DATA when it is longer. */
+/** Reads the whole body. Throws IO, and BAD_DATA if it is longer than `bytesMax`. */
 export async function readBody(path: string | null, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -31,7 +31,7 @@ export async function readBody(path: string | null, bytesMax: number): Promise<U
     bytes += chunk.byteLength;
     if (bytes > bytesMax) {
       const what = path ?? "stdin";
-      throw new BatonError("BAD_DATA", `${what} is longer than a message may be: ${bytesMax} bytes (--max-body)`);
+      throw new BatonError("BAD_DATA", `${what} is longer than the limit of ${bytesMax} bytes (--max-body)`);
     }
     chunks.push(chunk);
   }

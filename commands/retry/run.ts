@@ -3,7 +3,7 @@ import process from "node:process";
 import { defineCommand } from "../command.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { startGuard } from "../../src/process/guard/guard.ts";
+import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
@@ -23,44 +23,47 @@ import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 export const retryRunCommand = defineCommand({
   name: "retry-processor run",
-  summary: "try stored messages again, until they are delivered or dead",
+  summary: "try stored messages until they are delivered or dead",
   usage: "[--exec LINE | --url URL | --topic TOPIC] [--from-topic TOPIC] [options]",
   details: [
-    "Takes messages from the store when they are due and tries them: the message's own command, or LINE, with the body as stdin, " +
-    "or by HTTP. A message that fails N+1 times (--max-retries N), or in a way that no repetition mends, is a dead letter. Runs until " +
-    "SIGTERM, SIGINT or SIGHUP; then what is under way may end (--drain-timeout), and a second signal ends it at once.",
-    "The command finds BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
-    "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key, unless the message has one, as those of serve do.",
-    "--topic puts each message into a publish/subscribe topic under its id, exactly once; --from-topic takes in what is put into one, and so each " +
-    "message once. Somebody has to subscribe to the topic that is put into (else 78). Proxies are named as for baton pubsub client.",
-    "No message is tried twice at once, by whatever number of processors. A processor that is killed takes its commands with " +
-    "it; what it had in flight waits for the end of its --lease, and is counted as crashed: --max-crashes times, then it is dead.",
-    "With --elect several processors of one store elect one that begins tries, and the others wait: killed, another goes on when its " +
-    "--session-timeout has ended; told to end, at once. Servers that never answered end it with 69; those that go away later are waited " +
-    "for, and nothing is begun meanwhile. The election is called retry- and the store's own name, which baton leader and baton resign take.",
-    "A line for --exec that is not found ends run with 127, with no message touched; a Kafka topic for --dead-letter that is not there " +
-    "with 78, unless it says ?create=yes. Brokers that are down keep dead letters in the store, and nothing else.",
-    "--once and --until-empty end with 69 when all is tried and a dead letter could not be delivered to --dead-letter: it stays in the store. " +
-    "What passes by itself, as a Kafka broker that is no longer the leader, is tried again within the run first.",
-    "A message whose row is damaged on the disk is not tried: --once and --until-empty try all others, and end with 74. retry-processor " +
-    "verify names it, cancel gives it up.",
+    "Tries messages of the store when they are due: with the message's own command, or LINE, with the body as stdin, " +
+    "or by HTTP. A message that fails N+1 times (--max-retries N), or with a final error, becomes a dead letter. Runs until " +
+    "SIGTERM, SIGINT or SIGHUP; then tries in flight may end (--drain-timeout), and a second signal stops them immediately.",
+    "The environment of the command has BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
+    "BATON_MESSAGE_FENCE (increases with every try). By HTTP the id is the Idempotency-Key, unless the message has one, as those of serve do.",
+    "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a topic into the store, " +
+    "each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as for baton pubsub client.",
+    "No message has two tries at the same time, whatever the number of processors. When a processor is killed, its commands are killed, " +
+    "too; its messages in flight wait for the end of its --lease and count as crashed; after --max-crashes crashes a message is dead.",
+    "With --elect several processors of one store elect one that starts tries, and the others wait. If it is killed, another one takes over " +
+    "after its --session-timeout; if it is stopped, immediately. Exit code 69 if no server responds at the start; later the processor waits " +
+    "for servers and starts no tries meanwhile. The election has the name retry- and the store's random name, for baton leader and baton resign.",
+    "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter does not exist, " +
+    "with 78, unless ?create=yes. While brokers are down, dead letters stay in the store, and messages are still tried.",
+    "--once and --until-empty end with 69 if a dead letter could not be delivered to --dead-letter after all tries: it stays in the store. " +
+    "Temporary errors, such as a Kafka broker that is no longer the leader, are retried within the run.",
+    "A message that is damaged on the disk is not tried: --once and --until-empty try all others and end with 74. List it with " +
+    "retry-processor verify, cancel it with retry-processor cancel.",
   ],
   examples: [
-    ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],
-    ["baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full", "four at once"],
+    ["baton retry-processor run --name propagate", "each message with its own command"],
+    [
+      "baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full",
+      "four at the same time",
+    ],
     ["baton retry-processor run --url http://backend:9000/stock --interval 3s --max-retries 10", "by HTTP"],
-    ["baton retry-processor run --name stock --elect", "started twice: one tries, the other one waits for its end"],
+    ["baton retry-processor run --name stock --elect", "started twice: one tries messages, the other one waits"],
     [
       "baton retry-processor run --exec ./propagate.sh --dead-letter kafka://broker:9092/MdmDeadLetterQueue",
       "dead letters become records of a Kafka topic: the id as key, the body, and headers",
     ],
     [
       "baton retry-processor run --from-topic orders --exec ./deliver.sh --dead-letter topic:orders.dead",
-      "from a topic; what is never delivered into another one",
+      "from a topic; dead letters go to another topic",
     ],
     [
       "baton retry-processor run --topic orders --proxies tcp://px1:5001",
-      "what was stored on this machine, into a topic",
+      "messages of this machine into a topic",
     ],
     ["baton retry-processor run --once --dead-letter file:dead.jsonl", "from a crontab; dead letters go to a file"],
   ],
@@ -73,7 +76,7 @@ const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 async function runProcessor(call: RunCall): Promise<ExitCode> {
   const { values, sources, io } = call;
-  checkWords(call);
+  checkOptions(call);
   const { exec, topic, once, untilEmpty } = values;
   const { retryMetricsListen } = runSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
@@ -89,18 +92,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     using putter = topic === undefined || topics === null
       ? null
       : await openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    const target: Target = putter?.target ?? httpTarget(call) ?? new CommandTarget({
-      line: exec ?? null,
-      rules: retryRulesOf(values, sources),
-      exitCodeOf,
-      timeoutMs: values.retryAttemptTimeout,
-      killAfterMs: values.killAfter,
-      storeName: location.name,
-      guard,
-      jobTable: new JobTable(),
-      clock: systemClock(),
-      hangUpIgnored: signals.hangUpIgnored,
-    });
+    const target = putter?.target ?? httpTarget(call) ?? commandTarget(call, { storeName: location.name, guard });
     await using processor = await StoreProcessor.open({
       location,
       target,
@@ -115,7 +107,12 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     const unlisten = listenForStops(signals, systemClock(), {
       signals: stopSignals,
       first: (signal) => {
-        log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+        log(
+          "info",
+          "stopping",
+          `${signal}: stopping after the tries in flight; a second signal stops them immediately`,
+          { signal },
+        );
         processor.stop();
       },
       again: () => processor.stop(),
@@ -126,7 +123,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
         pid: process.pid,
       });
       if (await processor.store.call("isPaused")) {
-        log("warning", "paused", "it is paused: nothing is tried until baton retry-processor resume");
+        log("warning", "paused", "the store is paused: no tries until baton retry-processor resume");
       }
       await processor.run();
       return exitCodes.SUCCESS;
@@ -137,42 +134,64 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     isBreached = error instanceof BatonError && error.code === "FENCE_BREACH";
     throw error;
   } finally {
-    // What could not be killed is left to the guard: the end of its pipe sets it on that.
+    // A process that could not be killed is left to the guard, which acts when its pipe closes.
     if (!isBreached) guard.done();
   }
 }
 
-/** Throws USAGE for what does not go together. */
-function checkWords({ values, names, sources }: RunCall): void {
+/** Throws USAGE for options that exclude each other. */
+function checkOptions({ values, names, sources }: RunCall): void {
   if (names.length > 0) {
-    throw new BatonError("USAGE", `"${names[0]}" is too much: run takes options only; --exec names a command`);
+    throw new BatonError(
+      "USAGE",
+      `unexpected argument "${names[0]}"; run takes options only, give the command with --exec`,
+    );
   }
   const { exec, url, topic, once, untilEmpty } = values;
   if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
-    throw new BatonError("USAGE", "run: only one of --exec, --url and --topic can be");
+    throw new BatonError("USAGE", "run: use only one of --exec, --url and --topic");
   }
   for (const name of ["method", "headers"] as const) {
     if (url !== undefined || !sources.flags.has(name)) continue;
-    throw new BatonError("USAGE", `run: ${runSettings[name].flag} is about requests by HTTP, and there is no --url`);
+    throw new BatonError("USAGE", `run: ${runSettings[name].flag} needs --url`);
   }
-  if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
+  if (once && untilEmpty) throw new BatonError("USAGE", "run: use only one of --once and --until-empty");
   if (once && values.retryCron !== undefined) {
-    throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
+    throw new BatonError("USAGE", "run: use only one of --once and --cron");
   }
   if (values.retryElect && (once || untilEmpty)) {
-    const why = "waits for its turn for as long as another one leads, and --once and --until-empty end by themselves";
-    throw new BatonError("USAGE", `run: --elect ${why}`);
+    const why =
+      "with --elect a processor waits while another one leads, but --once and --until-empty end by themselves";
+    throw new BatonError("USAGE", `run: ${why}`);
   }
 }
 
-/** Loaded where there is one. */
+/** Loads the code only if a topic is used. */
 async function openTopicTarget(
   ...words: Parameters<typeof import("../../src/retry/targets/topic_target.ts").openTopicTarget>
 ) {
   return await (await import("../../src/retry/targets/topic_target.ts")).openTopicTarget(...words);
 }
 
-/** Null where there is no --url. */
+function commandTarget(
+  { values, sources }: RunCall,
+  { storeName, guard }: { readonly storeName: string; readonly guard: Guard },
+): Target {
+  return new CommandTarget({
+    line: values.exec ?? null,
+    rules: retryRulesOf(values, sources),
+    exitCodeOf,
+    timeoutMs: values.retryAttemptTimeout,
+    killAfterMs: values.killAfter,
+    storeName,
+    guard,
+    jobTable: new JobTable(),
+    clock: systemClock(),
+    hangUpIgnored: processSignals().hangUpIgnored,
+  });
+}
+
+/** Null: --url is missing. */
 function httpTarget({ values, sources }: RunCall): Target | null {
   if (values.url === undefined) return null;
   return new HttpTarget({

@@ -17,12 +17,12 @@ export const runSettings = {
   exec: setting(text("line"), {
     flag: "--exec",
     once: true,
-    help: "run this line of shell for each message, which is its stdin, instead of the message's own command",
+    help: "run this shell command for each message, with the body as stdin, instead of the message's own command",
   }),
   url: setting(text("url"), {
     flag: "--url",
     once: true,
-    help: "send each message there by HTTP, instead of running a command",
+    help: "send each message to this URL by HTTP, instead of running a command",
   }),
   topic: setting(text("topic"), {
     flag: "--topic",
@@ -31,23 +31,23 @@ export const runSettings = {
   }),
   method: setting(text("method"), {
     flag: "--method",
-    help: "the method for messages that bring none of their own; one that carries a body",
+    help: "HTTP method for messages without their own; it must have a body",
     default: "POST",
   }),
   headers: setting(list("name:value"), {
     flag: "--header",
     once: true,
-    help: "headers for --url; one that a message brings goes before",
+    help: "headers for --url; headers of a message override them",
   }),
   once: setting(toggle(), {
     flag: "--once",
-    help: "try what is due now, once, and end: for a crontab",
+    help: "try each message that is due now once, then end: for a crontab",
     default: false,
   }),
-  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message waits any more", default: false }),
+  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
   killAfter: setting(duration(), {
     flag: "--kill-after",
-    help: "how long a command that is told to end has before it is killed",
+    help: "time between the stop signal and SIGKILL for a command",
     default: 5000,
   }),
   ...logSettings,

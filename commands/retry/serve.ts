@@ -23,32 +23,31 @@ import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 export const retryServeCommand = defineCommand({
   name: "retry-processor serve",
-  summary: "an HTTP proxy that stores what its backend could not take, and redelivers it",
+  summary: "an HTTP proxy that stores requests its backend cannot take, and redelivers them",
   usage: "--url URL [--listen ADDRESS] [options]",
   details: [
-    "Passes each request to the backend: method, path, headers, body, and its answer back. When the backend cannot be reached the " +
-    "caller has a fault at once and the message is stored, on the disk before the fault is sent: 502, 504 when it did not answer within " +
-    "--attempt-timeout, 503 when the breaker is open. A status that is worth another try (408, 425, 429, 5xx) is passed on as it came, and " +
-    "stored. The header Baton-Message-Id has the stored message's id; without it nothing is stored.",
-    "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is over --max-body. Requests that ask for nothing to be done " +
-    "(GET, HEAD, OPTIONS) are passed on and never stored. A fault is JSON, or a SOAP 1.1 fault for who sends a SOAPAction.",
-    "A backend that hangs delays no other caller: at most --max-backend-requests are there at the same time, and one more is stored without a " +
-    "first try (503 with Baton-Message-Id). A body that does not arrive within --body-timeout is refused (408). When requests in progress take " +
-    "--body-memory, no more is read from connections; one that is too slow, or gets no memory within --body-timeout, is refused (503 with Retry-After, " +
-    "NOT STORED). A " +
-    "connection above --max-connections takes the place of the one that has been without a request for longest.",
-    "Every request gets an Idempotency-Key unless it has one, the same for all tries of it: a backend that knows it deals with no message twice.",
-    "With --elect each of several answers and stores, and one of them tries what is stored, as with run --elect.",
-    "Stored messages are tried again as by run, unless --no-process; with --from-topic also what is put into a topic. It runs until SIGTERM, SIGINT or SIGHUP.",
+    "Forwards each request to the backend (method, path, headers, body) and its response to the client. If the backend cannot be reached, " +
+    "the message is stored on the disk, and then the client gets a fault immediately: 502, 504 without a response within --attempt-timeout, " +
+    "503 if the circuit breaker is open. A temporary status (408, 425, 429, 5xx) is forwarded, and the message is stored. " +
+    "The response header Baton-Message-Id has the id of the stored message; without it nothing is stored.",
+    "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is larger than --max-body. Requests that request no action " +
+    "(GET, HEAD, OPTIONS) are forwarded and never stored. A fault is JSON, or a SOAP 1.1 fault if the request has a SOAPAction.",
+    "A backend that hangs does not delay other clients: at most --max-backend-requests are at the backend at the same time, and further ones are " +
+    "stored without a first try (503 with Baton-Message-Id). A body that does not arrive within --body-timeout is refused (408). When requests in " +
+    "progress use --body-memory, connections are not read; a request that is too slow, or gets no memory within --body-timeout, is refused (503 with " +
+    "Retry-After, NOT STORED). A connection above --max-connections replaces the one that has had no request for longest.",
+    "Every request gets an Idempotency-Key unless it has one, the same for all its tries: a backend that checks it processes no message twice.",
+    "With --elect several instances all serve clients and store messages, and one of them tries stored messages, as with run --elect.",
+    "Stored messages are tried as by run, unless --no-process; with --from-topic also messages of a topic. Runs until SIGTERM, SIGINT or SIGHUP.",
   ],
   examples: [
     [
       "baton retry-processor serve --name stock --url http://backend:9000/stock --interval 3s --max-retries 10",
-      "the article's proxy service: N tries, each T later",
+      "up to 10 redeliveries, one every 3 s",
     ],
     [
       "baton retry-processor serve --listen :8280 --url https://backend/api --breaker-failures 5",
-      "spare a backend that is down",
+      "pause calls to a backend that is down",
     ],
   ],
   settings: serveSettings,
@@ -61,7 +60,10 @@ const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 async function runServe(call: ServeCall): Promise<ExitCode> {
   const { values, names, sources, io } = call;
   if (names.length > 0) {
-    throw new BatonError("USAGE", `"${names[0]}" is too much: serve takes options only; --url names the backend`);
+    throw new BatonError(
+      "USAGE",
+      `unexpected argument "${names[0]}"; serve takes options only, name the backend with --url`,
+    );
   }
   if (values.url === undefined) {
     throw new BatonError(
@@ -72,11 +74,11 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   if (values.noProcess && values.retryElect) {
     throw new BatonError(
       "USAGE",
-      "serve: with --no-process there is nothing to elect; leave one of it and --elect out",
+      "serve: use only one of --no-process and --elect",
     );
   }
   if (values.noProcess && values.retryFromTopic !== undefined) {
-    throw new BatonError("USAGE", "serve: --from-topic is the processor's, and --no-process has none");
+    throw new BatonError("USAGE", "serve: use only one of --no-process and --from-topic");
   }
   const backend = parseBackend(values.url);
   const address = listenAddress(values.listen);
@@ -87,7 +89,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   await using service =
     await (values.noProcess ? storeOnly(call, location.folder) : withProcessor(call, backend, location, log));
-  const door = new RetryHttpProxy({
+  const proxy = new RetryHttpProxy({
     backend,
     store: service.store,
     rules: retryRulesOf(values, sources),
@@ -106,21 +108,21 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     onFailure: (why) => log("error", "not_stored", why),
   });
   const open = async () => {
-    const where = formatAddress(await door.listen(address));
+    const where = formatAddress(await proxy.listen(address));
     const facts = { listen: where, pid: process.pid };
     log("info", "serving", `serves ${backend.href} at ${where}, stores in ${location.folder}`, facts);
   };
-  await untilStopped(service, door, { log, drainMs: values.retryDrainTimeout, open });
+  await untilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
 }
 
 interface Service extends AsyncDisposable {
   readonly store: RetryStore;
   readonly gate: CallGate | null;
-  /** Resolves when it was stopped; rejects when it cannot go on. */
+  /** Resolves after a stop; rejects when it cannot continue. */
   run(): Promise<void>;
   stop(): void;
-  /** For /metrics: a message was stored without a first try. */
+  /** Counts a message that was stored without a first try. */
   countUntried(): void;
 }
 
@@ -167,7 +169,7 @@ async function withProcessor(
 
 async function storeOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
   const ended = Promise.withResolvers<void>();
-  ended.promise.catch(() => {}); // who runs it hears
+  ended.promise.catch(() => {}); // `run` reports it
   const store = await RetryStore.open(folder, {
     rules: storeRulesOf(values, sources),
     hooks: { broken: (error) => ended.reject(error) },
@@ -182,10 +184,10 @@ async function storeOnly({ values, sources }: ServeCall, folder: string): Promis
   };
 }
 
-/** `open` when signals are heard. At the end first the door, so that what it has in its hands can still be stored; then the processor. */
+/** Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then the processor. */
 async function untilStopped(
   service: Service,
-  door: RetryHttpProxy,
+  proxy: RetryHttpProxy,
   { log, drainMs, open }: {
     readonly log: RetryLog;
     readonly drainMs: number;
@@ -200,7 +202,12 @@ async function untilStopped(
     first: (signal) => {
       asked.resolve();
       cancel = systemClock().after(drainMs, () => hurried.abort());
-      log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+      log(
+        "info",
+        "stopping",
+        `${signal}: stopping after the requests and tries in flight; a second signal stops them immediately`,
+        { signal },
+      );
     },
     again: () => {
       hurried.abort();
@@ -212,12 +219,12 @@ async function untilStopped(
     await open();
     running = service.run();
     await Promise.race([asked.promise, running]);
-    await door.close(hurried.signal);
+    await proxy.close(hurried.signal);
     service.stop();
     if (hurried.signal.aborted) service.stop();
     await running;
   } finally {
-    await door.close(AbortSignal.abort());
+    await proxy.close(AbortSignal.abort());
     unlisten();
     cancel();
   }

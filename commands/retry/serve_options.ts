@@ -18,18 +18,18 @@ export const serveSettings = {
   listen: setting(text("host:port|unix:PATH"), {
     flag: "--listen",
     once: true,
-    help: "where callers reach it; :PORT means this machine only, port 0 any that is free",
+    help: "listen address; :PORT means this machine only, port 0 any free port",
     default: "127.0.0.1:0",
   }),
-  url: setting(text("url"), { flag: "--url", help: "the backend; what callers ask for stands behind its path" }),
+  url: setting(text("url"), { flag: "--url", help: "URL of the backend; the path of a request is appended" }),
   noProcess: setting(toggle(), {
     flag: "--no-process",
-    help: "only answer and store; baton retry-processor run tries what is stored",
+    help: "only serve and store; baton retry-processor run tries stored messages",
     default: false,
   }),
   killAfter: setting(duration(), {
     flag: "--kill-after",
-    help: "how long the command of --dead-letter exec: has to end before it is killed",
+    help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
     default: 5000,
   }),
   ...retryServeSettings,

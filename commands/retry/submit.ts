@@ -23,12 +23,16 @@ import { storeLocationOf } from "./retry_store_location.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
-  lines: setting(toggle(), { flag: "--lines", help: "a message from each line, without its newline", default: false }),
+  lines: setting(toggle(), {
+    flag: "--lines",
+    help: "one message from each line, without its newline",
+    default: false,
+  }),
   key: setting(text("key"), {
     flag: "--key",
-    help: "messages with the same key are tried one after the other by run --order key",
+    help: "run --order key tries messages with the same key one after the other",
   }),
-  json: setting(toggle(), { flag: "--json", help: "print what was stored as one JSON object", default: false }),
+  json: setting(toggle(), { flag: "--json", help: "print the result as one JSON object", default: false }),
   ...retryLimitSettings,
 } satisfies SettingTable;
 
@@ -36,18 +40,18 @@ export type SubmitCall = Call<typeof submitSettings>;
 
 export const retrySubmitCommand = defineCommand({
   name: "retry-processor submit",
-  summary: "store a message, or one from each line, to be tried by run",
+  summary: "store a message, or one from each line, for run",
   usage: "[FILE] [options] [-- CMD…]",
   details: [
-    "Stores FILE, or stdin (-, or no FILE), as one message, and prints its id when it is on the disk; with --lines one from each line. " +
-    "It was not tried yet: its first try counts as one of N+1. What it is for stands behind --, or run --exec and run --url say so.",
-    "When --lines is stopped in the middle, stderr says how many lines are stored: from the first on, none left out.",
+    "Stores FILE, or stdin (-, or no FILE), as one message and prints its id when it is on the disk; with --lines one message from each line. " +
+    "The message is not tried yet: its first try is one of N+1. Its command follows --; without one run needs --exec, --url or --topic.",
+    "If --lines is interrupted, stderr says how many lines are stored: always the first ones, without gaps.",
   ],
   examples: [
     ["baton retry-processor submit order.xml --name orders", "one message; its id on stdout"],
     [
       "baton retry-processor submit --lines <ids.txt -- ./propagate.sh",
-      "a message from each line, each for this command",
+      "one message from each line, with this command",
     ],
   ],
   settings: submitSettings,
@@ -57,29 +61,29 @@ export const retrySubmitCommand = defineCommand({
 });
 
 const newline = 10;
-/** Of one transaction. */
+/** Limits of one transaction. */
 const chunkMessages = 512;
 const chunkBytes = 4 << 20;
 
 async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const { values, names, command, sources, io } = call;
-  if (names.length > 1) throw new BatonError("USAGE", `"${names[1]}" is too much: submit takes one FILE`);
-  const place = storeLocationOf(values, sources);
+  if (names.length > 1) throw new BatonError("USAGE", `unexpected argument "${names[1]}"; submit takes one FILE`);
+  const location = storeLocationOf(values, sources);
   const [file] = names;
   const path = file === undefined || file === "-" ? null : resolve(file);
   if (path === null && io.stdinIsTerminal && !values.quiet) {
-    io.err("baton: reads the message from the terminal; ^D ends it\n");
+    io.err("baton: reading the message from the terminal; end it with ^D\n");
   }
   const head: MessageHead = { kind: "command", argv: command, cwd: command === null ? null : process.cwd() };
   using stop = new StopRequest(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
-  await using store = await RetryStore.open(place.folder, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
+  await using store = await RetryStore.open(location.folder, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = bodyLimitOf(values);
   const message = (body: Uint8Array): NewMessage => {
     if (body.byteLength > bytesMax) {
       throw new BatonError(
         "BAD_DATA",
-        `A line of ${body.byteLength} bytes is longer than a message may be: ${bytesMax} (--max-body)`,
+        `A line of ${body.byteLength} bytes is longer than the limit of ${bytesMax} bytes (--max-body)`,
       );
     }
     return { head, body, key: values.key ?? null, tried: null };
@@ -88,7 +92,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     const body = await readBody(path, bytesMax);
     throwIfAborted(stop.signal);
     const [{ id } = { id: "" }] = await store.call("accept", [message(body)], Date.now());
-    say(call, { stored: 1, first: id, last: id });
+    printResult(call, { stored: 1, first: id, last: id });
     if (!values.json) io.out(`${id}\n`);
     return exitCodes.SUCCESS;
   }
@@ -101,22 +105,25 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     await lines.end();
   } catch (error) {
     await lines.settle();
-    io.err(`baton: ${counted(lines.stored, "line is", "lines are")} stored, from the first on; those behind are not\n`);
+    io.err(`baton: ${counted(lines.stored, "line is", "lines are")} stored, the rest is not\n`);
     throw error;
   }
-  say(call, lines);
+  printResult(call, lines);
   if (!values.json && !values.quiet) {
-    io.err(`baton: ${counted(lines.stored, "message is", "messages are")} stored in "${place.name}"\n`);
+    io.err(`baton: ${counted(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
   }
   return exitCodes.SUCCESS;
 }
 
-function say({ values, io }: SubmitCall, { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">): void {
-  const answer: RetrySubmitJson = { version: 1, name: values.retryName, stored, first, last };
-  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+function printResult(
+  { values, io }: SubmitCall,
+  { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">,
+): void {
+  const result: RetrySubmitJson = { version: 1, name: values.retryName, stored, first, last };
+  if (values.json) io.out(`${JSON.stringify(result)}\n`);
 }
 
-/** Lines on their way to the disk, a transaction for many, in their order. */
+/** Stores lines in their order, many in a transaction. */
 class Submission {
   stored = 0;
   first: string | null = null;
@@ -126,7 +133,7 @@ class Submission {
   readonly #bar: WaitLine | null;
   #chunk: NewMessage[] = [];
   #bytes = 0;
-  #underWay: Promise<void> = Promise.resolve();
+  #sending: Promise<void> = Promise.resolve();
   #shownMs = 0;
 
   constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, { io, values }: SubmitCall) {
@@ -137,7 +144,7 @@ class Submission {
 
   async add(items: readonly Uint8Array[]): Promise<void> {
     for (const item of items) {
-      // A copy: what crosses to the thread is the whole memory that a view is of.
+      // A copy: a view would send its whole buffer to the thread.
       this.#chunk.push(this.#message(item.slice()));
       this.#bytes += item.byteLength;
       if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
@@ -146,28 +153,28 @@ class Submission {
 
   async end(): Promise<void> {
     if (this.#chunk.length > 0) await this.#send();
-    await this.#underWay;
+    await this.#sending;
     this.#bar?.[Symbol.dispose]();
   }
 
-  /** What is under way has ended, well or not. */
+  /** Waits for the transaction in progress, whether it succeeds or not. */
   async settle(): Promise<void> {
-    await this.#underWay.catch(() => {});
+    await this.#sending.catch(() => {});
     this.#bar?.[Symbol.dispose]();
   }
 
-  /** One after the other, so that none is stored behind one that was refused; the next is read meanwhile. */
+  /** Sends one transaction after the other, so that no line is stored after a refused one. Meanwhile further lines are read. */
   async #send(): Promise<void> {
     const messages = this.#chunk;
     [this.#chunk, this.#bytes] = [[], 0];
-    await this.#underWay;
-    this.#underWay = this.#store.call("accept", messages, Date.now()).then((stored) => {
+    await this.#sending;
+    this.#sending = this.#store.call("accept", messages, Date.now()).then((stored) => {
       this.first ??= stored[0]?.id ?? null;
       this.last = stored.at(-1)?.id ?? this.last;
       this.stored += stored.length;
       this.#show();
     });
-    this.#underWay.catch(() => {}); // waited for with the next one
+    this.#sending.catch(() => {}); // awaited by the next call
   }
 
   #show(): void {

@@ -157,7 +157,12 @@ describe("config check", () => {
       /^baton: the configuration is valid/,
     ],
     ["codes.toml", '[retry]\nretry_on = "abc"\n', 78, /^baton: codes\.toml, line 2: retry\.retry_on: .*"abc"/],
-    ["cron.toml", '[retry]\ncron = "often"\n', 78, /^baton: cron\.toml, line 2: retry\.cron: "often" is no schedule/],
+    [
+      "cron.toml",
+      '[retry]\ncron = "often"\n',
+      78,
+      /^baton: cron\.toml, line 2: retry\.cron: "often" is not a schedule/,
+    ],
     ["delays.toml", '[retry]\ndelays = ["1s", "x"]\n', 78, /^baton: delays\.toml, line 2: retry\.delays: "x" is not a/],
     [
       "letters.toml",

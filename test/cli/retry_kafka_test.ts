@@ -85,7 +85,9 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
       forwarding_error: expect.stringContaining("No Kafka broker can be reached"),
     });
     const stats = await store.run("@retry stats");
-    expect(stats.stdout).toContain("1 dead letter is still to be sent: No Kafka broker can be reached");
+    expect(stats.stdout).toContain(
+      "1 dead letter is not delivered to --dead-letter yet: No Kafka broker can be reached",
+    );
     const metrics = await session.run("curl -s --unix-socket metrics.sock http://x/metrics");
     expect(metrics.stdout).toMatch(/baton_retry_letters_owed 1\n[^]*baton_retry_forward_failures_total [1-9]/);
     await using _ = await forwarder(port, kafka.port);

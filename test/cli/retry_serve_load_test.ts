@@ -85,7 +85,7 @@ test("a backend that hangs: what is above the limit is stored without a first tr
   expect([safe.headers.get("retry-after"), ...await told(safe)]).toEqual(["1", 503, false, "overloaded", false]);
   const page = /metrics are at ([^ \n]+)/.exec(service.running?.stderr() ?? "")?.[1];
   expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_retry_stored_untried_total 100");
-  expect(service.running?.stderr()).toContain("was left out: 4 requests are at the backend (--max-backend-requests)");
+  expect(service.running?.stderr()).toContain("was skipped: 4 requests are at the backend (--max-backend-requests)");
   backend.works = true;
   for (const answer of await Promise.all(first)) expect(await told(answer)).toEqual([504, true, "timed_out", true]);
   await eventually(async () => (await service.states())["done"] === 104, { withinMs: 30_000 });

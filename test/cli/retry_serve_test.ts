@@ -50,7 +50,7 @@ describe("a backend that works", () => {
       response.write("half", () => response.destroy());
     };
     await service.post("/x", "y").then((answer) => answer.arrayBuffer()).catch(() => {});
-    await eventually(() => service.running?.stderr().includes("the backend's answer, 200, broke off on its way"));
+    await eventually(() => service.running?.stderr().includes("the backend's response 200 was interrupted"));
     expect(service.running?.stderr()).not.toMatch(/MaxListeners|verbose: true/);
     await service.stop();
   });

@@ -94,7 +94,7 @@ describe("call", () => {
     expect(full).toMatchObject({ code: 85, stderr: expect.stringContaining("NOT STORED: The message store in") });
     expect((await store.run("echo too long | @retry call --max-bytes 4B -- false")).code).toBe(85);
     const nowhere = await store.run("BATON_RETRY_STORE=/dev/null/x @retry call --no-stdin -- sh -c 'exit 9'");
-    expect(nowhere).toMatchObject({ code: 9, stderr: expect.stringContaining("NOT STORED: Cannot make the folder") });
+    expect(nowhere).toMatchObject({ code: 9, stderr: expect.stringContaining("NOT STORED: Cannot create the folder") });
     expect(store.rows().length).toBe(1);
   });
 
@@ -156,7 +156,7 @@ describe("submit", () => {
     const store = new Store();
     const ended = await store.run("seq 2000 | @retry submit --lines --max-messages 1000");
     expect(ended.code).toBe(85);
-    expect(ended.stderr).toContain("512 lines are stored, from the first on");
+    expect(ended.stderr).toContain("512 lines are stored, the rest is not");
     expect(store.rows().length).toBe(512);
   });
 
@@ -219,7 +219,7 @@ describe("run", () => {
     const gentle = store.start("exec @retry run --exec 'touch begun; while [ ! -e finish ]; do sleep 0.02; done'");
     await session.made("begun");
     gentle.child.kill("SIGTERM");
-    await eventually(() => gentle.stderr().includes("SIGTERM: what is under way may end"));
+    await eventually(() => gentle.stderr().includes("SIGTERM: stopping after the tries in flight"));
     await session.run("touch finish");
     expect((await gentle.ended).code).toBe(0);
     expect(store.rows()).toMatchObject([{ state: done }]);
@@ -310,23 +310,23 @@ describe("dead letters", () => {
     expect((await running.ended).code).toBe(0);
     expect(performance.now() - askedMs).toBeLessThan(6000);
     expect(isAlive(mailer)).toBe(false);
-    expect((await store.run("@retry stats")).stdout).toContain("1 dead letter is still to be sent");
+    expect((await store.run("@retry stats")).stdout).toContain("1 dead letter is not delivered to --dead-letter yet");
   });
 });
 
 describe("mistakes are told in words", () => {
   const cases: readonly [script: string, code: number, says: string][] = [
-    ["@retry call", 64, "A command is missing"],
-    ["@retry call x -- true", 64, '"x" is too much: the command stands behind --'],
+    ["@retry call", 64, "missing command"],
+    ["@retry call x -- true", 64, 'unexpected argument "x"; put the command after --'],
     ["@retry call --name .x -- true", 64, '--name: ".x" is not a valid name of a message store'],
     ["@retry call --backoff list -- true", 64, "list needs --delays"],
     ["@retry call --delays 1s,soon -- true", 64, '"soon" is not a duration'],
     ["@retry call --delays 1s,,2s -- true", 64, '--delays: "1s,,2s" is not a list with a duration in each position'],
     ["@retry call --delays 1s --backoff exponential -- true", 64, "--delays: a list of delays needs --backoff list"],
     ["@retry call --delays 1s --backoff fixed -- true", 64, "but the backoff is fixed"],
-    ["@retry run --exec true --method PUT", 64, "--method is about requests by HTTP, and there is no --url"],
-    ["@retry run --exec true --header 'a: b'", 64, "--header is about requests by HTTP, and there is no --url"],
-    ["@retry call --retry-on 700 -- true", 64, '--retry-on: "700" is no code'],
+    ["@retry run --exec true --method PUT", 64, "--method needs --url"],
+    ["@retry run --exec true --header 'a: b'", 64, "--header needs --url"],
+    ["@retry call --retry-on 700 -- true", 64, '--retry-on: "700" is not a code'],
     ["@retry call --dead-letter nowhere -- true", 64, '"nowhere" is not a destination for dead letters'],
     ["@retry call --interval -1s -- true", 64, '"-1s" is not a duration'],
     ["BATON_RETRY_MAX_RETRIES=many @retry call -- true", 78, "BATON_RETRY_MAX_RETRIES"],
@@ -336,12 +336,12 @@ describe("mistakes are told in words", () => {
       "stdin is longer than a message may be: 3 bytes (--max-body)",
     ],
     ["@retry run --rate fast", 64, '--rate: "fast" is not a rate'],
-    ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is no schedule'],
+    ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is not a schedule'],
     ["@retry run --once --cron '* * * * *'", 64, "--once tries now"],
     ["@retry run --exec true --url http://x/", 64, "only one of --exec, --url and --topic"],
-    ["@retry run --url http://x/ --method GET", 64, "--method: GET carries no body"],
-    ["@retry run --url http://x/ --header 'Host: y'", 64, "Host is made anew for each message"],
-    ["@retry submit a b", 64, '"b" is too much'],
+    ["@retry run --url http://x/ --method GET", 64, "--method: GET has no body"],
+    ["@retry run --url http://x/ --header 'Host: y'", 64, "Host is set for each message"],
+    ["@retry submit a b", 64, 'unexpected argument "b"'],
     ["@retry submit ./nothing", 74, "Cannot read"],
     ["@retry submit <&-", 74, "Cannot read the message from stdin: it was closed"],
     ["@retry submit - <&-", 74, "it was closed"],

@@ -1,4 +1,4 @@
-/** The fault that a caller gets at once: JSON, or a SOAP 1.1 fault for who speaks SOAP. Pure. */
+/** The immediate response of the proxy for a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. Pure. */
 import { headerOf, type HttpHeaders } from "../targets/backend_request.ts";
 
 export type FaultKind =
@@ -32,30 +32,30 @@ export interface Fault {
 
 export interface StoredId {
   readonly id: string;
-  /** It will be tried again; else it is dead already, as with no redeliveries at all. */
+  /** True: the message will be tried again; false: it is dead already, as with --max-retries 0. */
   readonly isWaiting: boolean;
 }
 
-/** `stored`: null: NOT stored. */
+/** `stored` null: the message is NOT stored. */
 export function faultOf(kind: FaultKind, why: string, stored: StoredId | null, request: HttpHeaders): Fault {
   const status = statuses[kind];
   const id = stored?.id ?? null;
-  const fate = stored === null
+  const state = stored === null
     ? "the message is NOT STORED"
-    : `the message is stored as ${stored.id} and is ${stored.isWaiting ? "" : "not "}tried again`;
-  const message = `${why}; ${fate}`;
+    : `the message is stored as ${stored.id} and will ${stored.isWaiting ? "" : "not "}be tried again`;
+  const message = `${why}; ${state}`;
   if (isSoap(request)) return { status, contentType: "text/xml; charset=utf-8", body: soapFault(kind, message, id) };
   const body = JSON.stringify({ version: 1, error: kind, message, stored: stored !== null, id });
   return { status, contentType: "application/json", body: `${body}\n` };
 }
 
-/** SOAP 1.1, section 6.1: who speaks it says SOAPAction; 1.2 has a type of its own. */
+/** SOAP 1.1 requests have SOAPAction (section 6.1); SOAP 1.2 has its own content type. */
 function isSoap(headers: HttpHeaders): boolean {
   const type = headerOf(headers, "content-type")?.toLowerCase() ?? "";
   return headerOf(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
 }
 
-/** SOAP 1.1, section 4.4. What the caller sent is not to blame for what went wrong behind. */
+/** A fault of SOAP 1.1 (section 4.4). Failures behind the proxy are not the client's fault. */
 function soapFault(kind: FaultKind, message: string, id: string | null): string {
   const code = kind === "too_large" || kind === "bad_request" || kind === "late" ? "Client" : "Server";
   const detail = `<baton:error xmlns:baton="urn:baton:retry">${kind}</baton:error>` +
@@ -74,7 +74,7 @@ function escapeXml(text: string): string {
     '"': "&quot;",
     "'": "&apos;",
   };
-  // deno-lint-ignore no-control-regex -- XML 1.0, section 2.2: they may not even be escaped
+  // deno-lint-ignore no-control-regex -- XML 1.0, section 2.2, does not even allow them escaped
   return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "?").replaceAll(
     /[<>&"']/g,
     (one) => names[one] ?? one,

@@ -1,6 +1,6 @@
 /**
- * The connections of a server, at most so many. One more takes the place of the connection that has been without a request for
- * longest, so that silent and half-open connections do not keep others out. Closes connections; opens none.
+ * The connections of a server, up to a maximum. Another connection replaces the one that has had no request for longest, so that silent
+ * and half-open connections do not block others. Closes connections; opens none.
  */
 import type { IncomingMessage } from "node:http";
 
@@ -8,11 +8,11 @@ type Socket = IncomingMessage["socket"];
 
 export class HttpConnections {
   readonly #max: number;
-  /** Requests in progress of each connection; the one whose last request ended first comes first. */
+  /** Number of requests in progress of each connection, ordered by the end of the last request. */
   readonly #open = new Map<Socket, number>();
   readonly #makeRoom: () => boolean;
 
-  /** `makeRoom`: gives up a request that is not arriving any longer; false: there is none. */
+  /** `makeRoom`: abandons a request that has stopped arriving; false: there is none. */
   constructor(max: number, makeRoom: () => boolean) {
     this.#max = max;
     this.#makeRoom = makeRoom;

@@ -1,4 +1,4 @@
-/** Reads the body of a request within its time and within the memory budget; stops reading the connection while there is no memory. */
+/** Reads the body of a request within its time limit and the memory budget. Stops reading the connection while there is no memory. */
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -12,24 +12,24 @@ export type RequestBody =
 
 export interface RequestBodyOptions {
   readonly budget: RequestBudget;
-  /** What the head takes, in bytes; counts like the body. */
+  /** Size of the head in bytes, which counts like the body. */
   readonly headBytes: number;
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Aborts when the service ends. */
+  /** Aborts when the service stops. */
   readonly ending: AbortSignal;
 }
 
 export class RequestReader {
-  /** Its part of the budget, up to `release`. */
+  /** The request's part of the budget until `release`. */
   readonly share: RequestShare;
   readonly #request: IncomingMessage;
   readonly #options: RequestBodyOptions;
-  /** What the head announces; null: nothing. */
+  /** The announced Content-Length; null: none. */
   readonly #length: number | null;
   readonly #read = Promise.withResolvers<RequestBody>();
-  /** What has arrived: as it came, or in one piece of the announced length. */
+  /** The received data: chunks as they arrived, or one buffer of the announced length. */
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isSettled = false;
@@ -62,7 +62,7 @@ export class RequestReader {
     const end = () => this.#settle({ kind: "complete", body: this.#body() });
     request.on("error", left).on("close", left);
     if (this.#length !== null && this.#length > bytesMax) this.#settle({ kind: "too_large" });
-    // A request that was paused before stays so.
+    // A request that is paused stays paused.
     else request.on("end", end).on("data", data);
     try {
       return await this.#read.promise;
@@ -74,7 +74,7 @@ export class RequestReader {
     }
   }
 
-  /** The memory is free again. A second call changes nothing. */
+  /** Frees the memory. A second call changes nothing. */
   release(): void {
     this.#options.budget.release(this.share);
   }
@@ -90,7 +90,7 @@ export class RequestReader {
   #keep(chunk: Buffer): void {
     const length = this.#length;
     if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
-    // Pages that were not written to take no memory.
+    // Memory pages without data take no memory.
     if (this.#chunks.length === 0) this.#chunks.push(Buffer.allocUnsafeSlow(length));
     this.#chunks[0]?.set(chunk, this.#bytes - chunk.byteLength);
   }

@@ -1,31 +1,30 @@
 /**
- * The memory of all requests that a proxy has in progress, under one limit. One half is for requests that arrive and those that are
- * stored without a first try, the other half for requests at the backend, of which there are at most `callsMax`: a backend that hangs
- * leaves room to receive and store others. A request takes memory for what has arrived of it, not for what it announces. When little is
- * left, only the requests that lack least are read, as many as can be completed with what is left; so requests never wait for each
- * other, and short ones pass.
+ * The memory limit for all requests in progress of a proxy. One half is for requests that arrive and those that are stored without a
+ * first try, the other half for requests at the backend, at most `callsMax`: with a backend that hangs, other requests can still be
+ * received and stored. A request takes memory for the data that has arrived, not for the announced length. When memory is short, only the
+ * requests that lack least are read, as many as can be completed; so requests never wait for each other, and short ones pass.
  */
 import type { Clock } from "../../support/clock.ts";
 
 export interface RequestBudgetOptions {
   readonly bytesMax: number;
-  /** What one request takes at most; half of `bytesMax` or less. */
+  /** Maximum memory of one request; at most half of `bytesMax`. */
   readonly requestBytesMax: number;
-  /** Requests at the backend at the same time. */
+  /** Maximum number of requests at the backend at the same time. */
   readonly callsMax: number;
   readonly clock: Clock;
 }
 
-/** What the budget asks of a request that has not arrived completely. */
+/** Operations of a request that has not arrived completely. */
 export interface ArrivingRequest {
-  /** To stop reading it, and to go on. */
+  /** Stops and continues reading it. */
   pause(): void;
   resume(): void;
-  /** It gives way to others: it is too slow. */
+  /** Refuses it, because it is too slow. */
   refuse(): void;
 }
 
-/** A request gives way to others when less than `bytes` of it have arrived for `ms` although it was read. */
+/** A request is slow when less than `bytes` of it arrived in `ms` although it was being read. */
 export const slowRequest = { bytes: 16 << 10, ms: 5000 };
 const checkEveryMs = 1000;
 
@@ -33,9 +32,9 @@ export class RequestBudget {
   readonly #options: RequestBudgetOptions;
   readonly #unfinished = new Set<RequestShare>();
   #calls = 0;
-  /** Of requests that arrive or are stored, and of those that were sent to the backend. */
+  /** Memory of requests that arrive or are stored, and of those that were sent to the backend. */
   readonly #bytes = { received: 0, sent: 0 };
-  /** Not all requests are read. */
+  /** Some requests are not being read. */
   #isShort = false;
   #cancelCheck: (() => void) | null = null;
 
@@ -47,12 +46,12 @@ export class RequestBudget {
     return this.#bytes.received + this.#bytes.sent;
   }
 
-  /** Requests at the backend. */
+  /** Number of requests at the backend. */
   get calls(): number {
     return this.#calls;
   }
 
-  /** A request whose head has `bytes`, and of which `left` are still to come. */
+  /** Opens a request whose head has `bytes` and of which `left` bytes are missing. */
   open({ bytes, left }: { readonly bytes: number; readonly left: number }, arriving: ArrivingRequest): RequestShare {
     const share = new RequestShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
     this.#unfinished.add(share);
@@ -67,7 +66,7 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Nothing more of it will be read. */
+  /** Reports that nothing more of it will be read. */
   finish(share: RequestShare): void {
     if (this.#unfinished.delete(share)) this.#update();
   }
@@ -87,13 +86,13 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Its memory stays in the backend's half. A second call changes nothing. */
+  /** Ends the call. Its memory stays in the backend's half. A second call changes nothing. */
   endCall(share: RequestShare): void {
     if (share.isAtBackend) this.#calls--;
     share.isAtBackend = false;
   }
 
-  /** The request's memory is free again. A second call changes nothing. */
+  /** Frees the request's memory. A second call changes nothing. */
   release(share: RequestShare): void {
     this.endCall(share);
     this.#unfinished.delete(share);
@@ -120,7 +119,7 @@ export class RequestBudget {
     const { bytesMax, requestBytesMax } = this.#options;
     const { received } = this.#bytes;
     const half = bytesMax / 2;
-    // What is left then completes any request. The distance between the two marks keeps it from changing with every chunk.
+    // The rest is enough to complete any request. The distance between the two marks avoids a change with every chunk.
     const mark = half - requestBytesMax - (this.#isShort ? half / 8 : 0);
     const isShort = received > Math.max(0, mark);
     if (isShort) this.#readShortest(half - received);
@@ -143,7 +142,7 @@ export class RequestBudget {
     }
   }
 
-  /** While memory is short, requests that become slow give way. */
+  /** Refuses slow requests while memory is short. */
   #scheduleCheck(): void {
     this.#cancelCheck ??= this.#options.clock.after(checkEveryMs, () => {
       this.#cancelCheck = null;
@@ -153,7 +152,7 @@ export class RequestBudget {
   }
 }
 
-/** What one request has of the budget. Only the budget changes it. */
+/** The share of one request. Only the budget changes it. */
 export class RequestShare {
   readonly arriving: ArrivingRequest;
   bytes: number;
@@ -161,7 +160,7 @@ export class RequestShare {
   half: "received" | "sent" = "received";
   isAtBackend = false;
   isRead = true;
-  /** When it last was not slow. */
+  /** The last time when it was not slow. */
   quickMs: number;
   #newBytes = 0;
 

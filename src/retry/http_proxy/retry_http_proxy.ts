@@ -1,6 +1,6 @@
 /**
- * The HTTP proxy in front of a backend. It answers in bounded time, whatever the backend does: a request that could not be delivered is
- * stored, durably, before the caller hears so, and so is one that finds as many at the backend as may be there. Owns the listener.
+ * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does: a request that could not be delivered is
+ * stored durably before the client gets its response, and so is a request above the limit of requests at the backend. Owns the listener.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { BatonError, messageOf } from "../../errors.ts";
@@ -29,24 +29,24 @@ import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, faultOf, type StoredId } from "./fault_body.ts";
 import { HttpConnections } from "./http_connections.ts";
 
-/** In the answer: what the message was stored as. */
+/** The response header with the id of the stored message. */
 export const idHeader = "baton-message-id";
 
-/** How long the head of a request may take to arrive. Milliseconds. */
+/** Time limit for the head of a request. Milliseconds. */
 const headMsMax = 10_000;
-/** How long requests that were at the backend may take to be stored once the service has no more time. Milliseconds. */
+/** Time for storing requests that were at the backend when the drain time ended. Milliseconds. */
 const lastMs = 2000;
-/** What a request takes beside its head's and its body's bytes, about. */
+/** Approximate memory of a request besides its head and body. */
 const requestBytes = 1024;
 const headBytesMax = 64 << 10;
 
-/** RFC 9110, 9.2.1: they ask for nothing to be done, so that there is nothing to be done later. */
+/** Methods that request no action (RFC 9110, 9.2.1), so that there is nothing to do later. */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** Of calls beside the processor's tries; null: there is no processor. */
+/** Asks the circuit breaker for calls besides the processor's tries; null: there is no processor. */
 export interface CallGate {
   beginCall(): { readonly isProbe: boolean } | null;
-  endCall(call: { readonly isProbe: boolean }, works: boolean | null): void;
+  endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
 }
 
 export interface RetryHttpProxyOptions {
@@ -56,14 +56,14 @@ export interface RetryHttpProxyOptions {
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
   readonly bodyTimeoutMs: number;
-  /** For all requests in progress together; at least twice `bodyBytesMax`, so that every request may go to the backend. */
+  /** Memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the backend. */
   readonly memoryBytes: number;
-  /** Requests at the backend; one more is stored without a first try. */
+  /** Maximum number of requests at the backend; one more is stored without a first try. */
   readonly callsMax: number;
   readonly connectionsMax: number;
   readonly clock: Clock;
   readonly gate: CallGate | null;
-  /** For the log: what was stored, and why; `isTried`: after a first try. */
+  /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
 }
@@ -81,7 +81,7 @@ export class RetryHttpProxy {
   readonly #server: Server;
   readonly #budget: RequestBudget;
   readonly #connections: HttpConnections;
-  /** Aborts when what is in progress has no more time. */
+  /** Aborts when requests in progress have to end. */
   readonly #ending = new AbortController();
   #requests = 0;
   #idle: (() => void) | null = null;
@@ -92,7 +92,7 @@ export class RetryHttpProxy {
     const requestBytesMax = bodyBytesMax + headBytesMax;
     this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
     this.#connections = new HttpConnections(connectionsMax, () => this.#budget.refuseSlow());
-    // The body's own deadline comes first, and has an answer of its own.
+    // The time limit of the body comes first, and has its own response.
     this.#server = createServer({
       maxHeaderSize: headBytesMax / 4,
       headersTimeout: headMsMax,
@@ -102,12 +102,12 @@ export class RetryHttpProxy {
     this.#server.on("request", (request, response) => void this.#serve(request, response));
   }
 
-  /** Requests at the backend now. */
+  /** Number of requests at the backend. */
   get calls(): number {
     return this.#budget.calls;
   }
 
-  /** Rejects CANNOT_CREATE. Resolves with where it really listens. */
+  /** Rejects CANNOT_CREATE. Resolves with the actual address. */
   async listen(address: Address): Promise<Address> {
     const server = this.#server;
     try {
@@ -115,7 +115,7 @@ export class RetryHttpProxy {
         server.once("error", reject);
         const ready = () => {
           server.off("error", reject);
-          server.on("error", () => {}); // of a connection that could not be accepted
+          server.on("error", () => {}); // a connection could not be accepted
           resolve();
         };
         if (address.kind === "unix") server.listen(address.path, ready);
@@ -132,13 +132,13 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Accepts no more connections; resolves when all requests in progress are answered. After the signal those at the backend are
-   * stored, and those that have not arrived are given up.
+   * Accepts no new connections; resolves when all requests in progress have a response. After the signal, requests at the backend are
+   * stored, and requests that have not arrived are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#server.close();
     await this.#idleOr(signal);
-    this.#ending.abort(new Error("the service ends"));
+    this.#ending.abort(new Error("the service is stopping"));
     const deadline = deadlineAfter(this.#options.clock, lastMs, { reason: () => null });
     await this.#idleOr(deadline.signal);
     deadline.cancel();
@@ -169,11 +169,11 @@ export class RetryHttpProxy {
     this.#requests++;
     this.#connections.requestBegan(socket);
     try {
-      await this.#answer(request, response, headers, reader);
+      await this.#respond(request, response, headers, reader);
     } catch (error) {
       this.#options.onFailure(messageOf(error));
       if (!response.headersSent) {
-        answerFault(response, headers, { kind: "not_stored", why: "the service has failed", stored: null });
+        respondFault(response, headers, { kind: "not_stored", why: "the service failed", stored: null });
       } else response.destroy();
     } finally {
       reader.release();
@@ -183,7 +183,7 @@ export class RetryHttpProxy {
     }
   }
 
-  async #answer(
+  async #respond(
     request: IncomingMessage,
     response: ServerResponse,
     headers: HttpHeaders,
@@ -194,17 +194,17 @@ export class RetryHttpProxy {
     const method = request.method ?? "GET";
     const url = backendUrl(backend, path);
     if (url === null) {
-      const why = `the path ${path} cannot be passed on`;
-      return answerFault(response, headers, { kind: "bad_request", why, stored: null });
+      const why = `the path ${path} cannot be forwarded`;
+      return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
     const read = await reader.read();
     if (read.kind !== "complete") return this.#refuseBody(response, headers, read);
     const { body } = read;
     if (losesBody(method, body)) {
-      const why = `a ${method} with a body cannot be passed on: the body would be left behind`;
-      return answerFault(response, headers, { kind: "bad_request", why, stored: null });
+      const why = `a ${method} request with a body cannot be forwarded: the body would be lost`;
+      return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
-    // Stored with its key, so that the first try and all that follow are one message to the backend.
+    // The key is stored, too, so that all tries are one message for the backend.
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || headerOf(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
@@ -214,43 +214,43 @@ export class RetryHttpProxy {
   #refuseBody(response: ServerResponse, headers: HttpHeaders, read: Exclude<RequestBody, { kind: "complete" }>): void {
     const { bodyBytesMax, bodyTimeoutMs } = this.#options;
     if (read.kind === "left") {
-      const why = `a caller has left before all of its request was there, after ${read.bytes} bytes of its body`;
-      throw new Error(`${why}; it is not stored: ${read.why}`);
+      const why = `a client disconnected before its request was complete, after ${read.bytes} bytes of the body`;
+      throw new Error(`${why}; not stored: ${read.why}`);
     }
     const [kind, why] = ({
       too_large: ["too_large", `the body is longer than ${bodyBytesMax} bytes`],
-      late: ["late", `the body has not arrived within ${formatDuration(bodyTimeoutMs)} (--body-timeout)`],
-      no_memory: ["overloaded", "the requests in progress take all memory that they may have (--body-memory)"],
-      ending: ["overloaded", "the service ends"],
+      late: ["late", `the body did not arrive within ${formatDuration(bodyTimeoutMs)} (--body-timeout)`],
+      no_memory: ["overloaded", "the requests in progress use all their memory (--body-memory)"],
+      ending: ["overloaded", "the service is stopping"],
     } as const)[read.kind];
     response.setHeader("connection", "close");
-    answerFault(response, headers, { kind, why, stored: null });
+    respondFault(response, headers, { kind, why, stored: null });
   }
 
-  /** Above the limit the breaker is not asked: its probe would be used up by a request that is not sent. */
+  /** Asks the breaker only below the limit: a request that is not sent would use up its probe. */
   async #tryOrStore(response: ServerResponse, call: ProxiedRequest, url: string): Promise<void> {
     const { gate, callsMax, rules } = this.#options;
     const { share } = call.reader;
     if (!this.#budget.mayCall(share)) {
       const why = this.#budget.calls < callsMax
-        ? "the requests at the backend take all memory that they may have (--body-memory)"
+        ? "the requests at the backend use all their memory (--body-memory)"
         : `${callsMax} requests are at the backend (--max-backend-requests)`;
       return await this.#storeAndFault(response, call, { kind: "overloaded", why, tried: null });
     }
-    const leave = gate === null ? { isProbe: false } : gate.beginCall();
-    if (leave === null) {
-      const why = "the backend has failed too often";
+    const permit = gate === null ? { isProbe: false } : gate.beginCall();
+    if (permit === null) {
+      const why = "the circuit breaker is open: the backend failed too often";
       return await this.#storeAndFault(response, call, { kind: "breaker_open", why, tried: null });
     }
-    let works: boolean | null = null;
+    let isHealthy: boolean | null = null;
     this.#budget.beginCall(share);
     try {
-      const answer = await this.#callBackend(url, call);
-      if (answer.kind === "answered") works = outcomeOfStatus(answer.response.status, rules) !== "retry";
-      else works = this.#ending.signal.aborted ? null : false;
-      await this.#passOn(response, call, answer);
+      const result = await this.#callBackend(url, call);
+      if (result.kind === "responded") isHealthy = outcomeOfStatus(result.response.status, rules) !== "retry";
+      else isHealthy = this.#ending.signal.aborted ? null : false;
+      await this.#passOn(response, call, result);
     } finally {
-      gate?.endCall(leave, works);
+      gate?.endCall(permit, isHealthy);
     }
   }
 
@@ -259,38 +259,38 @@ export class RetryHttpProxy {
     return await callBackend({ url, method, headers }, body, { timeoutMs, clock, signal: this.#ending.signal });
   }
 
-  async #passOn(response: ServerResponse, call: ProxiedRequest, answer: BackendResponse): Promise<void> {
-    if (answer.kind !== "answered") {
+  async #passOn(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
+    if (result.kind !== "responded") {
       this.#budget.endCall(call.reader.share);
       const [kind, why] = this.#ending.signal.aborted
-        ? ["timed_out", "the service ends, and the backend has not answered yet"] as const
-        : answer.kind === "timed_out"
-        ? ["timed_out", "the backend did not answer in time"] as const
+        ? ["timed_out", "the service is stopping, and the backend has not responded yet"] as const
+        : result.kind === "timed_out"
+        ? ["timed_out", "the backend did not respond in time"] as const
         : ["unreachable", "the backend cannot be reached"] as const;
-      return await this.#storeAndFault(response, call, { kind, why, tried: retry(answer.why) });
+      return await this.#storeAndFault(response, call, { kind, why, tried: retry(result.why) });
     }
-    const { status, headers } = answer.response;
+    const { status, headers } = result.response;
     try {
       let id: string | null = null;
       if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
         const tried = {
-          ...retry(`was answered with ${status}`),
+          ...retry(`got status ${status}`),
           retryAfterMs: parseRetryAfter(headers.get("retry-after"), Date.now()),
         };
         const stored = await this.#store(call, tried, tried.error);
         if (stored.id === null) {
-          await answer.response.body?.cancel();
-          return answerFault(response, call.headers, {
+          await result.response.body?.cancel();
+          return respondFault(response, call.headers, {
             kind: stored.kind,
-            why: `the backend has answered with ${status}; ${stored.why}`,
+            why: `the backend responded with ${status}; ${stored.why}`,
             stored: null,
           });
         }
         id = stored.id;
       }
-      await sendResponse(response, answer.response, id, call.method);
+      await sendResponse(response, result.response, id, call.method);
     } finally {
-      answer.done();
+      result.done();
     }
   }
 
@@ -299,15 +299,15 @@ export class RetryHttpProxy {
     call: ProxiedRequest,
     { kind, why, tried }: { readonly kind: FaultKind; readonly why: string; readonly tried: FirstTry | null },
   ): Promise<void> {
-    if (safeMethods.has(call.method)) return answerFault(response, call.headers, { kind, why, stored: null });
-    const stored = await this.#store(call, tried, tried?.error ?? `was left out: ${why}`);
+    if (safeMethods.has(call.method)) return respondFault(response, call.headers, { kind, why, stored: null });
+    const stored = await this.#store(call, tried, tried?.error ?? `was skipped: ${why}`);
     if (stored.id === null) {
-      return answerFault(response, call.headers, { kind: stored.kind, why: `${why}; ${stored.why}`, stored: null });
+      return respondFault(response, call.headers, { kind: stored.kind, why: `${why}; ${stored.why}`, stored: null });
     }
-    answerFault(response, call.headers, { kind, why, stored });
+    respondFault(response, call.headers, { kind, why, stored });
   }
 
-  /** Durable when there is an id. */
+  /** The message is durable if there is an id. */
   async #store(
     { method, path, headers, body }: ProxiedRequest,
     tried: FirstTry | null,
@@ -325,7 +325,7 @@ export class RetryHttpProxy {
       return {
         id: null,
         kind: isFull ? "store_full" : "not_stored",
-        why: isFull ? "the store is full" : "the store has failed",
+        why: isFull ? "the store is full" : "the store failed",
       };
     }
   }
@@ -345,7 +345,7 @@ function headBytesOf({ url = "" }: IncomingMessage, headers: HttpHeaders): numbe
   return headers.reduce((sum, [name, value]) => sum + name.length + value.length, url.length);
 }
 
-function answerFault(
+function respondFault(
   response: ServerResponse,
   request: HttpHeaders,
   { kind, why, stored }: { readonly kind: FaultKind; readonly why: string; readonly stored: StoredId | null },
@@ -355,41 +355,41 @@ function answerFault(
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
-    // Only a request that is not stored is to be sent again.
+    // Only a request that is not stored should be sent again.
     ...(kind === "overloaded" && stored === null ? { "retry-after": "1" } : {}),
     ...(stored === null ? {} : { [idHeader]: stored.id }),
   });
   response.end(body);
 }
 
-/** The backend's answer as it came, as far as HTTP is passed on at all; its packing was taken off on the way. */
+/** Passes the backend's response on as it came, except for headers of the connection and a content encoding. */
 async function sendResponse(
   response: ServerResponse,
-  answer: Response,
+  result: Response,
   id: string | null,
   method: string,
 ): Promise<void> {
-  const headers = forwardedHeaders([...answer.headers], { isUnpacked: true });
-  response.statusCode = answer.status;
-  // Several of one name, such as Set-Cookie, stay several.
+  const headers = forwardedHeaders([...result.headers], { isUnpacked: true });
+  response.statusCode = result.status;
+  // Repeated headers such as Set-Cookie stay separate.
   const byName = new Map<string, string[]>();
   for (const [name, value] of headers) byName.set(name, [...byName.get(name) ?? [], value]);
   for (const [name, values] of byName) response.setHeader(name, values.length === 1 ? values[0] ?? "" : values);
   if (id !== null) response.setHeader(idHeader, id);
-  if (answer.body === null || method === "HEAD") return void response.end();
+  if (result.body === null || method === "HEAD") return void response.end();
   try {
-    for await (const chunk of answer.body) {
+    for await (const chunk of result.body) {
       if (!response.write(chunk)) await drainedOrClosed(response);
       if (response.destroyed) break;
     }
   } catch (error) {
-    const why = `the backend's answer, ${answer.status}, broke off on its way to the caller`;
+    const why = `the backend's response ${result.status} was interrupted`;
     throw new Error(`${why}: ${whyNotSent(error)}`, { cause: error });
   }
   response.end();
 }
 
-/** Leaves no listener behind: a long answer waits often. */
+/** Removes its listeners: a long response waits often. */
 function drainedOrClosed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {

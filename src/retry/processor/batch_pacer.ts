@@ -1,20 +1,17 @@
-/**
- * When messages may be taken, beside that they are due: always, so many in each interval (a batch), or at the times of a
- * schedule (cron). Pure.
- */
+/** Decides when due messages may be claimed: always, at most N in each interval (a batch), or at the times of a schedule (cron). Pure. */
 
 export interface BatchPacerOptions {
-  /** At most so many in each interval, or at each time of the schedule. Null: no such limit. */
+  /** Maximum number of messages in each interval, or at each time of the schedule. Null: no limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
-  /** The first time of the schedule after this one; null for none. Wall clock, milliseconds. Left out: no schedule. */
+  /** The first time of the schedule after the given one; null: there is none. Wall clock, milliseconds. Left out: no schedule. */
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 
 export interface BatchPacer {
-  /** What may still be taken up to the next time. */
+  /** Messages that may still be claimed before the next time. */
   readonly left: number;
-  /** Then it is filled up again; null: never. */
+  /** The time when the batch is refilled; null: never. */
   readonly nextMs: number | null;
 }
 
@@ -24,17 +21,17 @@ export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPace
   return batch === null ? { left: Infinity, nextMs: null } : { left: batch, nextMs: nowMs + intervalMs };
 }
 
-/** As of now. */
+/** The pacer as of now. */
 export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
   const { nextMs } = sampler;
   if (nextMs === null || nowMs < nextMs) return sampler;
   const { batch, intervalMs, nextTimeMs } = options;
   const left = batch ?? Infinity;
-  // A processor that slept over several times does not make up for them.
+  // A processor that was suspended for several times of the schedule does not make up for them.
   return { left, nextMs: nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs) };
 }
 
-/** So many were taken, of so many that were asked for: with a schedule, fewer than asked means that this time is over. */
+/** The pacer after a claim. With a schedule, fewer messages than asked for end the current time. */
 export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions, { count, asked }: {
   readonly count: number;
   readonly asked: number;

@@ -1,17 +1,17 @@
-/** Notices that the wall clock was set: everything that waits for a time of it moves along. Pure. */
+/** Detects that the wall clock was set, which moves every scheduled time. Pure. */
 
-/** What two readings one after the other, and a clock that is slowly put right, may be apart. Milliseconds. */
+/** Tolerance for two consecutive readings, and for a clock that is adjusted slowly. Milliseconds. */
 const stepMsMin = 1000;
 
 export class ClockSteps {
   #gapMs: number;
 
-  /** Monotonic milliseconds, and the wall clock's, of the same moment. */
+  /** Readings of the monotonic clock and the wall clock at the same moment, in milliseconds. */
   constructor(nowMs: number, wallMs: number) {
     this.#gapMs = wallMs - nowMs;
   }
 
-  /** By how much it was set since the last look, in milliseconds; negative: back; 0: it was not. */
+  /** How far the wall clock was set since the last call, in milliseconds; negative: back; 0: it was not set. */
   sinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;

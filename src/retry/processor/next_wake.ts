@@ -1,22 +1,22 @@
-/** How long a processor that can take nothing sleeps, unless something is noticed before. Pure; milliseconds from now. */
+/** Decides how long a processor waits when it cannot claim a message. Pure; milliseconds from now. */
 
-/** A wall clock may be set, and a word of another process come late: no wait is longer before the store is asked again. */
+/** The longest wait: the wall clock may be set, and a notification of another process may be late. */
 export const wakeMsMax = 1000;
 
 export interface WakeFacts {
-  /** There is a place for a try, and nobody else is to take messages. When that changes it is noticed. */
+  /** There is a free slot for a try, and this processor leads. A change wakes the processor. */
   readonly mayClaim: boolean;
-  /** Up to when the breaker, the rate and the sampler let one be taken; not above 0: they do. */
+  /** Time until the circuit breaker, the rate limit and the batch allow a claim; 0 or less: now. */
   readonly breakerMs: number;
   readonly tokenMs: number;
   readonly batchMs: number;
-  /** Up to when the next message is due; Infinity: none is known. */
+  /** Time until the next message is due; Infinity: none is known. */
   readonly dueMs: number;
 }
 
 export function nextWakeMs({ mayClaim, breakerMs, tokenMs, batchMs, dueMs }: WakeFacts): number {
   if (!mayClaim) return wakeMsMax;
-  // A due message is waited for only where nothing else is in the way.
+  // The due time only counts when nothing else prevents a claim.
   const obstacleMs = Math.max(breakerMs, tokenMs, batchMs);
   return Math.max(0, Math.min(wakeMsMax, obstacleMs > 0 ? Math.max(obstacleMs, 1) : dueMs));
 }

@@ -1,4 +1,4 @@
-/** So many in so long, evenly: a bucket of tokens. Pure. */
+/** A rate limit by a token bucket: N tries in a time, evenly spread. Pure. */
 import { BatonError } from "../../errors.ts";
 import { parseDuration } from "../../support/duration.ts";
 
@@ -8,7 +8,7 @@ export interface Rate {
 }
 
 export interface RateBucket {
-  /** May be a fraction. */
+  /** The number may have a fraction. */
   readonly tokens: number;
   readonly atMs: number;
 }
@@ -19,24 +19,24 @@ export function parseRate(text: string): Rate {
   const count = Number(match?.[1] ?? 0);
   const unit = match?.[2] ?? "";
   if (count < 1) {
-    throw new BatonError("USAGE", `"${text}" is not a rate: write a number and a time, such as 10/s or 100/m`);
+    throw new BatonError("USAGE", `"${text}" is not a rate: use a number and a time, such as 10/s or 100/m`);
   }
   const perMs = parseDuration(/^\d/.test(unit) ? unit : `1${unit}`);
   if (perMs < 1) throw new BatonError("USAGE", `"${text}" is not a rate: its time is 0`);
   return { count, perMs };
 }
 
-/** At most what a second brings may come at once, and one at least. */
+/** The bucket holds the tokens of one second, and at least one. */
 function capacityOf({ count, perMs }: Rate): number {
   return Math.max(1, (count * 1000) / perMs);
 }
 
-/** One may come at once; a start after a long pause is no excuse for a flood. */
+/** A full bucket has one token, so that a start after a long pause causes no burst. */
 export function fullBucket(nowMs: number): RateBucket {
   return { tokens: 1, atMs: nowMs };
 }
 
-/** What has come in since. */
+/** The bucket with the tokens that were added since. */
 export function filled({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number): RateBucket {
   const since = Math.max(0, nowMs - atMs);
   return {
@@ -45,7 +45,7 @@ export function filled({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number):
   };
 }
 
-/** When there is a whole token; now, if there is one. */
+/** The time when a whole token is available. */
 export function tokenAtMs(bucket: RateBucket, rate: Rate): number {
   const missing = 1 - bucket.tokens;
   return missing <= 0 ? bucket.atMs : bucket.atMs + Math.ceil((missing * rate.perMs) / rate.count);

@@ -1,9 +1,9 @@
 /**
- * The processor: takes messages that are due, tries them, and writes down what came of it. It decides little by itself: the store
- * and its pure functions say what becomes of a message, sampler, breaker and rate when one may be taken.
+ * Claims due messages, tries them and records the results. Pure functions decide the state of a message (in the store) and when one may
+ * be claimed (pacer, circuit breaker, rate limit).
  *
- * Every try is claimed, durably, before it begins, under this processor's lease. When the lease is lost all tries end, what they
- * came to counts nothing, and the processor begins again under another one.
+ * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries are stopped, their
+ * results are ignored, and the processor registers again.
  */
 import { BatonError } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
@@ -38,7 +38,7 @@ export type ProcessorEvent =
     readonly error: string | null;
   }
   | { readonly kind: "given_back"; readonly message: ClaimedMessage; readonly why: string }
-  /** Its end came too late to count. */
+  /** The result came too late to count. */
   | { readonly kind: "stale"; readonly message: ClaimedMessage }
   | { readonly kind: "reclaimed"; readonly count: number }
   | { readonly kind: "breaker"; readonly state: Breaker["kind"] }
@@ -49,7 +49,7 @@ export interface RetryProcessorOptions {
   readonly target: Target;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** The machine's boot, and milliseconds since it, which all processes of the machine share. */
+  /** The current boot of the machine and the milliseconds since it, which all processes of the machine share. */
   readonly boot: { readonly id: string; nowMs(): number };
   readonly pid: number;
   readonly leaseMs: number;
@@ -59,18 +59,18 @@ export interface RetryProcessorOptions {
   readonly rate: Rate | null;
   readonly pacing: BatchPacerOptions;
   readonly breaker: BreakerOptions;
-  /** How long tries may go on when the processor is asked to end. */
+  /** How long tries may continue after a stop request. */
   readonly drainMs: number;
-  /** It ends when all that was due has been tried once, or when nothing waits any more. */
+  /** `tried`: ends when all due messages were tried once; `empty`: ends when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
-  /** Where several processors elect one: whether this one may take messages now. Left out: always. `notice` tells of a change. */
+  /** Tells, with an election, whether this processor may claim messages. Left out: always. `notice` reports a change. */
   readonly leads?: (() => boolean) | undefined;
   readonly onEvent: (event: ProcessorEvent) => void;
 }
 
-/** Between two looks for what others have left behind. Milliseconds. */
+/** Milliseconds between two checks for expired leases of other processors. */
 const reclaimEveryMs = 1000;
-/** Between two tries to write down an end that the store had no room or no time for. */
+/** Milliseconds between two attempts to record a result while the store is full or busy: first and maximum. */
 const busyRetryMs = 200;
 const busyRetryMsMax = 5000;
 
@@ -82,7 +82,7 @@ export class RetryProcessor {
   #bucket: RateBucket | null = null;
   #pacer: BatchPacer;
   #nextMs: number | null = null;
-  /** The last claim had all that it asked for. */
+  /** The last claim returned as many messages as it asked for. */
   #hasMore = true;
   #startedMs: number;
   #isStopping = false;
@@ -105,7 +105,7 @@ export class RetryProcessor {
     return this.#breaker;
   }
 
-  /** A call beside the tries is about to be made, by the same breaker. Null: it must not be. */
+  /** Starts a call outside of the tries under the same circuit breaker. Null: the call is not allowed. */
   beginCall(): { readonly isProbe: boolean } | null {
     if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
@@ -113,20 +113,20 @@ export class RetryProcessor {
     return { isProbe };
   }
 
-  /** It has ended; `works` as in an attempt. */
-  endCall({ isProbe }: { readonly isProbe: boolean }, works: boolean | null): void {
+  /** Records the end of such a call. */
+  endCall({ isProbe }: { readonly isProbe: boolean }, isHealthy: boolean | null): void {
     const { clock, breaker } = this.#options;
-    this.#setBreaker(callEnded(this.#breaker, { works, isProbe, nowMs: clock.now() }, breaker));
+    this.#setBreaker(callEnded(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
     this.notice();
   }
 
-  /** Something may be due that was not known. */
+  /** Reports that a message may be due. */
   notice(): void {
     this.#isAwake = true;
     this.#wake();
   }
 
-  /** No more tries; those under way may end, up to the drain's time. A second call ends them now. */
+  /** Starts no further tries. Tries in flight may continue for the drain time; a second call stops them now. */
   stop(): void {
     if (this.#isStopping) this.#lease?.stopTries();
     else {
@@ -136,14 +136,14 @@ export class RetryProcessor {
     this.notice();
   }
 
-  /** Ends all: nothing more can be written down. */
+  /** Ends everything: results can no longer be recorded. */
   fail(error: BatonError): void {
     this.#failed ??= error;
     this.#lease?.lose(error.message);
     this.notice();
   }
 
-  /** Resolves when it was stopped, or is through. Rejects when it cannot go on. */
+  /** Resolves after a stop, or when `until` is reached. Rejects when it cannot continue. */
   async run(): Promise<void> {
     this.#startedMs = this.#options.wallClockMs();
     try {
@@ -181,7 +181,7 @@ export class RetryProcessor {
       lease.lose("The processor has failed");
       throw error;
     } finally {
-      // Under a lease that is renewed up to then.
+      // The lease is renewed until the tries have ended.
       await Promise.all(this.#tries);
       ending.abort();
       await renewing;
@@ -206,23 +206,23 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // What only has to wait for its turn is still to be tried; what a breaker or a batch keeps back is the next call's.
+    // A message behind another one with the same key is still to be tried; a breaker or a batch leaves messages to the next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.left <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
 
-  /** Takes what may be taken; true when there may be more at once. */
+  /** Claims messages; true: there may be more now. */
   async #claimDue(lease: ProcessorLease): Promise<boolean> {
     const { store, order, wallClockMs, pacing, until, leads } = this.#options;
     this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
     if (leads?.() === false) {
-      // A time of the schedule was for who led then.
+      // A time of the schedule belongs to the processor that led at that time.
       if (pacing.nextTimeMs !== undefined) this.#pacer = { ...this.#pacer, left: 0 };
       return false;
     }
     const max = this.#allowance();
     if (max === 0) return false;
-    // Once: what was due at the start, and not what failed since.
+    // A run with --once tries what was due at its start, not what failed since.
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
     if (claim === null) return false;
@@ -247,7 +247,7 @@ export class RetryProcessor {
     return Math.max(0, Math.min(this.#freeSlots(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
   }
 
-  /** How many more may be tried at once. */
+  /** How many more messages may be tried at the same time. */
   #freeSlots(): number {
     const { concurrency, order } = this.#options;
     return (order === "fifo" ? 1 : concurrency) - this.#tries.size;
@@ -256,37 +256,37 @@ export class RetryProcessor {
   #begin(message: ClaimedMessage, lease: ProcessorLease): void {
     const isProbe = this.#breaker.kind === "open";
     this.#setBreaker(callBegun(this.#breaker));
-    const attempt = this.#deliver(message, lease, isProbe).finally(() => {
-      this.#tries.delete(attempt);
+    const running = this.#deliver(message, lease, isProbe).finally(() => {
+      this.#tries.delete(running);
       this.notice();
     });
-    this.#tries.add(attempt);
+    this.#tries.add(running);
   }
 
   async #deliver(message: ClaimedMessage, lease: ProcessorLease, isProbe: boolean): Promise<void> {
     await using share: TryLease = lease.forTry(message.id, message.fence);
-    let attempt: TryResult;
+    let result: TryResult;
     try {
-      // Between the claim and now there may have been a pause: who has no lease any more begins nothing.
-      if (lease.isOver()) attempt = { kind: "lost" };
+      // The process may have been suspended since the claim: without a lease no try starts.
+      if (lease.isOver()) result = { kind: "lost" };
       else {
         this.#options.onEvent({ kind: "began", message });
-        attempt = await this.#options.target.deliver(message, share);
+        result = await this.#options.target.deliver(message, share);
       }
     } catch (error) {
-      // A bug in a target must not leave the message to nobody: it counts as a crash when the lease is over.
+      // A bug in a target: the message counts as crashed when the lease ends.
       return this.fail(
         error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error }),
       );
     }
-    const works = attempt.kind === "tried" ? attempt.isHealthy : null;
+    const isHealthy = result.kind === "tried" ? result.isHealthy : null;
     const nowMs = this.#options.clock.now();
-    this.#setBreaker(callEnded(this.#breaker, { works, isProbe, nowMs }, this.#options.breaker));
-    if (attempt.kind === "lost") return;
-    if (attempt.kind === "breach") return this.fail(attempt.error);
-    await this.#record(message, lease, attempt);
-    if (attempt.kind === "not_begun" && attempt.error !== undefined) {
-      this.#failed ??= attempt.error;
+    this.#setBreaker(callEnded(this.#breaker, { isHealthy, isProbe, nowMs }, this.#options.breaker));
+    if (result.kind === "lost") return;
+    if (result.kind === "breach") return this.fail(result.error);
+    await this.#record(message, lease, result);
+    if (result.kind === "not_begun" && result.error !== undefined) {
+      this.#failed ??= result.error;
       lease.stopTries();
     }
   }
@@ -294,21 +294,21 @@ export class RetryProcessor {
   async #record(
     message: ClaimedMessage,
     { owner, lost }: ProcessorLease,
-    attempt: Extract<TryResult, { kind: "tried" | "not_begun" }>,
+    result: Extract<TryResult, { kind: "tried" | "not_begun" }>,
   ): Promise<void> {
     const { store, wallClockMs, onEvent } = this.#options;
     const { seq, fence } = message;
-    const isTried = attempt.kind === "tried";
-    const error = isTried ? attempt.error : null;
-    const end = isTried ? attempt.end : null;
+    const isTried = result.kind === "tried";
+    const error = isTried ? result.error : null;
+    const end = isTried ? result.end : null;
     const finish = () => store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });
     const life = await this.#retryWhileBusy(finish, lost);
     if (life === null) return onEvent({ kind: "stale", message });
-    if (attempt.kind === "tried") onEvent({ kind: "ended", message, life, error });
-    else onEvent({ kind: "given_back", message, why: attempt.why });
+    if (result.kind === "tried") onEvent({ kind: "ended", message, life, error });
+    else onEvent({ kind: "given_back", message, why: result.why });
   }
 
-  /** Up to when something may be taken, unless something is noticed before. */
+  /** Waits until a message may be claimed, or until `notice`. */
   async #waitForWork(): Promise<void> {
     const { clock, wallClockMs, rate, leads } = this.#options;
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
@@ -328,7 +328,7 @@ export class RetryProcessor {
     this.#wake = () => {};
   }
 
-  /** Renews the lease and takes back what others have left, until it is told to end. */
+  /** Renews the lease, and takes back messages of expired leases, until the signal. */
   async #renewLease(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
     const { clock, store, leaseMs } = this.#options;
     const everyMs = Math.min(reclaimEveryMs, leaseMs / 4);
@@ -341,7 +341,7 @@ export class RetryProcessor {
           const askedMs = clock.now();
           const endMs = this.#options.boot.nowMs() + leaseMs;
           if (!await store.call("renew", lease.owner, endMs)) {
-            lease.lose("The lease on the messages was given up by another process");
+            lease.lose("Another process took the lease on the messages");
           } else lease.renewed(askedMs);
           renewedMs = askedMs;
         }
@@ -367,7 +367,7 @@ export class RetryProcessor {
     if (before !== breaker.kind) this.#options.onEvent({ kind: "breaker", state: breaker.kind });
   }
 
-  /** What the store has no room or no time for is asked again, as long as there is a lease; null when that is over, or it failed. */
+  /** Repeats a call while the store is full or busy and the lease lasts; null: the lease ended, or the store failed. */
   async #retryWhileBusy<T>(
     ask: () => Promise<T>,
     lost: AbortSignal | undefined = this.#lease?.lost,
@@ -388,7 +388,7 @@ export class RetryProcessor {
   }
 }
 
-/** Nothing was done, and the next time it may go well. */
+/** Nothing was changed, and another result may succeed. */
 function isTemporary(error: unknown): boolean {
   return error instanceof BatonError && (error.code === "STORE_FULL" || error.code === "LOCK_BUSY");
 }

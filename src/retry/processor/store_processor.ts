@@ -63,7 +63,7 @@ const watchEveryMs = 100;
 const graceMs = 2000;
 const forgetEveryMs = 60_000;
 
-/** What a process has done since it started, for /metrics. */
+/** Counts the work of a process since it started, for /metrics. */
 class RetryCounters {
   /** Tries that ended, by the state of the message afterwards. */
   readonly ended = { done: 0, waiting: 0, dead: 0, dropped: 0 };

@@ -1,10 +1,10 @@
-/** Which messages are due, in the order in which they are taken, and when the next one is. */
+/** Finds the messages that are due, in the order in which they are claimed, and the time when the next one is due. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
 
 export const orders = ["none", "key", "fifo"] as const;
-/** none: by the time they are due. key: those of one key one after the other. fifo: all of them so. */
+/** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
 export type Order = (typeof orders)[number];
 
 export interface DueOptions {
@@ -13,7 +13,7 @@ export interface DueOptions {
   readonly nowMs: number;
 }
 
-/** As many as were asked for, if their bodies are not too much at once; of a long one it alone. */
+/** Returns up to `max` messages, limited by the size of their bodies; at least one. */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): SqlRow[] {
   if (order === "fifo") {
     const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
@@ -32,7 +32,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   return end < 0 ? rows : rows.slice(0, Math.max(1, end));
 }
 
-/** When one is due that is not now; null: none is known. */
+/** The next due time after now; null: none is known. */
 export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
   const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKey(order)} AND next_ms > ?`;
   const at = database.get(sql, nowMs)?.["at"] ?? null;
@@ -44,8 +44,8 @@ function nextOfKey(order: Order): string {
 }
 
 /**
- * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged, or
- * waits for its turn behind a damaged one.
+ * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged or
+ * waits behind a damaged one.
  */
 export function canBeTried(database: RetryDatabase, order: Order): boolean {
   const open = (limit: number) =>
@@ -56,7 +56,7 @@ export function canBeTried(database: RetryDatabase, order: Order): boolean {
   return found.length > 0;
 }
 
-/** How many open messages are damaged. Reads all open messages. */
+/** Counts the open messages that are damaged. Reads all open messages. */
 export function countDamaged(database: RetryDatabase): number {
   const pageRows = 1000;
   let count = 0;

@@ -1,11 +1,11 @@
-/** What the store has taken in from topics: up to which message of each, in the same transaction as the messages. */
+/** Records up to which message each topic was ingested, in the same transaction as the messages. */
 import { BatonError } from "../../errors.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { tables } from "./retry_tables.ts";
 
 export interface IngestMessage {
-  /** Grows from message to message of its topic. */
+  /** Increases from message to message of a topic. */
   readonly id: number;
   readonly body: Uint8Array;
 }
@@ -19,7 +19,9 @@ export class IngestOffsets {
     this.#engine = engine;
   }
 
-  /** Takes in those that it has not had, all or none of them; how many that were. In the order of their ids. Throws STORE_FULL, BAD_DATA. */
+  /**
+   * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws STORE_FULL, BAD_DATA.
+   */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
     const last = this.#last(topic);
     const fresh = messages.filter(({ id }) => id > last);
@@ -31,7 +33,7 @@ export class IngestOffsets {
     return fresh.length;
   }
 
-  /** `end`: the newest id that the topic has given. What was noted beyond it is of another topic of this name. */
+  /** `end`: the newest id of the topic. A larger recorded id belongs to an earlier topic of this name and is removed. */
   startIngest(topic: string, end: number): void {
     if (this.#last(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
   }
@@ -43,7 +45,7 @@ export class IngestOffsets {
     );
     if (row === undefined) return -1;
     if (this.#database.wholeOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
-    const what = `up to which message of topic ${JSON.stringify(topic)} it has taken in`;
+    const what = `the ingest offset of topic ${JSON.stringify(topic)}`;
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Whose turn it is among the messages of a key: one that is open has it, and the others stand behind it. Kept with every change, so
- * that who takes messages in the order of their keys finds them without a look at all that wait behind others.
+ * Orders messages with the same key: one open message of a key is next, the others wait behind it. The mark is kept with every change, so
+ * that a claim finds the next messages without reading all that wait.
  */
 import { DamageError } from "../../storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
@@ -15,14 +15,14 @@ export class KeyOrdering {
     this.#database = database;
   }
 
-  /** Of a message that is about to be stored: 1, or 0 for one that stands behind another. */
+  /** The mark of a message that is about to be stored: 1, or 0 if it waits behind another one. */
   initialPosition(key: string | null): number {
     return key === null || this.#database.get(`SELECT 1 FROM messages WHERE ${open} LIMIT 1`, key) === undefined
       ? 1
       : 0;
   }
 
-  /** It is over: the first of those behind it is next, if it had the turn. */
+  /** Passes the mark of a closed message on to the oldest open one with its key. */
   closed(seq: number, key: string | null): void {
     if (key === null || this.#database.get("SELECT is_next FROM messages WHERE seq = ?", seq)?.["is_next"] !== 1) {
       return;
@@ -31,7 +31,7 @@ export class KeyOrdering {
     if (next !== null) this.#setNext(Number(next), 1);
   }
 
-  /** It waits again: before those that are younger, but never beside one that is being tried. */
+  /** Gives a message that waits again its place: before newer ones, but never at the same time as one in flight. */
   opened(seq: number, key: string | null): void {
     if (key === null) return;
     const holder = this.#database.get(
@@ -44,7 +44,7 @@ export class KeyOrdering {
     this.#setNext(seq, holder === undefined || yields ? 1 : 0);
   }
 
-  /** One that is damaged has the turn and is not taken: what stands behind it waits for an operator. */
+  /** A damaged message keeps its mark and is not tried: messages behind it wait until an operator cancels it. */
   #setNext(seq: number, isNext: number): void {
     try {
       this.#database.change(tables.messages, { seq }, { is_next: isNext });

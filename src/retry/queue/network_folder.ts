@@ -1,11 +1,11 @@
 /**
- * A store is never opened over a network file system: locks and the shared memory of its log are this machine's alone, and two
- * machines that write to it would destroy it.
+ * Refuses stores on network file systems: file locks and the shared memory of the log work on one machine only, and two machines that
+ * write to a store would destroy it.
  */
 import { readFileSync, realpathSync, statfsSync } from "node:fs";
 import { BatonError } from "../../errors.ts";
 
-/** statfs(2) and linux/magic.h. */
+/** Type numbers of statfs(2) and linux/magic.h. */
 const networkTypes: Readonly<Record<number, string>> = {
   0x6969: "NFS",
   0xff534d42: "CIFS",
@@ -23,17 +23,17 @@ const networkTypes: Readonly<Record<number, string>> = {
 };
 const fuseType = 0x65735546;
 
-/** Of file systems in user space, those that are a network's by their names in /proc/self/mountinfo. */
+/** Network file systems in user space, by their names in /proc/self/mountinfo. */
 const networkFuse = /^fuse\.(sshfs|glusterfs|s3fs|gcsfuse|ceph|juicefs|rclone|davfs|curlftpfs|hdfs|beegfs|moosefs|mfs)/;
 
-/** Throws CONFIG when the folder is on another machine's disk, as far as the system says so. */
+/** Throws CONFIG when the system reports that the folder is on another machine. */
 export function refuseNetworkFolder(folder: string, typeOf: (folder: string) => number = fileSystemType): void {
   const type = typeOf(folder) >>> 0;
   const name = networkTypes[type] ?? (type === fuseType ? networkFuseAt(folder) : null);
   if (name === null) return;
   throw new BatonError(
     "CONFIG",
-    `The message store cannot be in ${folder}: that is a network file system (${name}), and a store belongs to one machine; ` +
+    `The message store cannot be in ${folder}: it is on a network file system (${name}), but a store belongs to one machine; ` +
       "name a folder on a disk of this machine with --store",
   );
 }
@@ -42,7 +42,7 @@ function fileSystemType(folder: string): number {
   return statfsSync(folder).type;
 }
 
-/** Of the mount that is nearest above the folder. */
+/** The type of the mount that contains the folder; null: no network file system. */
 function networkFuseAt(folder: string): string | null {
   try {
     const path = realpathSync(folder);

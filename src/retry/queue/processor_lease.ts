@@ -1,6 +1,6 @@
 /**
- * A processor's lease on what it has in flight, and the part of it that one try sees. The store's row says on the boot clock when
- * it ends; here the same moment stands on this process's clock. It is counted from before the renewal was asked for.
+ * The lease of a processor on its messages in flight, and the share of it for one try. The store has the end of the lease on the boot
+ * clock; this object has the same time on the clock of this process. It is counted from before the renewal was requested.
  */
 import { BatonError } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
@@ -8,15 +8,15 @@ import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import type { Lease } from "../../process/lease.ts";
 
-/** A try's share: it ends with the processor's lease, or earlier, when the processor is asked to end. */
+/** The share of one try: ends with the lease of the processor, or earlier when the processor is asked to stop. */
 export interface TryLease extends Lease {
-  /** Aborts when the try is to end although nothing is lost: the processor leaves. */
+  /** Aborts when the try has to end because the processor stops. The lease is not lost. */
   readonly stopped: AbortSignal;
 }
 
 export interface ProcessorLeaseOptions {
   readonly clock: Clock;
-  /** How long it lasts from a renewal on, in milliseconds. */
+  /** Duration of the lease from a renewal, in milliseconds. */
   readonly leaseMs: number;
 }
 
@@ -41,7 +41,7 @@ export class ProcessorLease {
     return this.#lost.signal;
   }
 
-  /** A renewal was answered that was asked for at `askedMs` on the clock. */
+  /** Records a successful renewal that was requested at `askedMs` on the clock. */
   renewed(askedMs: number): void {
     if (this.isOver()) return;
     this.#endMs = Math.max(this.#endMs, askedMs + this.#options.leaseMs);
@@ -49,18 +49,18 @@ export class ProcessorLease {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** The store says that it was given up. */
+  /** Ends the lease, because the store gave it up. */
   lose(why: string): void {
     this.#cancel();
     if (!this.#lost.signal.aborted) this.#lost.abort(new BatonError("LOCK_LOST", why));
   }
 
-  /** Tries that are under way are told to end. */
+  /** Tells the tries in flight to end. */
   stopTries(): void {
-    if (!this.#stopped.signal.aborted) this.#stopped.abort(new BatonError("REVOKED", "The processor leaves"));
+    if (!this.#stopped.signal.aborted) this.#stopped.abort(new BatonError("REVOKED", "The processor stops"));
   }
 
-  /** No timer is left. */
+  /** Cancels the timer. */
   end(): void {
     this.#cancel();
   }
@@ -70,7 +70,7 @@ export class ProcessorLease {
     return this.#lost.signal.aborted || this.#options.clock.now() >= this.#endMs;
   }
 
-  /** For one try: its own name, by which its processes are known. */
+  /** Makes the lease of one try. Its name identifies the processes of the try. */
   forTry(name: string, fence: number): TryLease {
     const { clock, leaseMs } = this.#options;
     const controller = new AbortController();
@@ -98,7 +98,7 @@ export class ProcessorLease {
         this.#listeners.add(listener);
         return () => void this.#listeners.delete(listener);
       },
-      // deno-lint-ignore require-await -- as others, that have somebody to tell
+      // deno-lint-ignore require-await -- other leases release asynchronously
       release: async () => offs.forEach((off) => off()),
       [Symbol.asyncDispose]() {
         return this.release();
@@ -111,7 +111,7 @@ export class ProcessorLease {
     const { clock } = this.#options;
     this.#cancel = clock.after(this.#endMs - clock.now(), () => {
       if (clock.now() >= this.#endMs) {
-        this.lose("The lease on the messages has ended: the store was not reached in time");
+        this.lose("The lease on the messages ended, because the store did not respond in time");
       } else this.#watch();
     });
   }

@@ -1,4 +1,4 @@
-/** What operators do with stored messages, each call inside a transaction that its caller has begun. */
+/** Operator commands on stored messages. Each call runs inside a transaction of its caller. */
 import { cancelled, dueNow, type MessageLife, type MessageState, purged, redriven } from "./message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../errors.ts";
@@ -13,13 +13,13 @@ export interface MessageFilter {
   readonly states: readonly MessageState[];
   readonly key?: string;
   readonly reason?: string;
-  /** Stands somewhere in the last error. */
+  /** A part of the last error. */
   readonly error?: string;
 }
 
 export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 
-/** Why one message was not changed. */
+/** The reason why a message was not changed. */
 export type ChangeRefusal = "unknown" | MessageState | "forwarded";
 
 export class RetryAdmin {
@@ -31,7 +31,7 @@ export class RetryAdmin {
     this.#engine = engine;
   }
 
-  /** Oldest first, from behind `afterSeq`. */
+  /** Lists messages with a larger number than `afterSeq`, the oldest first. */
   list(filter: MessageFilter, { afterSeq, max }: { readonly afterSeq: number; readonly max: number }): StoredMessage[] {
     const { where, values } = conditionOf(filter);
     const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`;
@@ -43,7 +43,7 @@ export class RetryAdmin {
     return rows.map((row) => this.#engine.messageOf(row));
   }
 
-  /** With what is left of its content: head and body are null where it is over. */
+  /** Shows a message; head and body are missing if they are no longer stored. */
   show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null {
     const row = this.#row(id);
     if (row === null) return null;
@@ -53,7 +53,7 @@ export class RetryAdmin {
     return hasBody || isKept ? this.#engine.withBody(row) : this.#engine.messageOf(row);
   }
 
-  /** Null: it is done. */
+  /** Null: the change was made. */
   change(id: string, change: MessageChange, nowMs: number): ChangeRefusal | null {
     const row = this.#row(id);
     if (row === null) return "unknown";
@@ -65,14 +65,17 @@ export class RetryAdmin {
     return this.#changeRow(row, change, nowMs) ? null : Number(row["forwarding"]) === 3 ? "forwarded" : stateOf(row);
   }
 
-  /** A number for a redrive: what it has begun again it leaves alone when that dies once more. */
+  /** The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again. */
   beginRedrive(): number {
     const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
     this.#database.change(tables.store, { id: 0 }, { redrives });
     return redrives;
   }
 
-  /** Up to `max` dead letters begin again that this redrive has not had. How many that were; fewer than `max`: that is all. */
+  /**
+   * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number; fewer than `max`: there are no
+   * others.
+   */
   redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql =
@@ -89,14 +92,14 @@ export class RetryAdmin {
     return rows.length;
   }
 
-  /** How many a redrive that begins now would have. */
+  /** Counts the dead letters that a redrive would redrive now. */
   redrivable(filter: Omit<MessageFilter, "states">): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding < 3 AND ${where}`;
     return Number(this.#database.get(sql, ...values)?.["count"]);
   }
 
-  /** Gives up to `changesMax` dead letters up. How many; 0: none is left. */
+  /** Purges up to `changesMax` dead letters. Returns their number; 0: none is left. */
   purge(filter: Omit<MessageFilter, "states">, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const rows = this.#database.all(
@@ -120,7 +123,7 @@ export class RetryAdmin {
     return Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
   }
 
-  /** When the oldest message that waits was accepted, and when the next try is due; null: nothing waits. */
+  /** The time when the oldest waiting message was accepted, and the next due time; null: no message waits. */
   waitingTimes(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
     const first = this.#database.get("SELECT first_ms FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     const next = this.#database.get("SELECT next_ms FROM messages WHERE state = 0 ORDER BY next_ms LIMIT 1");
@@ -130,7 +133,7 @@ export class RetryAdmin {
     };
   }
 
-  /** Forgets what was over before `beforeMs`; how many rows, `changesMax` at most. */
+  /** Removes up to `changesMax` messages that ended before `beforeMs`. Returns their number. */
   forget(beforeMs: number): number {
     const rows = this.#database.all(
       "SELECT seq, state, bytes FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?",
@@ -139,7 +142,7 @@ export class RetryAdmin {
     );
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
-      // What is done stays counted for ever; a letter that left the store is none of its dead any more.
+      // Done messages stay counted; a forwarded dead letter no longer counts as dead.
       if (stateOf(row) === "dead") this.#engine.totals.count("dead", -1, 0);
     }
     return rows.length;
@@ -159,7 +162,7 @@ export class RetryAdmin {
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }
 
-  /** A message of which nobody can say what it was: an operator gives it up. How many rows are gone. */
+  /** Removes a damaged message for an operator. Returns the number of removed rows. */
   #remove(seq: number): number {
     const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq).changes;
     let gone: number;
@@ -167,7 +170,7 @@ export class RetryAdmin {
       gone = drop();
     } catch (error) {
       if (!isDamage(error)) throw error;
-      this.#database.run("REINDEX messages"); // the row says otherwise than its indexes
+      this.#database.run("REINDEX messages"); // the indexes differ from the row
       gone = drop();
     }
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);

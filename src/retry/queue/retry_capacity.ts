@@ -1,11 +1,11 @@
-/** Whether a message store has room: by its own limits, and by what its disk keeps for what was accepted before. */
+/** Whether a message store has room: within its own limits, and within the space that is reserved on its disk. */
 import { BatonError } from "../../errors.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { kept, type RetryTotals } from "./retry_totals.ts";
 import type { StateTotals } from "./stored_message.ts";
 
 export interface CapacityRules {
-  /** What waits, is in flight or is dead may take so much, in bodies. */
+  /** Maximum size of the bodies of waiting, in-flight and dead messages. */
   readonly maxBytes: number;
   readonly maxMessages: number;
 }
@@ -21,7 +21,7 @@ export class RetryCapacity {
     this.#rules = rules;
   }
 
-  /** Why no message would be taken in now; null: one would, unless it is large. */
+  /** The reason why no message would be accepted now; null: a message of moderate size would be. */
   fullReason(): string | null {
     try {
       this.check(1, 1);
@@ -32,7 +32,7 @@ export class RetryCapacity {
     }
   }
 
-  /** Throws STORE_FULL where so many more are too many. */
+  /** Throws STORE_FULL if this many more exceed a limit. */
   check(count: number, bytes: number): void {
     const totals = this.#totals.all();
     const sum = (what: keyof StateTotals) => kept.reduce((all, state) => all + totals[state][what], 0);
@@ -41,16 +41,16 @@ export class RetryCapacity {
     if (sum("count") + count > maxMessages) {
       throw new BatonError(
         "STORE_FULL",
-        `${where}: it has ${sum("count")} messages, and ${maxMessages} are its limit (--max-messages)`,
+        `${where}: it has ${sum("count")} messages, the limit is ${maxMessages} (--max-messages)`,
       );
     }
     if (sum("bytes") + bytes > maxBytes) {
-      const held = `its messages take ${sum("bytes")} bytes, ${bytes} more are wanted, and ${maxBytes} are its limit`;
+      const held = `its messages have ${sum("bytes")} bytes, ${bytes} more exceed the limit of ${maxBytes}`;
       throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
     }
-    // It lies in the log first, and then in the database.
+    // Data is written to the log first and then to the database.
     if (this.#database.availableBytes() < 2 * bytes) {
-      const why = "its disk has no more room than is kept for what was accepted before";
+      const why = "only the space reserved for accepted messages is left on its disk";
       throw new BatonError("STORE_FULL", `${where}: ${why}`);
     }
   }

@@ -1,7 +1,7 @@
 /**
- * The message store's file: one SQLite database that several processes of one machine use at once (call, submit, run, ls).
- * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
- * services keep it in a thread, commands that end soon call it themselves.
+ * The database file of a message store, which several processes of one machine use at the same time (call, submit, run, ls). Every change
+ * is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and its writes. Synchronous:
+ * services run it in a thread, short-lived commands call it directly.
  */
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
 import process from "node:process";
@@ -25,7 +25,7 @@ import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "
 
 export const databaseName = "messages.sqlite";
 
-/** How old a look at the files may be when something is committed, in milliseconds. */
+/** Maximum age of the check of the files at a commit, in milliseconds. */
 const lookMs = 100;
 
 export type { SqlRow };
@@ -35,14 +35,14 @@ export class RetryDatabase {
   readonly #database: DatabaseSync;
   readonly #files: OpenFilesCheck;
   readonly #statements = new Map<string, StatementSync>();
-  /** What is not as it was stored. */
+  /** Rows that differ from what was stored. */
   readonly damage = new DamageLog();
   #dataVersion = -1;
   commits = 0;
 
   /**
-   * Opens the store, and makes it when it is not there, unless `mustExist`. Throws CONFIG for another format, for another
-   * program's database, for a network file system, and where it must exist and does not; IO otherwise, also for a damaged log.
+   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
+   * another program, for a network file system, and for a missing store that must exist; IO otherwise, also for a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     this.folder = folder;
@@ -52,13 +52,13 @@ export class RetryDatabase {
       makeFolder(folder);
       refuseNetworkFolder(folder);
       const damage = damageInLog(path);
-      // SQLite would leave out what it cannot read, and say nothing: messages that were accepted would be gone.
+      // SQLite would silently skip a log that it cannot read: accepted messages would be lost.
       if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
       this.#database = retryWhileLocked(() => openTables(folder));
     } catch (error) {
       throw accessError(error, folder, path) ?? storeError(error, folder);
     }
-    // Names of new files are on the disk before anything in them is answered for.
+    // The directory entries of new files are durable before any message is acknowledged.
     try {
       flushParentFolders(folder);
     } catch (error) {
@@ -68,7 +68,7 @@ export class RetryDatabase {
     this.#files = new OpenFilesCheck(folder, [databaseName, `${databaseName}-wal`], { lookMs });
   }
 
-  /** The number of the row that was inserted, if one was, and how many were changed. */
+  /** Returns the number of the inserted row, and how many rows were changed. */
   run(sql: string, ...values: SqlValue[]): { readonly seq: number; readonly changes: number } {
     const { lastInsertRowid, changes } = this.#prepared(sql).run(...values);
     return { seq: Number(lastInsertRowid), changes: Number(changes) };
@@ -86,7 +86,7 @@ export class RetryDatabase {
     return this.#database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
   }
 
-  /** A new row; `replace`: in the place of one with the same key. In a transaction, as `change`. */
+  /** Inserts a row; `replace` overwrites one with the same key. Called in a transaction, as `change`. */
   insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.insert, ...table.bind(row));
   }
@@ -95,12 +95,12 @@ export class RetryDatabase {
     this.run(table.replace, ...table.bind(row));
   }
 
-  /** The number that the next row of a table with AUTOINCREMENT gets. */
+  /** The number of the next row of a table with AUTOINCREMENT. */
   nextNumber(table: string): number {
     return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
   }
 
-  /** Changes the row with this key. False: there is none. Throws DamageError, and changes nothing, when it is not as it was stored. */
+  /** Changes the row with this key. False: there is no such row. Throws DamageError without a change if the row is damaged. */
   change<Column extends string>(
     table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
@@ -119,8 +119,8 @@ export class RetryDatabase {
   }
 
   /**
-   * Up to `max` rows that are not damaged: damaged ones are reported, and keep no others back. `read` gives the first `limit` rows,
-   * always in the same order.
+   * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always in the same
+   * order.
    */
   wholeRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
     for (let limit = max;;) {
@@ -131,7 +131,7 @@ export class RetryDatabase {
     }
   }
 
-  /** The row, unless it is damaged: that is told. */
+  /** The row; null: it is damaged, which is reported. */
   wholeOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
     if (table.isIntact(row)) return row;
     this.damage.found(sentenceOf(table.name, row["seq"] ?? row["id"], "of this store"));
@@ -139,8 +139,8 @@ export class RetryDatabase {
   }
 
   /**
-   * Runs `work` in a transaction that is on the disk when this returns. When it throws nothing of it is stored, unless the
-   * error is of the code IO: then nobody can say. STORE_FULL: the disk has no room.
+   * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the error code IO: then
+   * the result is unknown. STORE_FULL: the disk has no room.
    */
   transaction<T>(work: () => T): T {
     try {
@@ -166,7 +166,7 @@ export class RetryDatabase {
     return result;
   }
 
-  /** One moment of the store, whatever is written meanwhile. Changes nothing, and waits for nobody. */
+  /** Reads one consistent state of the store. Changes nothing and does not wait for writers. */
   snapshot<T>(work: () => T): T {
     try {
       this.#prepared("BEGIN").run();
@@ -180,7 +180,7 @@ export class RetryDatabase {
     }
   }
 
-  /** For a look at all there is, inside a `snapshot`. */
+  /** Gives access to the database for a check of all rows, inside a `snapshot`. */
   verify(look: (database: DatabaseSync) => void): void {
     look(this.#database);
   }
@@ -193,22 +193,22 @@ export class RetryDatabase {
     return has;
   }
 
-  /** Makes the log's file as long as it will be, where there is room. Inside a transaction: nobody else writes to it then. */
+  /** Extends the log file to its maximum size, if there is room. Called inside a transaction, so that no other process writes to it. */
   reserveLog(): void {
     if (this.availableBytes() < 2 * logBytes) return;
     reserveFile(join(this.folder, `${databaseName}-wal`), logBytes);
   }
 
-  /** After a transaction that found no room: moves the log into the database, where rows that are gone have left some. */
+  /** Moves the log into the database after a transaction found no room: removed rows may have left space there. */
   relieve(): void {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // no room for that either: the next transaction says so
+      // no room for that either: the next transaction reports it
     }
   }
 
-  /** What the database takes on the disk, and what is free there for this user. Bytes. */
+  /** The size of the database on the disk, and the free space there for this user. Bytes. */
   disk(): { readonly usedBytes: number; readonly freeBytes: number } {
     const pragma = (name: string) => Number(this.get(`PRAGMA ${name}`)?.[name] ?? 0);
     const { bsize, bavail } = statfsSync(this.folder);
@@ -218,7 +218,7 @@ export class RetryDatabase {
     };
   }
 
-  /** What may still be taken in before the file system has as little room as is kept for what was accepted. Bytes. */
+  /** How many bytes may still be accepted before only the reserved space is left. */
   availableBytes(): number {
     const { bsize, blocks, bavail } = statfsSync(this.folder);
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, blocks * bsize * freeShareKept));
@@ -233,7 +233,7 @@ export class RetryDatabase {
     try {
       this.#database.exec("ROLLBACK");
     } catch {
-      // SQLite has rolled back by itself
+      // SQLite has already rolled back
     }
   }
 
@@ -244,19 +244,19 @@ export class RetryDatabase {
   }
 }
 
-/** What went wrong with the store, as a failure with a sentence. */
+/** The error of a store as a BatonError. */
 export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const message = messageOf(error);
   const options = { cause: error };
   const { code, syscall } = error as NodeJS.ErrnoException;
-  // What the system refuses names a path, in which any word may be.
+  // Errors of the system name a path, which may contain any word.
   const says = (word: RegExp) => syscall === undefined && word.test(message);
   if (says(/full/i) || code === "ENOSPC") {
     return new BatonError("STORE_FULL", `The disk of the message store in ${folder} is full: ${message}`, options);
   }
   if (says(/locked|busy/i)) {
-    const busy = `The message store in ${folder} is busy: other processes have kept it for ${busyMs / 1000} s`;
+    const busy = `The message store in ${folder} is busy: other processes have used it for ${busyMs / 1000} s`;
     return new BatonError("LOCK_BUSY", busy, options);
   }
   return new BatonError("IO", `The message store in ${folder} cannot be read or written: ${message}`, options);
@@ -283,7 +283,7 @@ function mayWrite(path: string): boolean {
   }
 }
 
-/** Throws CONFIG where there is none, IO where this user cannot see whether there is one. */
+/** Throws CONFIG if there is no store, IO if this user cannot see whether there is one. */
 function refuseMissing(folder: string, path: string): void {
   let why = "is missing";
   try {
@@ -296,17 +296,17 @@ function refuseMissing(folder: string, path: string): void {
   throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} ${why}`);
 }
 
-/** Bodies may be anybody's secrets: the folder is its user's alone. */
+/** Creates the folder for its user only: bodies may be secret. */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const message = `Cannot make the folder of the message store, ${folder}: ${messageOf(error)}`;
+    const message = `Cannot create the folder of the message store, ${folder}: ${messageOf(error)}`;
     throw new BatonError("CANNOT_CREATE", message, { cause: error });
   }
 }
 
-/** The change to a write-ahead log waits for nobody by itself: of two that make the store, one is told that it is locked. */
+/** Repeats `open` while the database is locked: SQLite does not wait for the switch to a write-ahead log. */
 function retryWhileLocked<T>(open: () => T): T {
   const startMs = performance.now();
   for (;;) {
@@ -323,9 +323,9 @@ function openTables(folder: string): DatabaseSync {
   const path = join(folder, databaseName);
   const found = statSync(path, { throwIfNoEntry: false });
   const isNew = found === undefined;
-  // To SQLite an empty file is a database without tables; no baton leaves one.
+  // SQLite takes an empty file for a new database; baton never leaves one.
   if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
-  // Before the first table: so that a file can become shorter again.
+  // This setting has to precede the first table. It allows the file to shrink.
   if (isNew) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
   const database = new DatabaseSync(path);
   try {
@@ -351,11 +351,11 @@ function openTables(folder: string): DatabaseSync {
 }
 
 function emptyFileMessage(path: string): string {
-  return `The message store ${path} is empty: it was cut off, and what was in it is gone. Put a copy in its place, or, to ` +
-    `begin with an empty store, remove it and what is beside it with the same beginning of the name`;
+  return `The message store ${path} is empty: it was truncated, and its messages are lost. Restore a copy, or remove it and ` +
+    `the files next to it whose names start with the same name, to start with an empty store`;
 }
 
-/** Stands before the number in every message's id, which so is nobody else's: 40 random bits in Crockford's base 32. */
+/** A random name of 40 bits in Crockford's base 32. It precedes the number in every message id, which makes ids unique everywhere. */
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");

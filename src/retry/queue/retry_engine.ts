@@ -1,7 +1,7 @@
 /**
- * What the store does with its messages, each call inside a transaction that its caller has begun. What becomes of a message is
- * for message_life.ts to say; here it is looked up and written down. Limits are looked at before anything is written, so
- * that a refusal leaves the transaction as it was.
+ * Operations of the store on its messages. Each call runs inside a transaction of its caller. message_life.ts decides the state of a
+ * message; the engine reads and writes it. Limits are checked before anything is written, so that a refusal leaves the transaction
+ * unchanged.
  */
 import { BatonError } from "../../errors.ts";
 import {
@@ -37,7 +37,7 @@ import {
 } from "./stored_message.ts";
 
 export interface StoreRules extends LifeRules, CapacityRules {
-  /** Dead letters have another place to go: one that dies is owed there. */
+  /** True: dead letters are forwarded to a sink. */
   readonly forwards: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface ClaimOrder extends DueOptions {
 
 export interface Claim {
   readonly messages: readonly ClaimedMessage[];
-  /** When the next one is due, later than now; null: none is known. */
+  /** The next due time after now; null: none is known. */
   readonly nextMs: number | null;
   readonly isPaused: boolean;
 }
@@ -56,13 +56,12 @@ export interface TryReport {
   readonly seq: number;
   readonly fence: number;
   readonly owner: number;
-  /** Null: it was never begun. */
+  /** Null: the try was not started. */
   readonly end: TryEnd | null;
   readonly error: string | null;
   readonly nowMs: number;
 }
 
-/** Of one process's claim, with the number of the row that says how long it lives. */
 export class RetryEngine {
   readonly #database: RetryDatabase;
   readonly #rules: StoreRules;
@@ -87,7 +86,7 @@ export class RetryEngine {
     return this.#name;
   }
 
-  /** Takes them in, all or none of them, and gives their ids. Throws STORE_FULL, BAD_DATA. */
+  /** Stores all or none of the messages and returns their ids. Throws STORE_FULL, BAD_DATA. */
   accept(messages: readonly NewMessage[], nowMs: number): { readonly id: string; readonly life: MessageLife }[] {
     let bytes = 0;
     for (const message of messages) {
@@ -134,24 +133,24 @@ export class RetryEngine {
     return seq;
   }
 
-  /** A process that will try messages; its number. */
+  /** Registers a process that will try messages and returns its number. */
   register(boot: string, endMs: number, pid: number, nowMs: number): number {
     const id = this.#database.nextNumber("processors");
     this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
     return id;
   }
 
-  /** Its lease ends later from now on. False: it was given up meanwhile, and what it had is others'. */
+  /** Extends the lease of a process. False: the lease was given up, and its messages have other owners. */
   renew(owner: number, endMs: number): boolean {
     try {
       return this.#database.change(tables.processors, { id: owner }, { end_ms: endMs });
     } catch (error) {
-      if (error instanceof DamageError) return false; // others take it for ended as well
+      if (error instanceof DamageError) return false; // other processes treat the lease as ended, too
       throw error;
     }
   }
 
-  /** It has nothing in flight any more. */
+  /** Removes a process that has nothing in flight. */
   leave(owner: number): void {
     this.#database.run(
       "DELETE FROM processors WHERE id = ? AND NOT EXISTS (SELECT 1 FROM messages WHERE state = 1 AND owner = ?)",
@@ -161,8 +160,8 @@ export class RetryEngine {
   }
 
   /**
-   * Gives up the processes whose lease has ended `graceMs` ago, or before the machine was started anew; what they had in flight
-   * has crashed. Gives how many messages that were.
+   * Removes processes whose lease ended `graceMs` ago or before the last boot; their messages in flight have crashed. Returns the number
+   * of these messages.
    */
   reclaim({ boot, bootMs, graceMs, nowMs }: {
     readonly boot: string;
@@ -179,7 +178,7 @@ export class RetryEngine {
         if (this.#database.wholeOrNull(tables.messages, message) === null) continue;
         const next = crashed(lifeOf(message), this.#rules, nowMs, this.#random);
         if (next === null) continue;
-        this.write(message, next, { nowMs, error: "the process that tried it died", triedMs: nowMs });
+        this.write(message, next, { nowMs, error: "the processor died during the try", triedMs: nowMs });
         count++;
       }
       this.#database.run("DELETE FROM processors WHERE id = ?", owner);
@@ -187,12 +186,17 @@ export class RetryEngine {
     return count;
   }
 
-  /** Takes messages that are due, each under a new fencing number. Nothing for a process whose lease was given up. */
+  /** Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease of the process was given up. */
   claim({ owner, ...due }: ClaimOrder): Claim {
     const { nowMs } = due;
     const isPaused = Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
-    const isThere = this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) !== undefined;
-    if (!isThere) throw new BatonError("LOCK_LOST", "The lease of this process on the messages was given up meanwhile");
+    const isRegistered = this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) !== undefined;
+    if (!isRegistered) {
+      throw new BatonError(
+        "LOCK_LOST",
+        "The lease of this processor expired, and another process took its messages back",
+      );
+    }
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
       const next = taken(lifeOf(row), nowMs);
       if (next === null || this.#killIfDamaged(row, nowMs)) return [];
@@ -202,7 +206,7 @@ export class RetryEngine {
     return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
   }
 
-  /** Whether the message's content is not what was stored: then it is a dead letter, and no try begins. */
+  /** Turns a message with damaged content into a dead letter, so that it is not tried. False: the content is intact. */
   #killIfDamaged(row: SqlRow, nowMs: number): boolean {
     const error = this.damageOf(row);
     if (error === null) return false;
@@ -211,7 +215,7 @@ export class RetryEngine {
     return true;
   }
 
-  /** What is wrong with a message, as a sentence; null: it can be given out. */
+  /** The damage of a message as a sentence; null: it is intact. */
   damageOf(row: SqlRow): string | null {
     try {
       this.#database.damage.checked(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
@@ -235,7 +239,7 @@ export class RetryEngine {
     return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
   }
 
-  /** How a try ended. Null: the message was not this owner's any more, and nothing was changed. */
+  /** Records the result of a try. Null: the message has another owner now, and nothing was changed. */
   finish({ seq, fence, owner, end, error, nowMs }: TryReport): MessageLife | null {
     const row = this.#database.get("SELECT * FROM messages WHERE seq = ?", seq);
     if (row === undefined || Number(row["owner"]) !== owner) return null;
@@ -249,7 +253,7 @@ export class RetryEngine {
     return next;
   }
 
-  /** Writes what became of a message, and counts it. A body goes when nobody can want it any more. */
+  /** Writes the new state of a message and counts it. Removes the body when it is no longer needed. */
   write(row: SqlRow, next: MessageLife, { nowMs, owner = null, error, triedMs }: {
     readonly nowMs: number;
     readonly owner?: number | null;
@@ -281,7 +285,7 @@ export class RetryEngine {
     if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
   }
 
-  /** The letter has left the store: its body goes, the row says where it went. `isMarked`: only one that was said to begin. */
+  /** Records that the dead letter has left the store, and removes its body. `isMarked`: only one that was marked as being sent. */
   markForwarded(seq: number, nowMs: number, isMarked = true): void {
     const least = isMarked ? 2 : 1;
     const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";
@@ -289,7 +293,7 @@ export class RetryEngine {
     if (row === undefined) return;
     this.#database.change(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
-    // The place's trouble is over as well.
+    // The sink works again, so its error is removed, too.
     this.#database.run("DELETE FROM forward_failures WHERE seq IN (0, ?)", seq);
     this.totals.count("dead", 0, -Number(row["bytes"]));
   }
@@ -325,7 +329,7 @@ export class RetryEngine {
     };
   }
 
-  /** Its own before that of all letters. */
+  /** The error of this dead letter, or else the error of the sink. */
   #forwardError(row: SqlRow): string | null {
     if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["forwarding"]))) return null;
     const sql = "SELECT error FROM forward_failures WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
@@ -369,7 +373,10 @@ export function lifeOf(row: SqlRow): MessageLife {
 
 function checkSizes({ head, body, key }: NewMessage): void {
   const refuse = (what: string, bytes: number, max: number) => {
-    throw new BatonError("BAD_DATA", `Cannot store a message whose ${what} has ${bytes} bytes: ${max} are the most`);
+    throw new BatonError(
+      "BAD_DATA",
+      `Cannot store a message whose ${what} has ${bytes} bytes: at most ${max} are allowed`,
+    );
   };
   if (body.byteLength > bodyBytesMax) refuse("body", body.byteLength, bodyBytesMax);
   const headBytes = Buffer.byteLength(JSON.stringify(head));

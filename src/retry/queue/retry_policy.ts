@@ -1,5 +1,5 @@
 /**
- * When a message is tried again, and when no more. Pure: the clock and the dice come in by argument.
+ * Decides when a message is tried again, and when it is given up. Pure: clock and random numbers are arguments.
  *
  * `maxRetries` counts redeliveries after the first try: N of them are N + 1 tries in all.
  */
@@ -8,28 +8,28 @@ export const backoffs = ["fixed", "linear", "exponential", "list"] as const;
 export type Backoff = (typeof backoffs)[number];
 
 export const jitters = ["none", "full", "equal"] as const;
-/** `full`: anything from 0 to the delay. `equal`: half of it, and anything up to the other half. */
+/** `full`: a random time from 0 to the delay. `equal`: half of the delay, and a random time up to the other half. */
 export type Jitter = (typeof jitters)[number];
 
 export interface RetryPolicy {
   /** Redeliveries after the first try. */
   readonly maxRetries: number;
   readonly backoff: Backoff;
-  /** The first delay; fixed: every one. Milliseconds. */
+  /** The first delay; with `fixed` every delay. Milliseconds. */
   readonly intervalMs: number;
-  /** For `list`: one for each redelivery, the last one for all that follow. */
+  /** Delays of `list`, one for each redelivery; the last one repeats. */
   readonly delaysMs: readonly number[];
-  /** No delay is longer, but one that the other side asked for (Retry-After). */
+  /** The longest delay, except for Retry-After. */
   readonly maxDelayMs: number;
   readonly jitter: Jitter;
-  /** No try begins later than so long after the message was accepted. Null: no such limit. */
+  /** No try starts later than this after the message was accepted. Null: no limit. */
   readonly maxElapsedMs: number | null;
 }
 
-/** What the other side asks for (Retry-After) counts up to here: a day. Nobody means more, and a typing error must not bury a message. */
+/** The longest Retry-After that is respected, a day: a longer one is probably a mistake and would delay the message too much. */
 export const retryAfterMsMax = 86_400_000;
 
-/** The delay before redelivery number `redelivery` (1 for the first), in whole milliseconds. `random` gives [0, 1). */
+/** The delay before redelivery number `redelivery` (1 is the first), in whole milliseconds. `random` gives [0, 1). */
 export function delayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
   const full = Math.min(plainDelayMs(policy, redelivery), policy.maxDelayMs);
   switch (policy.jitter) {
@@ -42,7 +42,7 @@ export function delayMs(policy: RetryPolicy, redelivery: number, random: () => n
   }
 }
 
-/** Before jitter and limit. */
+/** The delay before jitter and limit. */
 function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery: number): number {
   switch (backoff) {
     case "fixed":
@@ -50,7 +50,7 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
     case "linear":
       return intervalMs * redelivery;
     case "exponential":
-      // 2^52 intervals are more than any limit, and more would be no number at all some day.
+      // 2^52 intervals exceed every limit; larger powers would overflow.
       return intervalMs * 2 ** Math.min(redelivery - 1, 52);
     case "list":
       return delaysMs[Math.min(redelivery, delaysMs.length) - 1] ?? intervalMs;
@@ -58,12 +58,12 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
 }
 
 export interface Tried {
-  /** Tries that have ended, the last one included. */
+  /** Tries that have ended, including the last one. */
   readonly tries: number;
-  /** When it was accepted, or redriven. */
+  /** The time when the message was accepted or redriven. */
   readonly sinceMs: number;
   readonly nowMs: number;
-  /** The other side does not want to be asked again before this. Null: it did not say. */
+  /** The delay that the backend asked for (Retry-After). Null: none. */
   readonly retryAfterMs: number | null;
 }
 
@@ -71,7 +71,7 @@ export type NextTry =
   | { readonly kind: "at"; readonly atMs: number }
   | { readonly kind: "never"; readonly reason: "exhausted" | "too_old" };
 
-/** After a try that failed and may be repeated: when the next one is due. */
+/** Decides after a failed try: when the next one is due. */
 export function nextTry(policy: RetryPolicy, tried: Tried, random: () => number): NextTry {
   const { tries, sinceMs, nowMs, retryAfterMs } = tried;
   if (tries > policy.maxRetries) return { kind: "never", reason: "exhausted" };

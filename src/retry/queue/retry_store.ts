@@ -1,6 +1,6 @@
 /**
- * A message store as a service sees it: calls in, answers out, the disk in a thread of its own. No answer comes before its
- * transaction is durable. Owns the thread; `close` ends it.
+ * A message store for services: calls are sent to a thread that waits for the disk. A call resolves when its transaction is durable. Owns
+ * the thread; `close` ends it.
  */
 import { Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
@@ -15,11 +15,11 @@ import type {
 } from "./store_methods.ts";
 
 export interface StoreHooks {
-  /** Another process may have written. */
+  /** Another process may have written to the store. */
   readonly changed?: () => void;
-  /** The disk failed. Called once; every call is rejected from then on, and of those under way nobody knows. */
+  /** The disk failed. Called once. Every later call is rejected, and the result of calls in progress is unknown. */
   readonly broken?: (error: BatonError) => void;
-  /** Something is not as it was stored: a sentence, told of each row once. */
+  /** Called once for each damaged row, with a sentence. */
   readonly damage?: (sentence: string) => void;
 }
 
@@ -33,7 +33,7 @@ export class RetryStore implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #hooks: StoreHooks;
   readonly #calls = new Map<number, PendingStoreCall>();
-  /** Asked while the thread was at others: sent when those are answered, so that they are one transaction. */
+  /** Calls that were made while the thread was busy. They are sent together when it responds, and become one transaction. */
   #unsent: StoreCall[] = [];
   #next = 0;
   #broken: BatonError | null = null;
@@ -71,7 +71,9 @@ export class RetryStore implements AsyncDisposable {
     }
   }
 
-  /** Resolves when what the method did is on the disk. Rejects with its refusal, STORE_FULL and LOCK_BUSY: nothing was done; IO: unknown. */
+  /**
+   * Resolves when the change is on the disk. Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown.
+   */
   call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -85,12 +87,12 @@ export class RetryStore implements AsyncDisposable {
     });
   }
 
-  /** `changed` is called if another process has written since the last look. */
+  /** Calls `changed` if another process has written since the last call. */
   look(): void {
     this.#post({ kind: "look" });
   }
 
-  /** What was called before is done first. */
+  /** Waits for calls in progress. */
   async close(): Promise<void> {
     if (this.#broken === null) {
       await new Promise<void>((done) => {
@@ -111,7 +113,7 @@ export class RetryStore implements AsyncDisposable {
     if (calls.length > 0 && this.#broken === null) this.#worker.postMessage({ kind: "calls", calls });
   }
 
-  /** Behind what was asked before. */
+  /** Sends a request after the calls that were made before. */
   #post(request: StoreRequest): void {
     this.#send();
     if (this.#broken === null) this.#worker.postMessage(request);
@@ -128,7 +130,7 @@ export class RetryStore implements AsyncDisposable {
         break;
       case "results":
         for (const result of message.results) this.#settle(result);
-        // Those of this turn, too: what was answered leads to more.
+        // Waits for the end of this turn: callers that just got a result often make another call.
         if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
         break;
       case "damage":

@@ -1,4 +1,4 @@
-/** The thread that waits for the disk, so that a service never does. What was asked while a commit ran is the next transaction. */
+/** The storage thread, which waits for the disk on behalf of a service. Calls that arrive during a commit become the next transaction. */
 import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { RetryDatabase, storeError } from "./retry_database.ts";
@@ -26,7 +26,7 @@ function reply(message: StoreThreadMessage): void {
   port?.postMessage(message);
 }
 
-/** One transaction for all that waits; its answers are sent when it is on the disk. */
+/** Runs one transaction for all waiting calls and sends the results when it is durable. */
 function commit(): void {
   isScheduled = false;
   const calls = waiting.splice(0, requestsPerCommit);
@@ -41,14 +41,14 @@ function commit(): void {
     reply({ kind: "results", results });
   } catch (error) {
     const { code, message } = storeError(error, folder);
-    // Nothing of it is stored, and the next transaction may go well; after anything else nobody can say what is on the disk.
+    // Nothing is stored, and the next transaction may succeed. After any other error the state of the disk is unknown.
     if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
     reply({ kind: "results", results: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
     if (code === "STORE_FULL") database.relieve();
   }
 }
 
-/** A refusal changes nothing; anything else undoes the whole transaction. */
+/** A refusal changes nothing; any other error rolls back the whole transaction. */
 function resultOf({ id, method, values }: StoreCall): StoreCallResult {
   try {
     const call = methods?.[method] as (...values: readonly unknown[]) => unknown;

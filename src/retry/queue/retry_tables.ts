@@ -1,9 +1,9 @@
-/** The tables of a message store, each row with a checksum over all of it, and the form that a database of them names. */
+/** The tables of a message store, with a checksum in each row, and the format number of the database. */
 import { checksumTable } from "../../storage/checksum_table.ts";
 
-/** PRAGMA user_version: the form of the tables and of what lies in them. 1 was without checksums. */
+/** PRAGMA user_version: the format of the tables and their content. */
 export const storedFormat = 3;
-/** PRAGMA application_id: "btRT", so that no other program's database is taken for one. */
+/** PRAGMA application_id: "btRT", so that databases of other programs are recognized. */
 export const applicationId = 0x62745254;
 
 export const tables = {

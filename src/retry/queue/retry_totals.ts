@@ -1,10 +1,10 @@
-/** How many messages of each state there are, and what they take: counted with every change, inside its transaction. */
+/** Number and size of the messages in each state, updated in the transaction of every change. */
 import { type MessageState, messageStates } from "./message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import type { StateTotals } from "./stored_message.ts";
 
-/** Messages in these states are kept whole, and count towards the limits. */
+/** States in which the body is stored; these messages count towards the limits. */
 export const kept: readonly MessageState[] = ["waiting", "in_flight", "dead"];
 export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
   MessageState,
@@ -42,7 +42,7 @@ export class RetryTotals {
     });
   }
 
-  /** Where what was counted is damaged: the messages have this change in them already. */
+  /** Totals before a change, when the stored row is damaged: the counted messages already include the change. */
   #countedBefore(state: number, count: number, bytes: number): SqlRow {
     const now = this.#counted(state);
     return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };
@@ -53,7 +53,7 @@ export class RetryTotals {
     return this.#database.get(sql, state) ?? {};
   }
 
-  /** What is kept is counted again from the messages themselves. */
+  /** Counts the messages with a body again. */
   recount(): void {
     for (const state of kept) {
       const number = stateNumbers[state];

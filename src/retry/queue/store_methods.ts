@@ -1,4 +1,4 @@
-/** Everything that can be asked of an open store, each inside a transaction: the same by a thread and without one. */
+/** All calls to an open store, each inside a transaction; the same with and without a thread. */
 import { canBeTried, countDamaged, type Order } from "./due_messages.ts";
 import { DeadLetterIndex } from "./dead_letter_index.ts";
 import type { RetryDatabase } from "./retry_database.ts";
@@ -6,7 +6,7 @@ import { RetryEngine, type StoreRules } from "./retry_engine.ts";
 import { RetryAdmin } from "./retry_admin.ts";
 import { IngestOffsets } from "./ingest_offsets.ts";
 
-/** The methods of the engine and of the operator's part, by their names. */
+/** Methods of the engine, the operator commands and the indexes, by name. */
 export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
   const engine = new RetryEngine(database, rules, random);
   const operator = new RetryAdmin(database, engine);
@@ -59,11 +59,11 @@ export interface StoreCall {
   readonly values: readonly unknown[];
 }
 
-/** To the store's thread. A message to a thread costs as much as a message in the store: one takes all that is asked in a turn. */
+/** Requests to the storage thread. A message between threads costs as much as storing one, so all calls of a turn are sent in one. */
 export type StoreRequest =
   | { readonly kind: "open"; readonly folder: string; readonly rules: StoreRules; readonly mustExist: boolean }
   | { readonly kind: "calls"; readonly calls: readonly StoreCall[] }
-  /** Whether another process has written since the last time. */
+  /** Asks whether another process has written since the last request. */
   | { readonly kind: "look" }
   | { readonly kind: "close" };
 
@@ -71,14 +71,14 @@ export type StoreCallResult =
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string };
 
-/** From it; the answers of one transaction together. */
+/** Messages of the storage thread; the results of one transaction are sent together. */
 export type StoreThreadMessage =
   | { readonly kind: "opened" | "changed" | "closed" }
   | { readonly kind: "damage"; readonly sentence: string }
   | { readonly kind: "results"; readonly results: readonly StoreCallResult[] }
   | { readonly kind: "broken"; readonly code: string; readonly message: string };
 
-/** The store, by a thread or without one. */
+/** A store, with or without a thread. */
 export interface StoreClient {
   call<Name extends StoreMethod>(
     method: Name,

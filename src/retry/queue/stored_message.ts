@@ -1,11 +1,11 @@
-/** A message as the store has it, for those who ask. */
+/** Types of a stored message. */
 import type { DeathReason, MessageState } from "./message_life.ts";
 
-/** What a message is to be sent with, beside its body. */
+/** The data of a message besides its body. */
 export type MessageHead =
-  /** A command's words and the folder it ran in; null: `run --exec` says what to run. */
+  /** Arguments of a command and its working directory; null: `run --exec` names the command. */
   | { readonly kind: "command"; readonly argv: readonly string[] | null; readonly cwd: string | null }
-  /** The path begins with a slash and has the query; headers in their order. */
+  /** `path` starts with a slash and includes the query; headers are in their order. */
   | {
     readonly kind: "http";
     readonly method: string;
@@ -13,37 +13,37 @@ export type MessageHead =
     readonly headers: readonly (readonly [string, string])[];
   };
 
-/** Where a dead letter is that has another place to go than the store. */
+/** The state of a dead letter that is forwarded to a sink. */
 export type ForwardState = "none" | "pending" | "sending" | "forwarded";
 export const forwardStates: readonly ForwardState[] = ["none", "pending", "sending", "forwarded"];
 
 export interface StoredMessage {
   readonly seq: number;
-  /** The store's name and the number: nobody else's, ever. */
+  /** The store's name and the message's number; unique everywhere. */
   readonly id: string;
   readonly state: MessageState;
   readonly key: string | null;
   readonly tries: number;
   readonly crashes: number;
   readonly fence: number;
-  /** When it was accepted. Wall clock, milliseconds, as all that follow. */
+  /** The time when the message was accepted. Wall clock in milliseconds, as all times below. */
   readonly firstMs: number;
-  /** When it was accepted or redriven last. */
+  /** The time when the message was accepted or last redriven. */
   readonly sinceMs: number;
-  /** The end of its last try; null: there was none. */
+  /** The end of the last try; null: there was none. */
   readonly lastMs: number | null;
-  /** When the next try is due; null where there will be none. */
+  /** The time of the next try; null: there is none. */
   readonly nextMs: number | null;
   readonly reason: DeathReason | null;
   readonly error: string | null;
   readonly forwardState: ForwardState;
-  /** What was in the way of a letter that is owed, the last time. */
+  /** The last error of a pending dead letter. */
   readonly forwardError: string | null;
-  /** Of the body. */
+  /** Size of the body. */
   readonly bytes: number;
 }
 
-/** One that is to be tried, under its fencing number. */
+/** A message that is to be tried, under its fencing number. */
 export interface ClaimedMessage extends StoredMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
@@ -53,14 +53,14 @@ export interface NewMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
   readonly key: string | null;
-  /** Its first try, which has failed; null: there was none yet. */
+  /** The failed first try; null: the message was not tried yet. */
   readonly tried: FirstTry | null;
 }
 
 export interface FirstTry {
   readonly outcome: "retry" | "final";
   readonly retryAfterMs: number | null;
-  /** For `lastError`. */
+  /** The last error that the message shows. */
   readonly error: string;
 }
 

@@ -1,4 +1,4 @@
-/** Looks at everything in a message store, in use or not, and says what does not fit together. Changes nothing. */
+/** Checks everything in a message store, even one in use, and reports what is inconsistent. Changes nothing. */
 import { type MessageState, messageStates } from "./message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
@@ -8,11 +8,11 @@ import { schema, tables } from "./retry_tables.ts";
 export interface RetryVerifyReport {
   readonly messages: number;
   readonly bytes: number;
-  /** Sentences. None: all is well. */
+  /** Sentences; an empty list means that the store is intact. */
   readonly problems: readonly string[];
 }
 
-/** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
+/** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
 export function verifyRetryStore(folder: string): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, say } = problemList();
@@ -46,38 +46,42 @@ function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
     const what = `message ${row["seq"]}`;
     const state = messageStates[Number(row["state"])];
     if (state === undefined) {
-      say(`${what} is in the state ${row["state"]}, which there is not`);
+      say(`${what} is in the unknown state ${row["state"]}`);
       continue;
     }
     const isKept = (state === "dead" && row["forwarding"] !== 3) || state === "waiting" || state === "in_flight";
     counted[state].count++;
     if (isKept) counted[state].bytes += Number(row["bytes"]);
-    if (isKept && row["body_bytes"] === null) say(`${what} is ${state}, and its body is missing`);
-    if (!isKept && row["body_bytes"] !== null) say(`${what} is ${state}, and still has a body`);
+    if (isKept && row["body_bytes"] === null) say(`${what} is ${state}, but its body is missing`);
+    if (!isKept && row["body_bytes"] !== null) say(`${what} is ${state}, but still has a body`);
     if (isKept && row["body_bytes"] !== null && Number(row["body_bytes"]) !== Number(row["bytes"])) {
-      say(`${what} has ${row["body_bytes"]} bytes, and ${row["bytes"]} were stored`);
+      say(`${what} has ${row["body_bytes"]} bytes, but ${row["bytes"]} were stored`);
     }
-    if (state === "in_flight" && row["processor"] === null) say(`${what} is in flight, and nobody has it`);
-    if (state !== "in_flight" && row["owner"] !== null) say(`${what} is ${state}, and process ${row["owner"]} has it`);
+    if (state === "in_flight" && row["processor"] === null) say(`${what} is in flight, but no processor owns it`);
+    if (state !== "in_flight" && row["owner"] !== null) {
+      say(`${what} is ${state}, but processor ${row["owner"]} owns it`);
+    }
   }
   const lines =
-    `SELECT key, sum(is_next) AS turns FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING turns <> 1`;
-  for (const row of database.iterate(lines)) say(`${row["turns"]} messages of the key ${row["key"]} have the turn`);
+    `SELECT key, sum(is_next) AS heads FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING heads <> 1`;
+  for (const row of database.iterate(lines)) {
+    say(`${row["heads"]} messages with the key ${row["key"]} are next, instead of 1`);
+  }
   const orphans = database.get("SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM messages)");
-  if (Number(orphans?.["n"]) > 0) say(`${orphans?.["n"]} bodies have no message`);
+  if (Number(orphans?.["n"]) > 0) say(`${orphans?.["n"]} bodies belong to no message`);
   return counted;
 }
 
-/** Of what is over the count goes on when its rows are forgotten. */
+/** Totals of removed messages remain, so only states with a body are compared. */
 function verifyTotals(database: RetryDatabase, counted: Counted, say: ReportProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];
     if (Number(row?.["count"] ?? 0) !== count) {
-      say(`${count} messages are ${state}, and ${row?.["count"] ?? 0} are counted`);
+      say(`${count} messages are ${state}, but the total is ${row?.["count"] ?? 0}`);
     }
     if (Number(row?.["bytes"] ?? 0) !== bytes) {
-      say(`what is ${state} takes ${bytes} bytes, and ${row?.["bytes"] ?? 0} are counted`);
+      say(`messages that are ${state} have ${bytes} bytes, but the total is ${row?.["bytes"] ?? 0}`);
     }
   }
 }

@@ -1,14 +1,14 @@
-/** From a request that came, or a stored message, to the one that the backend gets. Pure. */
+/** Builds the request to a backend from a received request or a stored message. Pure. */
 import { METHODS } from "node:http";
 import { BatonError } from "../../errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
-/** By it a backend knows a message that it has dealt with already. */
+/** The header by which a backend recognizes a message that it has already processed. */
 export const idempotencyHeader = "idempotency-key";
 
-/** Of one connection and not of the message (RFC 9110, 7.6.1), or made anew for each. */
+/** Headers of one connection, not of the message (RFC 9110, 7.6.1), and headers that are made for each request. */
 const hopByHop: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -24,13 +24,13 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** What `fetch` sends without a body, or not at all. */
+/** Methods that `fetch` sends without a body, or not at all. */
 const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
-/** Of an answer that was unpacked on its way. */
+/** Headers of the encoding, which is removed while receiving a response. */
 const encodingHeaders: ReadonlySet<string> = new Set(["content-encoding"]);
 
-/** Without what belongs to the connection they came by, those included that `Connection` names. */
+/** Removes the headers of the connection, including those that `Connection` names. */
 export function forwardedHeaders(
   headers: HttpHeaders,
   { isUnpacked = false }: { isUnpacked?: boolean } = {},
@@ -49,7 +49,7 @@ export function headerOf(headers: HttpHeaders, wanted: string): string | null {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
-/** Throws USAGE for what no message can be sent to. */
+/** Throws USAGE for a URL that no message can be sent to. */
 export function parseBackend(url: string): URL {
   let parsed: URL;
   try {
@@ -58,26 +58,26 @@ export function parseBackend(url: string): URL {
     throw new BatonError("USAGE", `"${url}" is not a URL such as http://backend:9000/stock`);
   }
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
-    throw new BatonError("USAGE", `"${url}" cannot be sent to: only http: and https: can`);
+    throw new BatonError("USAGE", `"${url}" is not supported: use http: or https:`);
   }
   if (parsed.username !== "" || parsed.password !== "") {
-    // Not repeated: it would be in a log. Nor is it sent: what stands behind the path of a message's own would lose it.
-    const why = "whoever sends brings an Authorization of their own, and for run there is --header Authorization:…";
+    // The URL is not repeated, as the message may be in a log.
+    const why = "clients send their own Authorization, and run has --header Authorization:…";
     throw new BatonError(
       "USAGE",
-      `The URL of ${parsed.host} has a user or a password in it, which is not sent: ${why}`,
+      `The URL of ${parsed.host} must not have a user or a password, which would not be sent: ${why}`,
     );
   }
   if (parsed.hash !== "" || parsed.search !== "") {
     throw new BatonError(
       "USAGE",
-      `"${url}" has a query or a fragment: the path is where messages go, a query is their own`,
+      `"${url}" must not have a query or a fragment: queries come from the messages`,
     );
   }
   return parsed;
 }
 
-/** `http://backend/stock` and `/a?b=c` are `http://backend/stock/a?b=c`; null for a path that would lead elsewhere. */
+/** Joins `http://backend/stock` and `/a?b=c` to `http://backend/stock/a?b=c`; null: the path leads out of the backend's path. */
 export function backendUrl(backend: URL, path: string): string | null {
   if (!path.startsWith("/") || path.startsWith("//")) return null;
   const base = backend.pathname.replace(/\/$/, "");
@@ -97,7 +97,7 @@ export interface BackendRequest {
   readonly headers: HttpHeaders;
 }
 
-/** Of a stored message. `defaults`: for one that brings no method and headers of its own. Null: it cannot be sent there. */
+/** The request for a stored message. `defaults`: method and headers for a message that has none. Null: it cannot be sent there. */
 export function requestOf(
   head: MessageHead,
   id: string,
@@ -116,38 +116,38 @@ export function requestOf(
   };
 }
 
-/** `Name: value`. Throws USAGE, also for what could not be sent or would be left out: it would cost each message its tries. */
+/** Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. */
 export function parseHeaders(written: readonly string[]): HttpHeaders {
   return written.map((line) => {
     const match = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line);
     if (match?.[1] === undefined || match[2] === undefined) {
-      throw new BatonError("USAGE", `"${line}" is not a header: write Name:value`);
+      throw new BatonError("USAGE", `"${line}" is not a header: use Name:value`);
     }
     const lower = match[1].toLowerCase();
-    // One key for all messages would make a backend take the second for the first.
+    // The same key for all messages would make a backend ignore all but the first.
     if (hopByHop.has(lower) || lower === idempotencyHeader) {
-      throw new BatonError("USAGE", `"${line}" cannot be given: ${match[1]} is made anew for each message`);
+      throw new BatonError("USAGE", `"${line}" is not allowed: ${match[1]} is set for each message`);
     }
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(match[2])) {
       throw new BatonError(
         "USAGE",
-        `"${line}" cannot be sent: a header has letters of Latin-1 only, and nothing unprintable`,
+        `"${line}" cannot be sent: a header may only have printable Latin-1 characters`,
       );
     }
     return [match[1], match[2]] as const;
   });
 }
 
-/** Throws USAGE for what `fetch` would make a GET of, or send without the body, which would be lost then. */
+/** Throws USAGE for methods that `fetch` changes to GET or sends without the body. */
 export function parseMethod(written: string): string {
   if (METHODS.includes(written) && !bodiless.has(written)) return written;
   const why = bodiless.has(written)
-    ? "carries no body, and a message is its body"
-    : "is no method that can be sent, in capitals";
-  throw new BatonError("USAGE", `--method: ${written} ${why}: write POST, PUT, PATCH, DELETE or the like`);
+    ? "has no body, but a message is sent as the body"
+    : "is not a known method in capitals";
+  throw new BatonError("USAGE", `--method: ${written} ${why}: use POST, PUT, PATCH, DELETE or the like`);
 }
 
-/** Whether the body would be left behind on the way. */
+/** Whether the method cannot carry this body. */
 export function losesBody(method: string, body: Uint8Array): boolean {
   return body.byteLength > 0 && bodiless.has(method);
 }

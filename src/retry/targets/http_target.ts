@@ -1,4 +1,4 @@
-/** Messages to a backend by HTTP. The body of the answer is not kept: its status says all. */
+/** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
 import { messageOf } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -10,8 +10,8 @@ import { outcomeOfStatus, type RetryRules, type TryOutcome } from "./outcome.ts"
 import { type BackendRequest, type HttpHeaders, requestOf } from "./backend_request.ts";
 import { parseRetryAfter } from "./backend_request.ts";
 
-/** What of an answer is read, so that its sender is not cut off in the middle of a short one. Bytes. */
-const answerBytesMax = 256 << 10;
+/** How much of a response is read, so that the backend can send a short one completely. Bytes. */
+const responseBytesMax = 256 << 10;
 
 export interface HttpTargetOptions {
   readonly backend: URL;
@@ -32,19 +32,19 @@ export class HttpTarget implements Target {
   async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { rules, timeoutMs, clock } = this.#options;
     const request = requestOf(message.head, message.id, this.#options);
-    if (request === null) return tried("final", "its path leads away from --url", null);
+    if (request === null) return tried("final", "has a path that leads out of --url", null);
     const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost, mayReuse: true });
-    if (answer.kind === "answered") {
+    if (answer.kind === "responded") {
       await drained(answer.response);
       answer.done();
       const { status, headers } = answer.response;
       const outcome = outcomeOfStatus(status, rules);
       if (outcome === "done") return tried("done", null, true);
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
-      return { ...tried(outcome, `was answered with ${status}`, outcome === "final"), end: { outcome, retryAfterMs } };
+      return { ...tried(outcome, `got status ${status}`, outcome === "final"), end: { outcome, retryAfterMs } };
     }
     if (lease.lost.aborted) {
-      return lease.stopped.aborted ? tried("retry", "was ended because baton was", null) : { kind: "lost" };
+      return lease.stopped.aborted ? tried("retry", "was stopped because baton was stopped", null) : { kind: "lost" };
     }
     return tried("retry", answer.why, false);
   }
@@ -55,11 +55,11 @@ function tried(outcome: TryOutcome, error: string | null, isHealthy: boolean | n
 }
 
 export type BackendResponse =
-  /** `done` ends the time limit: to be called when the body was read, or is not wanted. */
-  | { readonly kind: "answered"; readonly response: Response; done(): void }
+  /** `done` ends the time limit: called when the body was read or is not needed. */
+  | { readonly kind: "responded"; readonly response: Response; done(): void }
   | { readonly kind: "timed_out" | "failed"; readonly why: string };
 
-/** Sends it, and resolves when the status is there. Never rejects; redirections are answers. */
+/** Sends a request and resolves when the status has arrived. Never rejects. Redirections are not followed. */
 export async function callBackend(
   { url, method, headers }: BackendRequest,
   body: Uint8Array,
@@ -67,7 +67,7 @@ export async function callBackend(
     readonly timeoutMs: number;
     readonly clock: Clock;
     readonly signal?: AbortSignal | undefined;
-    /** A connection of an earlier one may be taken: cheaper, but it may be just about to be closed. */
+    /** Allows reuse of an earlier connection: cheaper, but the backend may be about to close it. */
     readonly mayReuse?: boolean;
   },
 ): Promise<BackendResponse> {
@@ -75,7 +75,7 @@ export async function callBackend(
   let isLate = false;
   const cancel = clock.after(timeoutMs, () => {
     isLate = true;
-    controller.abort(new Error("it took too long"));
+    controller.abort(new Error("the time limit was reached"));
   });
   const off = onAbort(signal, (reason) => controller.abort(reason));
   const done = () => {
@@ -94,15 +94,15 @@ export async function callBackend(
       signal: controller.signal,
       ...(hasBody ? { body: body as Uint8Array<ArrayBuffer> } : {}),
     });
-    return { kind: "answered", response, done };
+    return { kind: "responded", response, done };
   } catch (error) {
     done();
-    if (isLate) return { kind: "timed_out", why: `was not answered within ${formatDuration(timeoutMs)}` };
+    if (isLate) return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
     return { kind: "failed", why: `could not be sent: ${whyNotSent(error)}` };
   }
 }
 
-/** With the code once, and without what is said to programmers. */
+/** The error with its code, without hints for programmers. */
 export function whyNotSent(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   const message = messageOf(error).replace(/\.? For more information, pass `verbose.*$/s, "");
@@ -110,24 +110,24 @@ export function whyNotSent(error: unknown): string {
 }
 
 /**
- * Whether `fetch` sends by itself once more when a connection breaks that was kept from an earlier request, so that one try would
- * be two: Bun's does so for what is idempotent, Deno's for everything.
+ * Whether `fetch` itself repeats a request when a reused connection breaks, so that one try would become two: Bun repeats idempotent
+ * requests, Deno all requests.
  */
 function resends(method: string): boolean {
   return !("Bun" in globalThis) || method !== "POST";
 }
 
-/** Reads a short answer to its end; gives up a long one. */
+/** Reads a short response to its end, and abandons a long one. */
 async function drained(response: Response): Promise<void> {
   const { body, headers } = response;
   if (body === null) return;
   let bytes = 0;
   try {
-    // One that says how short it is need not be taken piece by piece, which costs as much as the request.
+    // A response with a short Content-Length is read in one piece: reading chunks costs as much as the request.
     const length = headers.get("content-length");
-    if (length !== null && Number(length) <= answerBytesMax) return void await response.arrayBuffer();
-    for await (const chunk of body) if ((bytes += chunk.byteLength) > answerBytesMax) break;
+    if (length !== null && Number(length) <= responseBytesMax) return void await response.arrayBuffer();
+    for await (const chunk of body) if ((bytes += chunk.byteLength) > responseBytesMax) break;
   } catch {
-    // the status was there: what breaks off behind it changes nothing
+    // the status has arrived: an incomplete body does not matter
   }
 }

@@ -1,4 +1,4 @@
-/** What an exit code or an HTTP status means for a message: it is done, worth another try, or final. Pure. */
+/** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
 import { BatonError } from "../../errors.ts";
 
 export type TryOutcome = "done" | "retry" | "final";
@@ -8,7 +8,7 @@ export interface CodeRange {
   readonly last: number;
 }
 
-/** What the user has said about codes; both go before the defaults, and `noRetryOn` before `retryOn`. */
+/** Codes that the user configured; they override the defaults, and `noRetryOn` overrides `retryOn`. */
 export interface RetryRules {
   readonly retryOn: readonly CodeRange[];
   readonly noRetryOn: readonly CodeRange[];
@@ -17,21 +17,21 @@ export interface RetryRules {
 export const noRules: RetryRules = { retryOn: [], noRetryOn: [] };
 
 /**
- * sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad configuration; 126 and 127 are env(1)'s: not executable, not
- * found. None of them gets better by itself. 75, EX_TEMPFAIL, asks for another try in so many words.
+ * Exit codes that do not improve by repetition. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad configuration; env(1): 126
+ * not executable, 127 not found. 75, EX_TEMPFAIL, explicitly asks for another try.
  */
 const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 
-/** RFC 9110 and RFC 6585: timeout, too early, too many requests. All other 4xx say that the request itself is wrong. */
+/** Temporary 4xx statuses (RFC 9110, RFC 6585): timeout, too early, too many requests. Other 4xx mean that the request is wrong. */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Of an exit code, 128 and the signal's number for a signal. */
+/** The outcome of an exit code; a signal is 128 and its number. */
 export function outcomeOfExit(code: number, rules: RetryRules): TryOutcome {
   if (code === 0) return "done";
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
-/** Of an HTTP status. 2xx and 3xx are answers: the other side has dealt with the request. */
+/** The outcome of an HTTP status. With 2xx and 3xx the backend has processed the request. */
 export function outcomeOfStatus(status: number, rules: RetryRules): TryOutcome {
   if (status >= 200 && status < 400) return "done";
   const isFinal = status >= 400 && status < 500 && !passingStatuses.has(status);
@@ -44,7 +44,7 @@ function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryOutc
   return isIn(retryOn) ? "retry" : null;
 }
 
-/** `404`, `500-599`, or 5xx, one or several. Throws USAGE. */
+/** Parses `404`, `500-599` and `5xx`. Throws USAGE. */
 export function parseCodes(texts: readonly string[]): CodeRange[] {
   return texts.map((text) => {
     const group = /^([1-5])xx$/.exec(text);
@@ -55,7 +55,7 @@ export function parseCodes(texts: readonly string[]): CodeRange[] {
     if (first >= 1 && last <= 599 && first <= last) return { first, last };
     throw new BatonError(
       "USAGE",
-      `"${text}" is no code: write exit codes (1 to 255) or HTTP statuses (100 to 599), such as 75, 500-599 or 5xx`,
+      `"${text}" is not a code: use exit codes (1 to 255) or HTTP statuses (100 to 599), such as 75, 500-599 or 5xx`,
     );
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Puts messages into a topic under names of their own. The server keeps one of several puts of one name, whatever process they come from,
- * as long as it is among the last 10,000 names of the client: so nothing has to be noted here of a put whose outcome is not known.
+ * Puts messages into a topic under message IDs. The server stores one of several puts with the same message ID, whatever process sent
+ * them, as long as it is among the last 10,000 IDs of the client. So puts with an unknown outcome need not be recorded here.
  */
 import { BatonError } from "../../errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
@@ -10,7 +10,7 @@ export class TopicPutter {
   readonly topic: string;
   readonly #client: PubsubClientSession;
   #counter = 0;
-  /** Counters of puts that are under way. */
+  /** Counters of puts in flight. */
   readonly #open = new Set<number>();
 
   constructor(client: PubsubClientSession, topic: string) {
@@ -18,12 +18,12 @@ export class TopicPutter {
     this.topic = topic;
   }
 
-  /** Rejects with the signal's reason; what became of the put nobody knows then. */
+  /** Rejects with the signal's reason; then the outcome of the put is unknown. */
   async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<RequestOutcome> {
     const counter = ++this.#counter;
     this.#open.add(counter);
     try {
-      // What is below is given up: should it still be on its way, the server takes it for old. Its name is put again.
+      // The server ignores older puts that may still be on their way; their message IDs are put again.
       const headers = { firstUnacked: Math.min(...this.#open), msgId };
       return await this.#client.request({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
     } finally {
@@ -31,17 +31,17 @@ export class TopicPutter {
     }
   }
 
-  /** Rejects with CONFIG when nobody would get what is put, and with what the question is refused for. */
+  /** Rejects with CONFIG if the topic has no subscriber, and with the error of the request. */
   async check(signal: AbortSignal): Promise<void> {
     const { topic } = this;
-    const nobody = `Nobody subscribes to the topic "${topic}": what is put there would reach nobody`;
+    const why = `Topic "${topic}" has no subscriber: messages would be lost`;
     let subscribers: number;
     try {
       ({ subscribers = 0 } = await this.#client.info(topic, { signal }));
     } catch (error) {
       if (!(error instanceof BatonError) || error.code !== "NOT_SUBSCRIBED") throw error;
-      subscribers = 0; // there is no such topic
+      subscribers = 0; // the topic does not exist
     }
-    if (subscribers === 0) throw new BatonError("CONFIG", nobody);
+    if (subscribers === 0) throw new BatonError("CONFIG", why);
   }
 }

@@ -12,13 +12,13 @@ import { filled, fullBucket, parseRate, tokenAtMs } from "../../../../src/retry/
 import { property } from "../../../support/property.ts";
 
 const options = { failuresMax: 3, resetMs: 100 };
-const end = (breaker: Breaker, works: boolean | null, nowMs: number, isProbe = false) =>
-  callEnded(breaker, { works, isProbe, nowMs }, options);
+const end = (breaker: Breaker, isHealthy: boolean | null, nowMs: number, isProbe = false) =>
+  callEnded(breaker, { isHealthy, isProbe, nowMs }, options);
 const opened = (): Breaker => [1, 2, 3].reduce<Breaker>((breaker, at) => end(breaker, false, at), closedBreaker);
 
 test("failures in a row open it, a success in between begins the count again", () => {
   const interrupted = [false, false, true, false, false].reduce<Breaker>(
-    (one, works) => end(one, works, 1),
+    (one, isHealthy) => end(one, isHealthy, 1),
     closedBreaker,
   );
   expect(interrupted).toEqual({ kind: "closed", failures: 2 });
@@ -44,7 +44,7 @@ test("calls that began before it opened neither open nor close it", () => {
 test("without a limit it never opens", () => {
   let breaker: Breaker = closedBreaker;
   for (let at = 0; at < 100; at++) {
-    breaker = callEnded(breaker, { works: false, isProbe: false, nowMs: at }, { failuresMax: 0, resetMs: 1 });
+    breaker = callEnded(breaker, { isHealthy: false, isProbe: false, nowMs: at }, { failuresMax: 0, resetMs: 1 });
   }
   expect(callsAllowed(breaker, 0)).toBe(Infinity);
 });

@@ -25,8 +25,8 @@ test("a time that is one of them is not the next", () => {
   expect(cronTimes("0 * * * *", "UTC")(at("2026-11-20T09:00:00Z"))).toBe(at("2026-11-20T10:00:00Z"));
 });
 
-test("what is no schedule, and one that never comes, are refused in words", () => {
+test("what is not a schedule, and one that never comes, are refused in words", () => {
   for (const text of ["", "every day", "* * *", "61 * * * *", "0 0 31 2 *"]) {
-    expect(() => cronTimes(text)).toThrow(`"${text}" is no schedule`);
+    expect(() => cronTimes(text)).toThrow(`"${text}" is not a schedule`);
   }
 });

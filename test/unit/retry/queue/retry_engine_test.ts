@@ -59,7 +59,7 @@ describe("a stored message", () => {
     const reclaim = (bootMs: number, boot = "boot") => rig.call("reclaim", { boot, bootMs, graceMs: 50, nowMs: 200 });
     expect([reclaim(400), reclaim(550), reclaim(551)]).toEqual([0, 0, 1]);
     expect(rig.call("renew", gone, 9999)).toBe(false);
-    expect(() => rig.call("claim", { owner: gone, ...order, nowMs: 300 })).toThrow(/given up/);
+    expect(() => rig.call("claim", { owner: gone, ...order, nowMs: 300 })).toThrow(/lease of this processor expired/);
     expect(rig.call("finish", { seq: 1, fence: 1, owner: gone, end: rigSuccess, error: null, nowMs: 300 })).toBeNull();
     expect(rig.call("list", { states: [...all] }, { afterSeq: 0, max: 9 })).toMatchObject([{
       state: "waiting",
@@ -149,7 +149,7 @@ describe("a limit", () => {
     using rig = new RetryRig({ maxMessages: 2, maxBytes: 10 });
     expect(() => rig.call("accept", [rigMessage("12345678901")], 1)).toThrow(/0 bytes, 11 more are wanted, and 10/);
     rig.call("accept", [rigMessage("1"), rigMessage("2")], 1);
-    expect(() => rig.call("accept", [rigMessage("3")], 1)).toThrow(/it has 2 messages, and 2 are its limit/);
+    expect(() => rig.call("accept", [rigMessage("3")], 1)).toThrow(/it has 2 messages, the limit is 2/);
     expect(rig.call("totals").waiting).toEqual({ count: 2, bytes: 2 });
     const owner = rig.call("register", "boot", 1000, 7, 100);
     rig.call("claim", { owner, ...order, nowMs: 100 });
@@ -267,14 +267,16 @@ describe("a store", () => {
       writeFileSync(join(folder, databaseName), "");
       expect(() => verifyRetryStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
       expect(readdirSync(folder)).toEqual([databaseName]);
-      expect(() => new RetryDatabase(folder)).toThrow(/The message store .*messages\.sqlite is empty: it was cut off/);
+      expect(() => new RetryDatabase(folder)).toThrow(
+        /The message store .*messages\.sqlite is empty: it was truncated/,
+      );
       expect(readdirSync(folder)).toEqual([databaseName]);
       rmSync(join(folder, databaseName));
       const store = new RetryDatabase(folder);
       store.insert(tables.processors, { id: 1, boot: "", end_ms: 0, pid: 0, since_ms: 0 });
       // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
       truncateSync(join(folder, databaseName), 0);
-      expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was cut off/);
+      expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was truncated/);
       expect(() => verifyRetryStore(folder)).toThrow(/messages\.sqlite is empty/);
       expect(statSync(join(folder, `${databaseName}-wal`)).size).toBeGreaterThan(0);
     } finally {
