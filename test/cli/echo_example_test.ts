@@ -25,7 +25,7 @@ test("Hello-0 to Hello-9 are answered by the leader, and by the other when the l
   serve("b", ports[1]);
 
   const forwarding = session.start('exec "$baton" forward echo --listen :0');
-  const port = await eventually(() => /forwarded from 127\.0\.0\.1:(\d+)/.exec(forwarding.stderr())?.[1]);
+  const port = await eventually(() => /forwarding 127\.0\.0\.1:(\d+)/.exec(forwarding.stderr())?.[1]);
   const call = () => session.run(`sh "$example/client.sh" ${port}`, env);
   expect(await call()).toMatchObject({ code: 0, stdout: hello("a") });
 
