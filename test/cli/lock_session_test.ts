@@ -92,7 +92,9 @@ test("servers whose shortest session is longer than the one asked for are told o
     const asking = `lock -z ${server.servers} --session-timeout 3s t -- sh -c 'echo $BATON_SESSION_TIMEOUT_MS'`;
     const ended = await session.run(`"$baton" ${asking}`);
     expect(ended.stdout).toBe("4000\n");
-    expect(ended.stderr).toMatch(/^baton: a session timeout of 3 s was asked for, and the shortest .* is 4 s; .*\n$/);
+    expect(ended.stderr).toMatch(
+      /^baton: requested a session timeout of 3 s, but the minimum of the servers is 4 s; .*\n$/,
+    );
     expect((await session.run(`"$baton" ${asking}`.replace("lock", "lock -q"))).stderr).toBe("");
   } finally {
     await server.close();

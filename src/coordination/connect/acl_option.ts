@@ -1,24 +1,27 @@
-/** The `acl` and `auth.*` settings as the client wants them. */
+/** Converts the `acl` and `auth.*` settings to options of the client. */
 import type { Acl } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 
-/** ZooKeeper's letters, as zkCli writes them. Source: ZooDefs.Perms. */
+/** Permission bits of ZooKeeper's letters, as in zkCli. Source: ZooDefs.Perms. */
 const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
-/** Undefined for `open`, which is what the client does by itself. Throws CONFIG; where the entries stand is for the caller to say. */
+/** Returns undefined for `open`, the client's default. Throws CONFIG without the place of the entries, which the caller adds. */
 export function aclOf(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {
     if (entry === "creator") return { perms: all, id: { scheme: "auth", id: "" } };
     if (entry === "open") {
-      throw new BatonError("CONFIG", "open stands alone; beside other entries, everybody is world:anyone:cdrwa");
+      throw new BatonError(
+        "CONFIG",
+        "open must be the only entry; with other entries, write world:anyone:cdrwa for all clients",
+      );
     }
     const [, scheme, id, written] = /^([^:]+):(.*):([rwcda]+)$/.exec(entry) ?? [];
     if (scheme === undefined || id === undefined || written === undefined) {
       throw new BatonError(
         "CONFIG",
-        `"${entry}" is not open, creator or scheme:id:perms with perms out of r, w, c, d and a`,
+        `"${entry}" is not open, creator or scheme:id:perms, where perms are letters of rwcda`,
       );
     }
     return { perms: [...written].reduce((bits, letter) => bits | (letters[letter] ?? 0), 0), id: { scheme, id } };
@@ -26,8 +29,8 @@ export function aclOf(entries: readonly string[]): Acl[] | undefined {
 }
 
 /**
- * One line each; empty lines and those that begin with # do not count. Throws CONFIG with what `where` calls the line,
- * counted from 1, and never quotes a secret.
+ * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that `where`
+ * gives to the line (from 1), and never quotes a secret.
  */
 export function credentialsOf(
   text: string,

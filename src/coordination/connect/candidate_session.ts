@@ -11,11 +11,11 @@ export interface CandidateSessionOptions {
   readonly connect: (options: ConnectOptions) => Promise<ZooKeeper>;
   readonly options: ConnectOptions;
   readonly clock: Clock;
-  /** Servers that answered once are waited for, however long they stay away. */
+  /** True: after the first connection, wait for the servers without a limit. */
   readonly isPatient: boolean;
-  /** Told of each session that is opened. */
+  /** Called for each session that is opened. */
   readonly onOpened: (zk: ZooKeeper, isFirst: boolean) => void;
-  /** Told once per outage. */
+  /** Called once per outage. */
   readonly onUnreachable: (why: string) => void;
 }
 
@@ -30,7 +30,7 @@ export class CandidateSession {
     this.#options = options;
   }
 
-  /** The living session, or a new one. Rejects with the signal's reason, and with what connecting is refused for. */
+  /** Returns the current session, or a new one. Rejects with the signal's reason, and with a permanent connection error. */
   async session(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;
@@ -48,14 +48,14 @@ export class CandidateSession {
     }
   }
 
-  /** What it may still have on the server goes with it. */
+  /** Closes the session, which also deletes its ephemeral nodes. */
   async close(stop: AbortSignal): Promise<void> {
     const zk = this.#zk;
     this.#zk = null;
     if (zk !== null) await closeSession(zk, this.#options.clock, stop);
   }
 
-  /** Left to end by itself, after its full time. */
+  /** Leaves the session to expire after its timeout. */
   abandon(): void {
     this.#zk = null;
   }

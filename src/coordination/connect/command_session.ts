@@ -1,4 +1,4 @@
-/** The session of a command that waits and holds: how long the call may wait, when another session follows, how it ends. */
+/** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, and closing. */
 import type { Io } from "../../terminal/io.ts";
 import { type ConnectOptions, connectTimeoutMsDefault } from "../../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
@@ -9,10 +9,7 @@ import { formatDuration } from "../../support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
 import { sessionTimeoutWarning } from "./session_timeout_warning.ts";
 
-/**
- * How long the end of a session may take: after a signal, with what the recipe has taken to leave less than a second, and
- * after a wait that is over. Milliseconds.
- */
+/** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
 
 interface ConnectLimits {
@@ -21,8 +18,8 @@ interface ConnectLimits {
 }
 
 /**
- * The limit of a call, from its beginning: connecting and waiting take the same signal. 0 is a try, which waits for nothing
- * but an answer, and for that as long as it looks for a server. Never by time when `waitMs` is undefined.
+ * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0 the call waits only for a
+ * response, at most for the connect timeout. Without `waitMs` there is no time limit.
  */
 export function callLimit(
   clock: Clock,
@@ -33,12 +30,12 @@ export function callLimit(
   return waitLimit(clock, limitMs, { signal: stop });
 }
 
-/** Who says how long to wait, and not how long to look for a server, wants to wait for one too. */
+/** True if the user gave a wait limit but no limit for connecting: the wait then includes waiting for a server. */
 export function waitsForServer(waitMs: number | undefined, { connectTimeout, connectRetries }: ConnectLimits): boolean {
   return waitMs !== undefined && waitMs > 0 && connectTimeout === undefined && connectRetries === undefined;
 }
 
-/** Until the options' signal aborts, however long no server is there; says on stderr that none is. */
+/** Connects without a time limit until the signal of the options aborts. Reports on stderr that no server responds. */
 export async function openPatiently(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
   options: ConnectOptions,
@@ -46,14 +43,14 @@ export async function openPatiently(
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
-    /** What is waited for. */
+    /** Purpose of the wait, for the message. */
     readonly what: string;
   },
 ): Promise<ZooKeeper> {
   const { retries: _retries, ...others } = options;
   const afterMs = options.connectTimeoutMs ?? connectTimeoutMsDefault;
   const cancel = clock.after(afterMs, () => {
-    if (!quiet) io.err(`baton: no server has answered for ${formatDuration(afterMs)}; still waiting for ${what}\n`);
+    if (!quiet) io.err(`baton: no server has responded for ${formatDuration(afterMs)}; still waiting for ${what}\n`);
   });
   try {
     return await connect({ ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
@@ -63,8 +60,8 @@ export async function openPatiently(
 }
 
 /**
- * The end of the session gives back everything at once: the locks, the places in queues. The command's own ending counts
- * whatever becomes of it, because a session whose end was not heard of expires. Not waited for any longer when `stop` aborts.
+ * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that is not
+ * closed expires. Waits only a short time after `stop` aborts.
  */
 export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = Promise.withResolvers<void>();
@@ -77,7 +74,7 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
   cancel();
 }
 
-/** A line on stderr when the servers grant a longer session timeout than was asked for. */
+/** Prints a warning if the servers grant a longer session timeout than requested. */
 export function warnOfTimeout(
   { values, quiet }: { readonly values: { readonly sessionTimeout: number }; readonly quiet: boolean },
   io: Io,

@@ -1,4 +1,4 @@
-/** Where a command coordinates: the servers that are named, or this machine's own keeper; and how far that reaches. */
+/** Chooses the servers of a command, the configured ones or this machine's keeper, and their scope. */
 import { readFileSync, statSync } from "node:fs";
 import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../zookeeper/hosts.ts";
@@ -20,19 +20,19 @@ const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const
 type ConnectionValues = SettingValues<typeof connectionSettings>;
 
 export interface Coordination {
-  /** As `--servers` and the child's BATON_SERVERS take it. */
+  /** Value for `--servers` and for the command's BATON_SERVERS. */
   readonly servers: string;
-  /** The node below which everything is. */
+  /** Parent node of all objects. */
   readonly root: string;
   readonly scope: Scope;
-  /** Nobody said where: whoever runs the command is told how far it reaches. */
+  /** True if the user named no servers: the scope is then printed. */
   readonly assumed: boolean;
   readonly connect: ConnectOptions;
 }
 
 /**
- * Decides it, and reads the files that belong to it (certificates, credentials). Servers named are never replaced by the
- * embedded keeper, whatever fails. Throws USAGE or CONFIG, by where the wrong value stands.
+ * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by the
+ * embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
  */
 export function coordinationOf(values: ConnectionValues, sources: ConfigSources, signal?: AbortSignal): Coordination {
   const connection = connectionOptions(values, sources);
@@ -61,22 +61,22 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
     root: values.root,
     scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
     assumed: named === undefined,
-    // No TLS: nobody listens in between on a unix socket, and a keeper does not speak it.
-    // In the stead of a keeper that somebody else runs, nothing is started.
+    // A unix socket needs no TLS, and a keeper does not support it there.
+    // A keeper is started only at this user's own address.
     connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer, ...hint } : {}) },
   };
 }
 
-/** What stands in a file or a variable may be meant for servers; what was just typed is meant for these. Throws USAGE. */
+/** Refuses TLS flags for a unix socket; ignores TLS settings from a file or a variable. Throws USAGE. */
 function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
   const typed = tlsNames.find((name) => flags.has(name) && flags.get(name) !== "false");
   if (typed === undefined) return;
   const here = named === "embedded" ? "this machine's own keeper" : named;
   const { flag } = connectionSettings[typed];
-  throw new BatonError("USAGE", `${flag} is for servers that --servers names, and ${here} is a socket of this machine`);
+  throw new BatonError("USAGE", `${flag} needs servers named by --servers; ${here} is a socket of this machine`);
 }
 
-/** Where this user's keeper is, by `keeper.dir` and the rules of place.ts. Throws CONFIG. */
+/** Returns the place of this user's keeper, from `keeper.dir` and the rules of keeper_location. Throws CONFIG. */
 export function ownKeeperLocation(
   { keeperDir }: Pick<ConnectionValues, "keeperDir">,
   sources: ConfigSources,
@@ -85,7 +85,7 @@ export function ownKeeperLocation(
   return atOrigin("keeperDir", sources, () => keeperLocation(env));
 }
 
-/** Undefined where the caller has just typed it. */
+/** Returns the variable or file that names the servers; undefined for a flag. */
 function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
   const variable = variableOf("servers");
@@ -94,28 +94,28 @@ function originOfServers(sources: ConfigSources): string | undefined {
   return file === undefined ? undefined : `${file.path} names these servers`;
 }
 
-/** Throws SCOPE_MISMATCH when the lock would reach less far than demanded. */
+/** Throws SCOPE_MISMATCH when the scope of the lock is smaller than demanded. */
 export function demandScope(demanded: Scope | undefined, { scope, servers }: Coordination): void {
   if (demanded === undefined || scopes.indexOf(scope) >= scopes.indexOf(demanded)) return;
   throw new BatonError(
     "SCOPE_MISMATCH",
-    `--scope ${demanded} is demanded, but a lock at ${servers} reaches ${reach[scope]}; name servers with --servers`,
+    `--scope ${demanded} is demanded, but the scope of a lock at ${servers} is: ${reach[scope]}; use --servers`,
   );
 }
 
-/** How far each scope reaches, as the end of a sentence. */
+/** Description of each scope, for messages. */
 export const reach: Readonly<Record<Scope, string>> = {
   user: "this user's processes on this machine only",
   machine: "all processes on this machine, and no other machine",
-  cluster: "everything that uses the same servers",
+  cluster: "all processes that use the same servers",
 };
 
-/** A socket that root owns serves everybody on the machine. */
+/** A socket that root owns serves all users of the machine. */
 function socketScope(path: string): Scope {
   try {
     return statSync(path).uid === 0 && process.geteuid?.() !== 0 ? "machine" : "user";
   } catch {
-    return "user"; // connecting will say what is wrong with it
+    return "user"; // connecting reports the error
   }
 }
 
@@ -129,12 +129,12 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
     ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
   ];
   const acl = atOrigin("acl", sources, () => {
-    // A certificate is a name too, to servers that ask their clients for one.
+    // A client certificate also identifies the creator.
     const hasName = auth.length > 0 || values.tlsCert !== undefined;
     if (!values.acl.includes("creator") || hasName) return aclOf(values.acl);
     throw new BatonError(
       "CONFIG",
-      "creator needs auth.credentials, auth.file or tls.cert, which say who the creator is",
+      "creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
     );
   });
   atOrigin("root", sources, () => validatePath(values.root));
@@ -167,7 +167,7 @@ function readCredentials(file: string, sources: ConfigSources): ReturnType<typeo
     if (found.length > 0) return found;
     throw new BatonError(
       "CONFIG",
-      `${file} has no credentials: a line with scheme:credentials is wanted, as in digest:USER:PASSWORD`,
+      `${file} contains no credentials: write a line scheme:credentials, as in digest:USER:PASSWORD`,
     );
   });
 }
@@ -188,7 +188,7 @@ function atOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, read:
 
 type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };
 
-/** Only what is there: an option that is undefined is not the same as one left out. */
+/** Removes undefined options: they differ from options that are left out. */
 function optional<T extends Record<string, unknown>>(options: T): Present<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Present<T>;
 }

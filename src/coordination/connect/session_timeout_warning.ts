@@ -1,25 +1,25 @@
-/** Tells of servers that grant a longer session timeout than was asked for. Pure. */
+/** Warning about servers that grant a longer session timeout than requested. Pure. */
 import { duration } from "../../config/value_types.ts";
 import { formatDuration } from "../../support/duration.ts";
 
 /**
- * A sentence with a line's end, or null when there is nothing to tell. The shortest session timeout of an ensemble is two
- * of its ticks, unless it was told otherwise, so that what it grants tells the tick; docs/limits.md says what that should be.
+ * Returns the warning with a line feed, or null. By default the minimum session timeout of an ensemble is two ticks, so that
+ * the granted timeout shows the tick; docs/limits.md recommends a value.
  */
 export function sessionTimeoutWarning({ askedMs, grantedMs, standsAlone }: {
   readonly askedMs: number;
   readonly grantedMs: number;
-  /** One server behind a unix socket: its tick is of no importance. */
+  /** True for a single server behind a unix socket, where the tick does not matter. */
   readonly standsAlone: boolean;
 }): string | null {
   if (grantedMs <= askedMs) return null;
   const [asked, granted] = [formatDuration(askedMs), formatDuration(grantedMs)];
-  const what = `baton: a session timeout of ${asked} was asked for, and the shortest one to be had is ${granted}`;
-  if (standsAlone) return `${what}; ask for that with --session-timeout, or give the keeper a lower minimum\n`;
+  const what = `baton: requested a session timeout of ${asked}, but the minimum of the servers is ${granted}`;
+  if (standsAlone) return `${what}; set --session-timeout to that, or give the keeper a lower minimum\n`;
   const tick = `tickTime is then ${
     formatDuration(grantedMs / 2)
-  }, and should be a fifth of the session timeout at most`;
+  }, and should be at most a fifth of the session timeout`;
   const lower = formatDuration(Math.floor(askedMs / 5));
-  return `${what}; with ZooKeeper's own minimum of two ticks the servers' ${tick}: ask for --session-timeout ` +
+  return `${what}; with ZooKeeper's default minimum of two ticks the servers' ${tick}: use --session-timeout ` +
     `${duration().format(Math.ceil(grantedMs * 5 / 2))}, or set tickTime to ${lower} (docs/limits.md)\n`;
 }

@@ -1,4 +1,4 @@
-/** The `--tls-…` settings that name files, as the sockets want them: by what is in them. */
+/** Reads the files of the `--tls-…` settings. */
 import { BatonError } from "../../errors.ts";
 import { checkPair, readCertificates, readPrivateKey } from "../../sockets/pem_file.ts";
 
@@ -10,8 +10,8 @@ interface TlsFiles {
 }
 
 /**
- * Reads them, and looks into them: what is wrong is said at once, and not by a handshake. `at` does what it is given and blames
- * the setting of that name for what it throws.
+ * Reads and checks the files, so that errors are reported immediately, not by a handshake. `at` runs a function and adds the
+ * name of the setting to its error.
  */
 export function tlsFilesOf(
   { tlsCa, tlsCert, tlsKey, tlsPassphrase }: TlsFiles,
@@ -21,7 +21,7 @@ export function tlsFilesOf(
   if (tlsCert === undefined && tlsKey === undefined) return authorities;
   if (tlsCert === undefined || tlsKey === undefined) {
     return at(tlsKey === undefined ? "tlsCert" : "tlsKey", () => {
-      throw new BatonError("CONFIG", "a certificate and its private key go together, and only one of them is named");
+      throw new BatonError("CONFIG", "a certificate and its private key must be given together");
     });
   }
   const cert = at("tlsCert", () => readCertificates(tlsCert));

@@ -24,7 +24,7 @@ export async function acquireInteropLock(
 ): Promise<ZooKeeperLease> {
   return await acquireByProtocol(zk, path, {
     path: interopPath(path),
-    newCandidate: (settings) => new InteropContender(zk, { ...settings, recipe }),
+    newContender: (settings) => new InteropContender(zk, { ...settings, recipe }),
     readStatus: () => interopStatus(zk, path, { recipe, detailsMax }),
     revocationIn,
   }, options);

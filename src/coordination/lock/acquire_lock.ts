@@ -79,7 +79,7 @@ export const sessionTimeoutMsMin = 2000;
 const detailsMax = 100;
 
 /** One contender for a lock. */
-export interface LockCandidate {
+export interface LockContender {
   /** The id in the name of its node; empty while there is no node. */
   readonly guid: string;
   /** Whether other contenders were in the way in the last response. */
@@ -88,8 +88,8 @@ export interface LockCandidate {
   leave(): Promise<void>;
 }
 
-/** Options of a candidate that every protocol has. */
-export interface CandidateSettings {
+/** Options of a contender of any protocol. */
+export interface CommonContenderOptions {
   readonly path: LockPath;
   readonly mode: LockMode;
   readonly info: HolderInfo;
@@ -103,7 +103,7 @@ export interface CandidateSettings {
 /** The protocol that the contenders of a lock follow: baton's own, or that of another library. */
 export interface LockProtocol {
   readonly path: LockPath;
-  newCandidate(settings: CandidateSettings): LockCandidate;
+  newContender(settings: CommonContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
   /** Reads from the holder's node that its lock is asked back; baton's own format when left out. */
   readonly revocationIn?: (data: Uint8Array) => Revocation | null;
@@ -128,7 +128,7 @@ export async function acquireLock(
   const codec = state === undefined ? {} : { state };
   return await acquireByProtocol(zk, name, {
     path,
-    newCandidate: (settings) => new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, ...codec }),
+    newContender: (settings) => new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, ...codec }),
     readStatus: () => lockStatus(zk, name, { path, detailsMax }),
   }, options);
 }
@@ -151,7 +151,7 @@ class LockAcquisition {
   readonly #clock: Clock;
   readonly #mode: LockMode;
   readonly #startedMs: number;
-  readonly #candidate: LockCandidate;
+  readonly #contender: LockContender;
   #isReporting = false;
   #isOver = false;
   #leaving: Promise<string> | null = null;
@@ -165,7 +165,7 @@ class LockAcquisition {
     this.#mode = mode;
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
-    this.#candidate = protocol.newCandidate({
+    this.#contender = protocol.newContender({
       path: protocol.path,
       mode,
       info,
@@ -200,7 +200,7 @@ class LockAcquisition {
       progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
     ];
     try {
-      const outcome = await abortable(this.#candidate.run(), stop.signal);
+      const outcome = await abortable(this.#contender.run(), stop.signal);
       // A grant and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
       throwIfAborted(stop.signal);
       if (outcome.do === "granted") {
@@ -260,14 +260,14 @@ class LockAcquisition {
     const [status, rest] = await Promise.all([this.#withinLeaveTime(why, reading), this.#leave(why)]);
     const who = status === null
       ? `no server responded in time with the holder's name${rest}`
-      : describeLock(status, { guid: this.#candidate.guid, nowMs: Date.now() });
+      : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
     const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
     return new BatonError(code, `${thing} "${this.#name}" ${state}: ${who}`);
   }
 
   /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
   async #late({ waitMs }: WaitTimeout): Promise<BatonError> {
-    if (this.#candidate.isBusy) {
+    if (this.#contender.isBusy) {
       return await this.#busyError("LOCK_TIMEOUT", {
         state: `is still busy after ${formatDuration(waitMs)}`,
         why: "late",
@@ -291,7 +291,7 @@ class LockAcquisition {
   }
 
   async #leaveOnce(why: LeaveReason): Promise<string> {
-    const left = await this.#withinLeaveTime(why, this.#candidate.leave().then(() => ""));
+    const left = await this.#withinLeaveTime(why, this.#contender.leave().then(() => ""));
     const { session } = this.#zk;
     if (left !== null || session.ended.aborted) return left ?? "";
     return `; its session, with any node it has created, ends within ${formatDuration(session.timeoutMs)}`;
@@ -317,7 +317,7 @@ class LockAcquisition {
     this.#isReporting = true;
     try {
       const status = await this.#protocol.readStatus();
-      const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#candidate.guid);
+      const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#contender.guid);
       if (this.#isOver || mine === -1) return;
       onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });
     } catch {

@@ -49,7 +49,7 @@ describe("where to coordinate, and how far that reaches", () => {
     const user = placeOf({});
     for (const scope of ["user", "machine", "cluster", undefined] as const) demandScope(scope, cluster);
     demandScope("user", user);
-    expect(() => demandScope("machine", user)).toThrow(/--scope machine is demanded, but a lock at unix:/);
+    expect(() => demandScope("machine", user)).toThrow(/--scope machine is demanded, but the scope of a lock at unix:/);
   });
 });
 
@@ -83,7 +83,7 @@ describe("secrets and certificates come from files and the environment", () => {
       expect(placeOf({ servers, tls: "false" }).connect).not.toHaveProperty("tls");
       for (const [name, flag] of [["tls", "--tls"], ["tlsCa", "--tls-ca"], ["tlsServerName", "--tls-server-name"]]) {
         expect(() => placeOf({ servers, [String(name)]: "true" })).toThrow(
-          new RegExp(`^${flag} is for servers that --servers names, and .* is a socket of this machine`),
+          new RegExp(`^${flag} needs servers named by --servers; .* is a socket of this machine`),
         );
       }
     }
@@ -114,7 +114,9 @@ describe("secrets and certificates come from files and the environment", () => {
     const file = join(folder, "without");
     for (const text of ["", "\n# digest:ann:secret\n"]) {
       writeFileSync(file, text, { mode: 0o600 });
-      expect(() => placeOf({ servers: "zk1", authFile: file })).toThrow(/^--auth-file: .*without has no credentials: /);
+      expect(() => placeOf({ servers: "zk1", authFile: file })).toThrow(
+        /^--auth-file: .*without contains no credentials: /,
+      );
     }
     expect(() => placeOf({ servers: "zk1", authFile: "/nope" })).toThrow(
       "--auth-file: Cannot read the credentials in /nope: ENOENT",
@@ -157,16 +159,16 @@ describe("a value that cannot be used is reported with where it stands", () => {
     expect(placeOf({ servers: "zk1" }, env).connect.tls).toMatchObject({ passphrase: "open" });
   });
 
-  const notAcl = '"x" is not open, creator or scheme:id:perms with perms out of r, w, c, d and a';
+  const notAcl = '"x" is not open, creator or scheme:id:perms, where perms are letters of rwcda';
   const notCredentials = "line 1 of the value: this is not scheme:credentials, as in digest:USER:PASSWORD";
   const rows: [from: Parameters<typeof failureOf>[0], failure: string][] = [
     [{ file: '\nacl = ["creator", "x"]\nauth.credentials = "ip:"' }, `CONFIG /c.toml, line 2: acl: ${notAcl}`],
     [{ env: { BATON_ACL: "x" } }, `CONFIG BATON_ACL: ${notAcl}`],
-    [{ env: { BATON_ACL: "open,x" } }, "CONFIG BATON_ACL: open stands alone"],
+    [{ env: { BATON_ACL: "open,x" } }, "CONFIG BATON_ACL: open must be the only entry"],
     [{ flags: { acl: "x" } }, `USAGE --acl: ${notAcl}`],
     [
       { flags: { acl: "creator" } },
-      "USAGE --acl: creator needs auth.credentials, auth.file or tls.cert, which say who the creator is",
+      "USAGE --acl: creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
     ],
     [{ file: '[auth]\ncredentials = "x"' }, `CONFIG /c.toml, line 2: auth.credentials: ${notCredentials}`],
     [{ env: { BATON_AUTH_CREDENTIALS: "x" } }, `CONFIG BATON_AUTH_CREDENTIALS: ${notCredentials}`],
@@ -192,7 +194,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
     ],
     [
       { env: { BATON_TLS_CERT: pem("client") } },
-      "CONFIG BATON_TLS_CERT: a certificate and its private key go together, and only one of them is named",
+      "CONFIG BATON_TLS_CERT: a certificate and its private key must be given together",
     ],
     [
       { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked } },
