@@ -98,7 +98,7 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
     );
   });
   try {
-    const what = `pool "${component}" is shared by`;
+    const what = `pool "${component}"`;
     const place = announcedPlace(options, io, { what, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
     const opening = { io, clock, quiet, what: JSON.stringify(component) };

@@ -110,7 +110,7 @@ describe("a barrier that does not start", () => {
   test("82 for all others when one gives up, is stopped by a signal, or is killed", async () => {
     const cases = [
       ["gives-up", "-w 300ms", null, /it stopped waiting after 300/],
-      ["stopped", "", "SIGTERM", /it was told to stop/],
+      ["stopped", "", "SIGTERM", /it was stopped/],
       ["killed", "--session-timeout 2s", "SIGKILL", /its session ended/],
     ] as const;
     for (const [name, options, signal, why] of cases) {

@@ -136,19 +136,19 @@ describe("config check", () => {
       "component.toml",
       '[pool]\ncomponent_path = "/x/{item}"\n',
       78,
-      /^baton: component\.toml, line 2: pool\.component_path: "\/x\/\{item\}" cannot be .* \{item\} is none of \{root\} and/,
+      /^baton: component\.toml, line 2: pool\.component_path: Invalid template "\/x\/\{item\}" .* \{item\} is not one of \{root\} and/,
     ],
     [
       "items.toml",
       '[pool]\n\nitem_path = "/x/{component}"\n',
       78,
-      /^baton: items\.toml, line 3: pool\.item_path: "\/x\/\{component\}" cannot be .*: it names no \{item\}/,
+      /^baton: items\.toml, line 3: pool\.item_path: Invalid template "\/x\/\{component\}" .*: it has no \{item\}/,
     ],
     [
       "relative.toml",
       '[pool]\nitem_path = "{component}/{1}"\n',
       78,
-      /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}": Invalid .* is not a ZooKeeper path/,
+      /^baton: relative\.toml, line 2: pool\.item_path: Invalid template "\{component\}\/\{1\}" .* is not a ZooKeeper path/,
     ],
     [
       "templates.toml",

@@ -146,7 +146,7 @@ test("what does not fit together is a matter of usage, and nothing is asked for"
     ["put /a x", 'not "put"'],
     ["crate /a", 'did you mean "create"'],
     ["set", "needs the path of a node"],
-    ["set /a", "needs the data"],
+    ["set /a", "needs data"],
     ["set a x", '"a" is not a ZooKeeper path: it does not start with a slash'],
     ["set /a x y", 'unexpected argument "y"'],
     ["set /a x --data-file f", "cannot be used together"],

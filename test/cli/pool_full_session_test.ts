@@ -44,7 +44,7 @@ test("75: items are free, and as many as --total allows run already", async () =
   const none = await session.run('"$baton" pool full --items b --status-fd 1 -- echo ran {}');
   expect([none.code, none.stderr]).toEqual([
     78,
-    expect.stringContaining("run without --total here and with --total 1"),
+    expect.stringContaining("it runs without --total here and with --total 1"),
   ]);
   expect(JSON.parse(none.stdout)).toMatchObject({ reason: "limit_mismatch", exit_code: 78 });
   await session.run("touch end-full");
