@@ -18,9 +18,9 @@ import { ServerProcess } from "../support/server_process.ts";
 setDefaultTimeout(600_000);
 
 const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-const blows = dose({ gate: 6, full: 100 });
+const faults = dose({ gate: 6, full: 100 });
 
-/** A server's process, started again after every blow. */
+/** A server's process, started again after every fault. */
 class Member implements AsyncDisposable {
   readonly id: string;
   readonly dataDir: string;
@@ -112,7 +112,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         }
       })
     );
-    for (let blow = 0; blow < blows; blow++) {
+    for (let fault = 0; fault < faults; fault++) {
       const before = answered;
       await eventually(() => answered >= before + 20 + random() * 100, { withinMs: patienceMs, what: "puts to go on" });
       const topic = topics[Math.floor(random() * 2)] as string;
@@ -124,7 +124,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         if (random() < 0.3) await eventually(() => answered >= before + 150, { withinMs: patienceMs });
       }
       const member = members[Math.floor(random() * 2)] as Member;
-      if (blow % 5 === 3) {
+      if (fault % 5 === 3) {
         await member.pause(async () => await zk.exists(path.server(member.id)) === null);
         continue;
       }
@@ -148,7 +148,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
     }
     for (const member of members) await member.end("SIGTERM");
     for (const member of members) expect(verifyStore(member.dataDir).problems).toEqual([]);
-    console.log(`${answered} puts, ${blows} blows`);
+    console.log(`${answered} puts, ${faults} faults`);
   } finally {
     for (const member of members) await member[Symbol.asyncDispose]();
     await zk.close();

@@ -11,8 +11,8 @@ import { type CrewServer, OwnershipCrew } from "../support/ownership_crew.ts";
 setDefaultTimeout(60_000);
 
 /** What happens to one side at a step: its process is gone before or after it, or its session ends. */
-const blows = ["before", "after", "session"] as const;
-type Blow = typeof blows[number];
+const faults = ["before", "after", "session"] as const;
+type Fault = typeof faults[number];
 /** Rounds at a time. */
 const roundsAtOnce = 6;
 
@@ -23,13 +23,13 @@ for (const kind of backends) {
     afterAll(() => backend.close());
 
     /** False when the handoff, and all that came after it, took fewer steps than that. */
-    async function round(side: "s1" | "s2", blow: Blow, step: number, isCutOff: boolean): Promise<boolean> {
+    async function round(side: "s1" | "s2", fault: Fault, step: number, isCutOff: boolean): Promise<boolean> {
       await using crew = new OwnershipCrew(
         `/crew-${newGuid().slice(0, 12)}`,
         () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000 }),
       );
       crew.handoffMs = 300;
-      const crash = new CrashPoint(0, blow === "session" ? "before" : blow);
+      const crash = new CrashPoint(0, fault === "session" ? "before" : fault);
       const never = new CrashPoint();
       const one = await crew.start("s1", side === "s1" ? crash : never);
       const two = await crew.start("s2", side === "s2" ? crash : never);
@@ -38,7 +38,7 @@ for (const kind of backends) {
       one.store.move("t", 1, 1);
       // The owner counts its topic when it likes: not a step of the handoff.
       await eventually(async () => (await one.zk.exists(crew.path.ownedBy("s1")))?.numChildren === 1);
-      const isHit = aim(crash, side === "s1" ? one : two, blow, step);
+      const isHit = aim(crash, side === "s1" ? one : two, fault, step);
 
       if (isCutOff) crew.cutOff.add("s2");
       const moving = one.ownership.handOff("t", "s2").then(() => {}, () => {});
@@ -58,8 +58,8 @@ for (const kind of backends) {
       return isHit();
     }
 
-    function aim(crash: CrashPoint, server: CrewServer, blow: Blow, step: number): () => boolean {
-      if (blow !== "session") {
+    function aim(crash: CrashPoint, server: CrewServer, fault: Fault, step: number): () => boolean {
+      if (fault !== "session") {
         crash.crashIn(step);
         return () => crash.isCrashed;
       }
@@ -74,10 +74,10 @@ for (const kind of backends) {
       return () => isHit;
     }
 
-    async function everyStep(what: string, side: "s1" | "s2", blow: Blow, isCutOff = false): Promise<void> {
+    async function everyStep(what: string, side: "s1" | "s2", fault: Fault, isCutOff = false): Promise<void> {
       for (let first = 1;; first += roundsAtOnce) {
         const steps = Array.from({ length: roundsAtOnce }, (_, index) => first + index);
-        const hits = await Promise.all(steps.map((step) => round(side, blow, step, isCutOff)));
+        const hits = await Promise.all(steps.map((step) => round(side, fault, step, isCutOff)));
         if (!hits.includes(false)) continue;
         const count = first + hits.indexOf(false) - 1;
         console.log(`handoff: ${what}: ${count} steps`);
@@ -87,17 +87,17 @@ for (const kind of backends) {
     }
 
     for (const side of ["s1", "s2"] as const) {
-      for (const blow of blows) {
+      for (const fault of faults) {
         const who = side === "s1" ? "the owner" : "the receiver";
-        const what = blow === "session" ? `${who}'s session ends at` : `${who} is gone ${blow}`;
-        test(`${what} each step of a handoff`, () => everyStep(`${what} each step`, side, blow));
+        const what = fault === "session" ? `${who}'s session ends at` : `${who} is gone ${fault}`;
+        test(`${what} each step of a handoff`, () => everyStep(`${what} each step`, side, fault));
       }
     }
 
-    for (const blow of blows) {
-      const what = blow === "session" ? "its session ends at" : `it is gone ${blow}`;
+    for (const fault of faults) {
+      const what = fault === "session" ? "its session ends at" : `it is gone ${fault}`;
       test(`the receiver is cut off, and the owner takes the topic back: ${what} each step`, async () => {
-        await everyStep(`taking back, ${what} each step`, "s1", blow, true);
+        await everyStep(`taking back, ${what} each step`, "s1", fault, true);
       });
     }
   });

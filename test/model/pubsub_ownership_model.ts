@@ -1,6 +1,6 @@
 /**
  * Topic ownership and handoff of docs/protocol/pubsub_ownership.md as an explicit-state model of one topic, deciding
- * with the recipe's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
+ * with the product's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
  * any server, any number of times. A server acts on what it has read at any earlier time of its session.
  */
 import { assigned, forgotten, reassigned, returned } from "../../src/pubsub/ownership/topic_node.ts";

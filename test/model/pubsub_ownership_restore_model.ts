@@ -4,7 +4,7 @@ import { forgotten, returned } from "../../src/pubsub/ownership/topic_node.ts";
 import type { Transition } from "./explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";
 
-/** By an operator, who holds the server's name: topic and age in one step, for the age comes last and is looked at first. */
+/** By an operator, who holds the server's name: topic and generation in one step: the generation is written last and read first. */
 export function restore(state: OwnershipState, who: number, { server, out, has }: {
   readonly server: Server;
   readonly out: Transition<OwnershipState>[];

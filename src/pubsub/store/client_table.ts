@@ -84,7 +84,7 @@ export class ClientTable {
       forgottenSession: 0,
       position: null,
       registration,
-      handedOut: 0,
+      deliveredUpTo: 0,
       windows: new Map(),
       msgIds: new Map(),
     };
@@ -237,7 +237,7 @@ export class ClientTable {
       id: this.#nextClientId++,
       topicId,
       isNew: false,
-      handedOut: 0,
+      deliveredUpTo: 0,
       windows: null,
       msgIds: null,
     };

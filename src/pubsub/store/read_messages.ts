@@ -28,8 +28,8 @@ export function responseFrom(reading: PendingRead): StoreResponse {
     return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
-  for (const { id } of messages) if (id <= client.handedOut) redelivered++;
-  if (!peek) client.handedOut = Math.max(client.handedOut, messages.at(-1)?.id ?? 0);
+  for (const { id } of messages) if (id <= client.deliveredUpTo) redelivered++;
+  if (!peek) client.deliveredUpTo = Math.max(client.deliveredUpTo, messages.at(-1)?.id ?? 0);
   return { ticket, code: "OK", reason: "", messages, missed, redelivered };
 }
 

@@ -342,7 +342,7 @@ export class StoreEngine {
       const { clients } = this.topics;
       if (decision.position === null) clients.addUnsubscribed(client);
       else clients.removeUnsubscribed(client);
-      client.handedOut = 0;
+      client.deliveredUpTo = 0;
       topic.moveSubscriber(client, decision.position);
       this.#changed.add(topic);
     }

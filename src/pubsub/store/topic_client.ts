@@ -41,7 +41,7 @@ export interface TopicClient {
   /** The topic's registration number when the client was created. */
   readonly registration: number;
   /** Messages up to this id were delivered since the store was opened. */
-  handedOut: number;
+  deliveredUpTo: number;
   /** Windows by session; null: not read yet. */
   windows: Map<number, PublisherWindow> | null;
   msgIds: Map<string, StoredKey> | null;
@@ -66,7 +66,7 @@ export function clientOf(row: SqlRow): TopicClient {
     forgottenSession: Number(row["forgotten_session"]),
     position: position === null ? null : Number(position),
     registration: Number(row["registration"]),
-    handedOut: 0,
+    deliveredUpTo: 0,
     windows: null,
     msgIds: null,
   };

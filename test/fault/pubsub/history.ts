@@ -3,7 +3,7 @@
  *
  * How to use it. Every process that acts as clients has a HistoryWriter of its own (history_file.ts): a file of a line for each
  * event, written at once, so that kill −9 loses no more than the last line. RecordingSession (recording_session.ts) writes it
- * for whoever uses the client recipe; around `baton pubsub client` the harness writes it itself. `readHistory` joins the files of
+ * for whoever uses the client session; around `baton pubsub client` the harness writes it itself. `readHistory` joins the files of
  * a folder, `judge(history)` says what is wrong with them:
  *
  *     const writer = new HistoryWriter(join(folder, "w1.jsonl"));
@@ -22,7 +22,7 @@
  *   it comes again. `had`: it is promised that it does not come again.
  *     out-dir                 saw and had, when the file is taken away
  *     stdout, --exec          saw with each message, had for all before it; had for the last one when it ended with 0
- *     client recipe           return with got, saw when it was noted (handingOut), had when the place was moved (had)
+ *     client session          return with got, saw when it was noted (handingOut), had when the place was moved (had)
  * - `session` of a put: within one of a client, in one topic, the counters are the order that is promised.
  * - A state that was lost, restored, is in use twice, or has lost what was not flushed (`power`) is a `state` event, before
  *   the first operation with it.

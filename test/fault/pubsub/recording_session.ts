@@ -1,4 +1,4 @@
-/** The client recipe's session that writes down each request it makes and what came of it. */
+/** The product's client session that writes down each request it makes and what came of it. */
 import { PubsubClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
 import type { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import type { Requester, RequestOutcome as Asked } from "../../../src/pubsub/client/requester.ts";
