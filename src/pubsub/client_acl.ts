@@ -12,7 +12,10 @@ import { decodeToken } from "../wire/pubsub/name_token.ts";
 const operations = ["get", "put", "list"] as const;
 type AclOperation = (typeof operations)[number];
 
-/** What a message needs; null: it is for everybody who may come in. What is missing is for servers. */
+/**
+ * Operation that each message needs; null: every connected client may send it. Messages that are missing here are for
+ * servers only.
+ */
 const requiredOperations: Partial<Record<Message["name"], AclOperation | null>> = {
   SUBSCRIBE: "get",
   UNSUBSCRIBE: "get",
@@ -44,7 +47,7 @@ export class ClientAcl {
     this.#rules = rules;
   }
 
-  /** Throws CONFIG, which names the line. A line whose first word is `#` is a comment. */
+  /** Throws CONFIG with the line number. A line whose first word is `#` is a comment. */
   static parse(text: string, file: string): ClientAcl {
     const rules = new Map<string, AclRule[]>();
     for (const [index, line] of text.split("\n").entries()) {
@@ -64,17 +67,17 @@ export class ClientAcl {
     return new ClientAcl(rules);
   }
 
-  /** Keys that stand in it. */
+  /** Number of keys. */
   get size(): number {
     return this.#rules.size;
   }
 
-  /** Whether the key stands in any line. */
+  /** Returns whether any line has this key. */
   knows(publicKey: string): boolean {
     return this.#rules.has(publicKey);
   }
 
-  /** Null, or why not: a sentence for the client. */
+  /** Returns null, or a sentence that tells the client why its message is refused. */
   refusal(publicKey: string, message: Message): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;

@@ -1,4 +1,4 @@
-/** Tells an operator that a role refuses connections, or closes some: once, and again when a minute has passed. */
+/** Reports to the operator that connections are refused or closed: once, and again after a minute. */
 import type { SocketEvent } from "../zeromq/socket_event.ts";
 import { BatonError } from "../errors.ts";
 import type { Clock } from "../support/clock.ts";
@@ -9,7 +9,7 @@ const repeatAfterMs = 60_000;
 export class OverloadReport {
   readonly #clock: Clock;
   readonly #onProblem: (problem: BatonError) => void;
-  /** When each was last reported. */
+  /** Time of the last report of each kind. */
   readonly #reportedMs = new Map<"connections" | "memory", number>();
 
   constructor(clock: Clock, onProblem: (problem: BatonError) => void) {

@@ -1,20 +1,20 @@
-/** How long puts and gets take at a role, from their arrival to their answer. */
+/** Latency of puts and gets at a server or a proxy, from arrival to response. */
 import { Histogram } from "../support/histogram.ts";
 
-/** In seconds: an answer from memory, a flush of a disk, a handoff, a deadline. */
+/** Bucket bounds in seconds: from a response out of memory over a disk flush and a handoff to a deadline. */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 export const measuredRequests = ["PUT", "GET"] as const;
 export type MeasuredRequest = (typeof measuredRequests)[number];
 
-/** In seconds, by the request's name. */
+/** Histograms in seconds, by request name. */
 export type RequestLatency = Readonly<Record<MeasuredRequest, Histogram>>;
 
 export function newRequestLatency(): RequestLatency {
   return { PUT: new Histogram(boundsSeconds), GET: new Histogram(boundsSeconds) };
 }
 
-/** A get that may wait for a message is not measured: it would say how often there are messages. */
+/** A get that may wait for a message is not measured, as the time would depend on when messages arrive. */
 export function measure(
   latency: RequestLatency,
   name: string,

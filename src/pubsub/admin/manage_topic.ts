@@ -1,4 +1,4 @@
-/** Asks a topic's owner to do something about it for an operator, and says what has become of that. */
+/** Sends an operator's request to the owner of a topic, and returns the result. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
@@ -13,23 +13,22 @@ export type ManageAction = "show" | "forget-client" | "repair" | "delete";
 export interface ManageRequest {
   readonly topic: string;
   readonly action: ManageAction;
-  /** forget-client: whom. */
+  /** ID of the client, for forget-client. */
   readonly client?: string;
-  /** Also where something is lost by it. */
+  /** Accept that data is lost. */
   readonly acceptsLoss?: boolean;
 }
 
 export interface ManageResult {
-  /** The server that has the topic. */
+  /** The server that owns the topic. */
   readonly owner: string;
-  /** What the action gives. */
+  /** The result of the action. */
   readonly value: unknown;
 }
 
 /**
- * Rejects with NOT_FOUND where there is no such topic or client, UNREACHABLE where its owner is not there or it is not served at
- * present, USAGE where something would be lost by it that is not accepted, IO where what it needs is damaged, OUTCOME_UNKNOWN, or
- * INTERNAL.
+ * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is away or does not serve it
+ * now, USAGE if data would be lost and this is not accepted, IO if data is damaged, OUTCOME_UNKNOWN, or INTERNAL.
  */
 export async function manageTopic(
   zk: ZooKeeper,

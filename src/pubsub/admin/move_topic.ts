@@ -1,4 +1,4 @@
-/** Asks a topic's owner to hand it over, and says what has become of it. */
+/** Asks the owner of a topic to hand it off to another server, and returns the outcome. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -12,22 +12,22 @@ import { TopicNodes } from "../ownership/topic_nodes.ts";
 
 export type MoveOutcome =
   | { readonly kind: "moved"; readonly from: string; readonly epoch: number }
-  /** It was there before. */
+  /** The topic was already at that server. */
   | { readonly kind: "there" }
-  /** Nobody was ever given such a topic. */
+  /** The topic does not exist. */
   | { readonly kind: "no topic" }
-  /** Definitely not moved. */
+  /** The topic has definitely not moved. */
   | { readonly kind: "kept"; readonly owner: string; readonly why: string }
-  /** No answer came, and the topic's node does not say that it has moved: it may yet. */
+  /** No response arrived, and the topic's node does not say that it has moved; it may still move. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
-/** How long to wait for the answer: a handoff that fails takes 30 s by itself. */
+/** Options with the time to wait for the response: a handoff that fails takes 30 s. */
 export type MoveOptions = ServerRequestOptions;
 
-/** Between two looks at who is there, while the answer is waited for. */
+/** Milliseconds between two checks of the owner while the response is awaited. */
 const checkEveryMs = 250;
 
-/** Ends early when nobody can answer any more: the owner is lost, or the topic is somewhere else. */
+/** Ends early when no server can respond: the owner is lost, or another server has the topic. */
 export async function moveTopic(
   zk: ZooKeeper,
   path: PubsubPath,
@@ -59,7 +59,7 @@ export async function moveTopic(
   }
   await nodes.sync(topic);
   const now = (await nodes.read(topic))?.node;
-  // Also where somebody else has asked for it.
+  // The topic may also be there because of another operator's request.
   if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };
   if (now !== undefined && now.owner !== owner) {
     return { kind: "kept", owner: now.owner, why: `"${topic}" was given to "${now.owner}" meanwhile` };
@@ -68,7 +68,7 @@ export async function moveTopic(
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 
-/** Looks, while the owner is asked, whether it still can answer. */
+/** Checks, while the response of the owner is awaited, whether the owner can still respond. */
 class MoveWatch implements Disposable {
   readonly #over = new AbortController();
   readonly #off: () => void;
@@ -82,10 +82,10 @@ class MoveWatch implements Disposable {
     readonly path: PubsubPath;
   }, { clock, signal }: MoveOptions) {
     this.#off = signal === undefined ? () => {} : onAbort(signal, (reason) => this.#over.abort(reason));
-    void this.#watch(nodes, what, clock).catch(() => {}); // then the answer alone is waited for
+    void this.#watch(nodes, what, clock).catch(() => {}); // without checks, only the response is awaited
   }
 
-  /** Aborts with what has happened. */
+  /** Aborts with the reason why no response will come. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }

@@ -1,4 +1,4 @@
-/** Which servers there are, and which topics belong to them: what an operator looks at. */
+/** Servers and the topics that each owns, for operators. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
@@ -7,15 +7,15 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {
   readonly id: string;
-  /** Null: it is not there, and its topics are unavailable. */
+  /** Null if the server is away, and its topics are unavailable. */
   readonly endpoint: string | null;
-  /** It is given no new topics. */
+  /** The server gets no new topics. */
   readonly isDraining: boolean;
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly topics: readonly ListedTopic[];
 }
 
-/** In the order of their ids; servers that are away stand among them as long as they have topics. */
+/** Returns servers sorted by ID, including servers that are away and own topics. */
 export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   const there = await announced(zk, path);
   const topics = new Map<string, ListedTopic[]>();

@@ -1,4 +1,4 @@
-/** Which topics go where when a server is emptied, or all are to have as many. Pure. */
+/** Plans which topics move where, to drain a server or to balance all servers. Pure. */
 
 export interface PlannedMove {
   readonly topic: string;
@@ -6,10 +6,13 @@ export interface PlannedMove {
   readonly to: string;
 }
 
-/** Topics by server, of the servers that are there. */
+/** Topics of the announced servers, by server. */
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
-/** All topics of a server, each to the one that then has the fewest. None where there is no other server. */
+/**
+ * Moves all topics of a server, each to the server with the fewest topics at that point. Empty if there is no other
+ * server.
+ */
 export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];
@@ -20,7 +23,7 @@ export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
   });
 }
 
-/** As few as possible, until no server has two more than another. */
+/** Plans the fewest moves after which no server has two topics more than another. */
 export function planRebalance(load: TopicsByServer): PlannedMove[] {
   const moves: PlannedMove[] = [];
   if (load.size === 0) return moves;
@@ -31,7 +34,7 @@ export function planRebalance(load: TopicsByServer): PlannedMove[] {
     const to = extreme(counts, (a, b) => a < b);
     const [most, fewest] = [counts.get(from) ?? 0, counts.get(to) ?? 0];
     if (most - fewest < 2) return moves;
-    // Only what was there from the start: nothing is moved twice.
+    // A topic that is moved in this plan is not moved again.
     const topic = rest.get(from)?.pop();
     if (topic === undefined) return moves;
     moves.push({ topic, from, to });
@@ -40,7 +43,7 @@ export function planRebalance(load: TopicsByServer): PlannedMove[] {
   }
 }
 
-/** Of several the one with the smallest id. */
+/** If several servers qualify, returns the one with the smallest ID. */
 function extreme(counts: ReadonlyMap<string, number>, isBetter: (a: number, b: number) => boolean): string {
   let best: readonly [string, number] | null = null;
   for (const [id, count] of [...counts].sort(([a], [b]) => a < b ? -1 : 1)) {

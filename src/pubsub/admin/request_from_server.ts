@@ -1,4 +1,4 @@
-/** One question to one server, over a connection of its own: its answer, or why there is none. */
+/** Sends one request to one server on a connection of its own, and returns the response. */
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError } from "../../errors.ts";
@@ -10,20 +10,23 @@ import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 
 export interface ServerRequestOptions {
   readonly clock: Clock;
-  /** How long to wait for the answer, in milliseconds. */
+  /** Milliseconds to wait for the response. */
   readonly withinMs: number;
   readonly socket?: SocketOptions | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** It was asked nothing. */
+/** The request was not sent. */
 export class NeverSent extends Error {}
 
 const nothing = new Uint8Array(0);
-/** When the connection is lost no answer comes by it; so long its caller may still find out what has become of it. */
+/**
+ * Milliseconds to wait after the connection is lost. No response can arrive, but the caller may find out in this time
+ * what has happened.
+ */
 const lostGraceMs = 3000;
 
-/** Rejects with NeverSent, with OUTCOME_UNKNOWN, with PROTOCOL, or with the signal's reason. */
+/** Rejects with NeverSent, OUTCOME_UNKNOWN, PROTOCOL, or the signal's reason. */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
   question: Message,
@@ -42,7 +45,7 @@ export async function requestFromServer(
       const reason = event.reason?.message ?? "it ended the connection";
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
       const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new NeverSent(why);
-      // Not from within the socket: it has not ended what it is doing.
+      // The socket has to finish its event handler first.
       cancelLost = clock.after(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
@@ -61,7 +64,7 @@ export async function requestFromServer(
   }
 }
 
-/** What an answer's body says, or else its code. */
+/** Returns the sentence in the body of the response, or its status. */
 export function reasonOf({ status, body }: MessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

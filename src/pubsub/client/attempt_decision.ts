@@ -1,36 +1,39 @@
-/** What comes after an attempt: the outcome, or another attempt. Pure; requester.ts does it. */
+/** Decides what follows a try: the outcome, or another try. Pure; requester.ts executes the decision. */
 import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 
-/** How an attempt ended. */
+/** Result of one try. */
 export type AttemptResult =
   | { readonly kind: "response"; readonly status: StatusCode; readonly isUnknown: boolean }
-  /** It was sent, and nothing came back. */
+  /** The request was sent, and no response arrived. */
   | { readonly kind: "no response" }
-  /** No proxy could be reached to send it to. */
+  /** The request was not sent, because no proxy could be reached. */
   | { readonly kind: "not sent" };
 
 export interface AttemptState {
-  /** An unanswered attempt may have done something. */
+  /** The request changes something, so that a try without a response may have had an effect. */
   readonly changes: boolean;
-  /** An earlier attempt may have been done. */
+  /** An earlier try may have been executed. */
   readonly mayBeDone: boolean;
-  /** Attempts so far, this one included. */
+  /** Number of tries, including this one. */
   readonly attempts: number;
-  /** Attempts at most. */
+  /** Maximum number of tries. */
   readonly attemptsMax: number;
-  /** Milliseconds that are left. */
+  /** Milliseconds left. */
   readonly leftMs: number;
 }
 
 export type AttemptDecision =
-  /** The answer is the outcome. */
+  /** The response is the outcome. */
   | { readonly do: "accept" }
-  /** `elsewhere`: at the next proxy. */
+  /** `elsewhere`: try the next proxy. */
   | { readonly do: "retry"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
-  /** `unknown`: it may have been done. */
+  /** `unknown`: the request may have been executed. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
-/** A proxy that refuses so often in a row may have lost the servers that another one reaches. */
+/**
+ * After this many refusals in a row the next proxy is tried: this one may have lost the servers that another proxy
+ * reaches.
+ */
 const samePlaceAttempts = 3;
 
 export function afterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
@@ -47,27 +50,31 @@ export function afterAttempt(state: AttemptState, end: AttemptResult): AttemptDe
   return { do: "retry", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
 }
 
-/** A matter of a moment, or of another server. */
+/** Returns whether the status is temporary, or another server may respond differently. */
 export function isTemporary(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }
 
 export interface AttemptTimes {
-  /** `wait-ms`: how long the server may hold the answer back. */
+  /** `wait-ms`: how long the server may wait for a message. */
   readonly waitMs: number;
-  /** `deadline-ms`: when the proxy has to have answered. */
+  /** `deadline-ms`: when the proxy has to have responded. */
   readonly deadlineMs: number;
 }
 
-/** What is left of a try's time for its answer to arrive, at most. */
+/** Milliseconds: the maximum part of a try that is reserved for its response to arrive. */
 const answerMsMax = 250;
 
-/** `withinMs`: until nobody waits for the answer. `attemptMs`: what it may take beside `holdMs`. */
+/**
+ * Divides the time of a try. `withinMs`: how long the response is awaited. `attemptMs`: what the try may take in
+ * addition to `holdMs`.
+ */
 export function attemptTimes(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
 ): AttemptTimes {
-  // Where little is left, the wait is cut, not the way: "no message" is an answer, and silence is none.
+  // If little time is left, the wait at the server is shortened, not the time for the response: NO_MESSAGE is an
+  // outcome, silence is not.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
-  // The proxy's last word has to arrive while it is waited for: it says what silence cannot.
+  // The last response of the proxy has to arrive in time, because it says whether the request was executed.
   return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(answerMsMax, (withinMs - waitMs) / 4)) };
 }

@@ -1,13 +1,13 @@
-/** What a client's words and messages may be, before anything is asked. */
+/** Limits for names, messages and positions that a user gives. */
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import { encodeToken } from "../../wire/pubsub/name_token.ts";
 import { position } from "../../wire/pubsub/field_types.ts";
 
-/** A message, inclusive, in bytes. */
+/** Maximum bytes of a message. */
 export const messageBytesMax = bodyBytesMax;
 
-/** Throws USAGE for a name that no header can carry. `what`: "client id". */
+/** Throws USAGE for a name that no header can carry. `what` names it: "client ID". */
 export function checkName(what: string, name: string): void {
   try {
     encodeToken(name);
@@ -19,7 +19,7 @@ export function checkName(what: string, name: string): void {
   }
 }
 
-/** The id of a message, or an end of the topic. */
+/** Reads a message ID, "start" or "end". Returns undefined for other words. */
 export function readPosition(word: string): number | "start" | "end" | undefined {
   return position.read(word);
 }

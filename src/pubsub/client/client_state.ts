@@ -1,6 +1,6 @@
 /**
- * What a client id must not forget: its session number, its place in each topic, and the puts whose outcome it does not know.
- * One SQLite file for an id, opened by one process at a time. Owns the file; decides nothing. Synchronous.
+ * State of a client ID: its session number, its position in each topic, and the puts whose outcome is unknown. One
+ * SQLite file for each ID, opened by one process at a time. Only stores; decides nothing. Synchronous.
  */
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
@@ -17,41 +17,41 @@ import { type ChecksumTable, checksumTable, isDamage } from "../../storage/check
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
 import { joinBodies, splitBodies } from "../../wire/pubsub/joined_bodies.ts";
 
-/** Inputs of a topic whose places are kept: those that were taken from last. */
+/** Maximum number of inputs per topic whose positions are kept; the most recently used ones stay. */
 const inputsMax = 100_000;
 
-/** A subscriber's place in a topic. */
+/** Position of a subscriber in a topic. */
 export interface SubscriberPosition {
-  /** The last message that was had; -1: none that is known here. */
+  /** The last message that was acknowledged; -1 if none is known here. */
   readonly cursor: number;
-  /** The newest message that was about to be handed out; up to `cursor`: none was. */
+  /** The newest message that was being delivered. Not above `cursor`: no delivery was interrupted. */
   readonly intent: number;
-  /** Where the messages between the two were about to become files; null: they were not. */
+  /** Folder to which the messages between the two were being delivered; null if they were delivered elsewhere. */
   readonly folder: string | null;
 }
 
-/** Puts of one request whose outcome is not known: enough to send the very same again. */
+/** Puts of one request whose outcome is unknown: everything needed to send the same request again. */
 export interface PutIntents {
   readonly topic: string;
   readonly session: SessionToken;
-  /** What the client knew of the topic's registrations when it was sent. */
+  /** Registration number of the topic that the request was sent with. */
   readonly registration: number;
-  /** Of the first; the others' follow it. */
+  /** Counter of the first message; the others follow without gaps. */
   readonly counter: number;
   readonly msgId: string | null;
   readonly bodies: readonly Uint8Array[];
 }
 
-/** How much of an input was taken, by puts into a topic. */
+/** How many messages of an input were put into a topic. */
 export interface InputPosition {
-  /** Tells it from all others. */
+  /** Identifies the input. */
   readonly name: string;
   readonly taken: number;
-  /** Tells what was taken from anything else; see item_chain.ts. */
+  /** Digest of the messages that were taken, to detect a changed input. */
   readonly digest: string;
 }
 
-/** Servers know the client's places; only what was put and is unknown is in no other place. */
+/** Servers know the positions of the client. Only puts with an unknown outcome exist nowhere else. */
 const damageAdvice =
   "; puts whose outcome is unknown cannot be had from it. Without it the client goes on where servers know " +
   "it to be, once the first call has ended with 84: move away";
@@ -66,12 +66,12 @@ export class ClientState implements Disposable {
   #session: SessionToken | null = null;
   #nextIntentId: number;
   readonly #registrations = new Map<string, number>();
-  /** What `synchronous` is set to. */
+  /** Current value of `synchronous`. */
   #isDurable = true;
 
   /**
-   * Waits for another process of the same id. Rejects with LOCK_BUSY when it does not end within `waitMs`, with CONFIG for a file
-   * that is another id's or of a newer format, CANNOT_CREATE, IO, or the signal's reason.
+   * Opens the state, and waits while another process has it. Rejects with LOCK_BUSY after `waitMs`, CONFIG for a file
+   * of another ID or a newer format, CANNOT_CREATE, IO, or the signal's reason.
    */
   static async open(folder: string, id: string, { waitMs, clock, signal }: {
     readonly waitMs: number;
@@ -104,17 +104,17 @@ export class ClientState implements Disposable {
   private constructor(folder: string, id: string) {
     this.id = id;
     this.path = stateFile(folder, id);
-    createPrivateFile(this.path); // bodies whose outcome is not known are in it
+    createPrivateFile(this.path); // the file contains message bodies
     const database = new DatabaseSync(this.path);
     try {
-      // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
+      // Exclusive: the lock is held until the file is closed or the process ends for any reason.
       database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA busy_timeout = 0");
       database.exec(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
       );
       const what = `state of client "${id}"`;
       checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat });
-      // Before anything is in it, so that who finds something there need not.
+      // The folder is flushed before the first write, so that a process that finds data does not have to flush it.
       if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushParentFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       const { client } = tables;
@@ -135,19 +135,22 @@ export class ClientState implements Disposable {
     this.#nextIntentId = Number(this.#get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
   }
 
-  /** This process's session: its number is one more than any that was used, and on the disk before it is given. */
+  /**
+   * Returns the session of this process. Its number is one above the highest used number, and is durable before it is
+   * returned.
+   */
   session(): SessionToken {
     return this.#session ??= this.nextSession();
   }
 
-  /** One that nobody has used, on the disk before it is given. */
+  /** Returns a session with an unused number, which is durable before it is returned. */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
     this.write(() => this.#setSession(number));
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
-  /** A server knows a newer session: the next process goes beyond it. */
+  /** Records a newer session that a server knows; the next process uses a higher number. */
   observeSession(number: number): void {
     if (number > this.#sessionNumber) this.write(() => this.#setSession(number));
   }
@@ -181,7 +184,7 @@ export class ClientState implements Disposable {
     this.write(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
   }
 
-  /** In a `write`, as all below that change something. */
+  /** Adds intents. This and all following methods that change something are called inside a `write`. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#replace(tables.intents, {
@@ -198,7 +201,7 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** What is known of a topic's registrations; 0: nothing. */
+  /** Returns the known registration number of a topic; 0 if none is known. */
   registration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
@@ -212,7 +215,10 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /** Their outcome is known: of those that were added with counters from `first` to `last`, none of them in part. */
+  /**
+   * Deletes the intents with counters from `first` to `last`, because their outcome is known. No request is deleted in
+   * part.
+   */
   settleIntents(
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
@@ -227,7 +233,7 @@ export class ClientState implements Disposable {
     );
   }
 
-  /** All of a topic, or of all topics, as they were added and in that order. */
+  /** Returns the intents of a topic, or of all topics, in the order in which they were added. */
   intents(topic?: string): PutIntents[] {
     const rows = topic === undefined
       ? this.#verified(tables.intents, "ORDER BY id")
@@ -252,7 +258,7 @@ export class ClientState implements Disposable {
     }
   }
 
-  /** Messages. */
+  /** Returns the number of messages in the intents of a topic. */
   countIntents(topic: string): number {
     return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
@@ -270,7 +276,7 @@ export class ClientState implements Disposable {
     this.#run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
   }
 
-  /** Beyond the limit those that were not taken from for the longest time. */
+  /** Deletes the least recently used inputs above the limit. */
   trimInputs(topic: string): void {
     const { count } = this.#get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
     if (Number(count) <= inputsMax) return;
@@ -279,8 +285,8 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * All that `work` stores, or nothing of it. When it returns this survives a kill; with `durable`, the default, the machine's
-   * end as well. Throws IO.
+   * Writes everything that `work` stores in one transaction. The result survives a kill, and with `durable` (the
+   * default) also a power failure. Throws IO.
    */
   write(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
@@ -305,12 +311,12 @@ export class ClientState implements Disposable {
     }
   }
 
-  /** After a full disk SQLite has done so itself, and what it says of a second time hides why. */
+  /** After a full disk SQLite has already rolled back; the error of a second rollback would hide the reason. */
   #rollBack(): void {
     try {
       this.#prepared("ROLLBACK").run();
     } catch {
-      // nothing is under way
+      // no transaction is open
     }
   }
 
@@ -326,12 +332,14 @@ export class ClientState implements Disposable {
     return this.#prepared(sql).get(...values);
   }
 
-  /** In a `write`. */
+  /** Writes a row. Called inside a `write`. */
   #replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.#run(table.replace, ...table.bind(row));
   }
 
-  /** Rows as they were stored. Throws IO for one that is not: what it says may be another message, or another place. */
+  /**
+   * Reads rows and verifies their checksums. Throws IO for a damaged row, which could be another message or position.
+   */
   #verified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
@@ -352,7 +360,7 @@ export class ClientState implements Disposable {
   }
 }
 
-/** What SQLite does not say. */
+/** Returns a reason that SQLite does not report. */
 function whyNotWritten(path: string): string {
   try {
     accessSync(dirname(path), constants.W_OK);
@@ -384,7 +392,7 @@ function asFailure(thrown: unknown, folder: string, id: string): BatonError {
   return new BatonError("IO", `Cannot open the state of client "${id}" at ${path}: ${why}${advice}`, { cause: thrown });
 }
 
-/** PRAGMA user_version. Versions before the first release wrote 1 to 4. */
+/** PRAGMA user_version. Development versions wrote 1 to 4. */
 export const storedFormat = 5;
 /** PRAGMA application_id: "btPC". */
 export const applicationId = 0x62745043;

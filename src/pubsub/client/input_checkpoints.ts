@@ -1,18 +1,21 @@
 /**
- * How much of an input was taken, noted with what is put of it, in one write: so that who goes on after a kill leaves nothing
- * out and puts nothing twice. Decides nothing about the input.
+ * Records how much of an input was taken, in the same transaction as the puts, so that a later process neither skips a
+ * message nor puts one twice. Decides nothing about the input.
  */
 import type { ClientState, InputPosition } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
 export interface InputCheckpoint {
-  /** Of all that was taken before; null: nobody asks for it. */
+  /** Digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
-  /** In a `write`: of what is put in this call so many messages are taken, and none behind them. `digest`: of all. */
+  /**
+   * Records, inside a `write`, that the first `taken` messages of this call are taken. `digest`: of everything taken up
+   * to here.
+   */
   record(taken: number, digest: string): void;
 }
 
-/** Of an input that is one row of messages: how many, and what they were. */
+/** Checkpoint of an input that is a sequence of messages: their number and their digest. */
 export class OffsetCheckpoint implements InputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
@@ -33,12 +36,12 @@ export class OffsetCheckpoint implements InputCheckpoint {
   }
 }
 
-/** Of inputs that are a message each: which. */
+/** Checkpoint of inputs that are one message each: which files were put. */
 export class FileCheckpoint implements InputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
   readonly #topic: string;
-  /** Those that are put, in their order, and how many of them are noted. */
+  /** Files that are being put, in order, and how many of them are recorded. */
   readonly #inputs: InputPosition[] = [];
   #recorded = 0;
 
@@ -47,28 +50,28 @@ export class FileCheckpoint implements InputCheckpoint {
     this.#topic = topic;
   }
 
-  /** Inputs that were put. */
+  /** Number of files that were put. */
   get taken(): number {
     return this.#recorded;
   }
 
-  /** The next message is this input's. `digest`: of it. */
+  /** Adds the file of the next message, with its digest. */
   add(name: string, digest: string): void {
     this.#inputs.push({ name, taken: 1, digest });
   }
 
   record(taken: number): void {
     for (const input of this.#inputs.slice(this.#recorded, taken)) this.#state.setInput(this.#topic, input);
-    // What was refused is not taken, nor what it was before.
+    // A refused file is not taken; an older record of it is deleted.
     for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
     this.#recorded = taken;
   }
 }
 
-/** Of a stream, which nobody can go on with: how many messages were read. */
+/** Counts the messages of a stream, which cannot be resumed. */
 export class NoCheckpoint implements InputCheckpoint {
   readonly digest = null;
-  /** Null: nothing was noted yet. */
+  /** Number of messages taken; null if none was recorded yet. */
   taken: number | null = null;
 
   record(taken: number): void {
@@ -76,7 +79,7 @@ export class NoCheckpoint implements InputCheckpoint {
   }
 }
 
-/** Of no message. */
+/** Digest of no messages. */
 export const emptyDigest = "";
 
 export function rollingDigest(chain: string, item: Uint8Array): string {

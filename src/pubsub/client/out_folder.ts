@@ -27,7 +27,7 @@ import { flushParentFolders } from "../../storage/durable_file.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
-/** In the folder: whose it is. */
+/** Name of the file that says which client and topic own the folder. */
 export const ownerFileName = ".baton-pubsub";
 
 export interface OutMessage {
@@ -45,10 +45,13 @@ export interface OutFolderOptions {
 export class OutFolder {
   readonly path: string;
   readonly #options: OutFolderOptions;
-  /** Of messages that an earlier process began to write, ascending; they are written again, unless the client went past them. */
+  /**
+   * IDs of messages that an earlier process began to write, ascending. They are written again unless the client has
+   * skipped them.
+   */
   #leftParts: readonly number[];
 
-  /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
+  /** Creates or opens the folder. Throws USAGE if another client ID or topic owns it, CANNOT_CREATE, or IO. */
   constructor(path: string, options: OutFolderOptions) {
     this.path = makeFolder(resolve(path));
     this.#options = options;
@@ -57,8 +60,8 @@ export class OutFolder {
   }
 
   /**
-   * All of them, in the order of their ids, behind the cursor. Throws IO: those that were written by then are delivered, the
-   * others come again. A disk that is emptied by whoever takes the files away need not have room for all at once.
+   * Delivers the messages in the order of their IDs. Throws IO: messages written before the failure are delivered, the
+   * others come again. The disk does not need room for all of them if another program removes the files meanwhile.
    */
   deliver(messages: readonly OutMessage[]): void {
     const { written, failure } = this.#write(messages);
@@ -67,7 +70,7 @@ export class OutFolder {
     if (failure !== null) throw failure;
   }
 
-  /** Into parts, as far as there is room. */
+  /** Writes part files until there is no room. */
   #write(messages: readonly OutMessage[]): { readonly written: readonly OutMessage[]; readonly failure: unknown } {
     const { onStep = () => {} } = this.#options;
     const written: OutMessage[] = [];
@@ -106,7 +109,7 @@ export class OutFolder {
     onStep("done");
   }
 
-  /** Not those behind `last`: whoever took the client over with another state may just be renaming them. */
+  /** Keeps part files above `last`: a process that took over the client with another state may be renaming them now. */
   #removeLeftParts(messages: readonly OutMessage[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
     for (const id of this.#leftParts) {
@@ -127,8 +130,8 @@ export class OutFolder {
 }
 
 /**
- * Brings to its end what was interrupted, in whatever folder that was; nothing when nothing was. Throws IO when the folder
- * is not there: what it has received cannot be known then.
+ * Completes an interrupted delivery, in the folder where it began. Throws IO if the folder is missing, because then it
+ * is unknown what was delivered.
  */
 export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
   const { cursor, intent, folder } = state.position(topic);
@@ -152,7 +155,7 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
   state.setPosition(topic, { cursor: intent, intent, folder: null });
 }
 
-/** Those of `cursor` + 1 to `intent` that were written and not renamed, ascending. */
+/** Returns the IDs from `cursor` + 1 to `intent` that were written and not renamed, ascending. */
 function partsIn(folder: string, cursor: number, intent: number): number[] {
   return readdirSync(folder)
     .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
@@ -160,7 +163,7 @@ function partsIn(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Where it is: a link that leads elsewhere one day must not have what is interrupted here looked for there. */
+/** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. */
 function makeFolder(path: string): string {
   try {
     mkdirSync(path, { recursive: true });
@@ -175,7 +178,8 @@ function claimFolder(path: string, client: string, topic: string): void {
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   const bytes = new TextEncoder().encode(wanted);
   try {
-    // Before the mark is there, so that who finds it need not.
+    // The folder is flushed before the owner file exists, so that a process that finds this file does not have to flush
+    // it.
     if (!existsSync(file)) flushParentFolders(path);
     writeFlushed(file, bytes, "wx");
     flushPath(path);
@@ -187,7 +191,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     }
     const found = readOwnerFile(file);
     if (found === wanted) return;
-    if (found === "") return writeFlushed(file, bytes); // killed between making it and writing to it
+    if (found === "") return writeFlushed(file, bytes); // a process was killed between creating and writing the file
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
   }
 }
@@ -200,7 +204,7 @@ function readOwnerFile(file: string): string {
   }
 }
 
-/** What has no room takes none. */
+/** Writes a part file, and removes it if the disk is full. */
 function writePart(path: string, body: Uint8Array): void {
   try {
     writeFlushed(path, body);
@@ -208,7 +212,7 @@ function writePart(path: string, body: Uint8Array): void {
     try {
       rmSync(path, { force: true });
     } catch {
-      // why it could not be written is said
+      // the first error is reported
     }
     throw thrown;
   }

@@ -1,4 +1,7 @@
-/** One connection to a proxy: requests out, each with a number of its own in the envelope, answers matched by it. Never sends while it is not connected. */
+/**
+ * One connection to a proxy. Each request has a number in its envelope, which matches its response. Never sends while
+ * not connected.
+ */
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../wire/zmtp/zmtp_error.ts";
@@ -6,10 +9,13 @@ import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 
 const nothing = new Uint8Array(0);
 
-/** A proxy that cannot read what it is sent goes without a word: CURVE has no answer for that. */
+/** A proxy that cannot decrypt a message disconnects without a reason: CURVE has no error response for it. */
 const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
-/** What ends a handshake for want of a key or a right. Of the other reasons some last as well: that the peer is no proxy. */
+/**
+ * Handshake errors caused by a missing key or permission. Other errors may also be permanent, for example when the peer
+ * is not a proxy.
+ */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
 export type ProxyLinkState = "connecting" | "connected" | "lost";
@@ -25,7 +31,7 @@ export class ProxyLink {
   #isRetired = false;
   #isRefused = false;
 
-  /** Throws USAGE for an endpoint that is none. */
+  /** Throws USAGE for an invalid endpoint. */
   constructor(endpoint: string, options: SocketOptions = {}) {
     this.endpoint = endpoint;
     this.#socket = new DealerSocket({
@@ -49,25 +55,25 @@ export class ProxyLink {
     return this.#state;
   }
 
-  /** The proxy does not let this client in, with these keys or without any. */
+  /** True if the proxy refuses this client with its keys, or without keys. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
 
-  /** Why it is not connected. */
+  /** Reason why the link is not connected. */
   get lostReason(): string {
     return this.#why;
   }
 
-  /** Called at each change of the state. Returns what takes it off. */
+  /** Calls `listener` at each change of the state. Returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#changed.add(listener);
     return () => void this.#changed.delete(listener);
   }
 
   /**
-   * Sends, if it is connected and has room. `answered` gets the frames behind the envelope, or null when the connection was
-   * lost; not both, and nothing any more once the returned function was called.
+   * Sends a request if the link is connected and has room. `answered` gets the frames after the envelope, or null if
+   * the connection was lost. The returned function cancels the callback.
    */
   send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
     if (this.#state !== "connected") return null;
@@ -79,7 +85,7 @@ export class ProxyLink {
     return () => this.#forget(number);
   }
 
-  /** Nothing more is sent here; it is closed when what is under way has been answered or given up. */
+  /** Sends nothing more, and closes when all requests in flight have ended. */
   retire(): void {
     this.#isRetired = true;
     if (this.#waiting.size === 0) this.#lose("another proxy is used");

@@ -1,6 +1,7 @@
 /**
- * Puts messages, each once: an intent is stored before anything is sent, and goes when the outcome is known. A window of
- * requests is under way, and their order is kept: each says which counter has to be there before it.
+ * Puts messages, each exactly once. An intent is stored before a request is sent, and deleted when the outcome is
+ * known. A window of requests is in flight; their order is kept, because each names the counter that has to be stored
+ * before it.
  */
 import { BatonError } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
@@ -11,43 +12,43 @@ import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkp
 import { outcomeError, type RequestOutcome } from "./requester.ts";
 import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
 
-/** Messages under way at most; one more request is made as long as fewer bytes are. */
+/** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
 const windowMessages = 256;
 const windowBytes = 16 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
-  /** What the messages come from, and what was taken of it before: the place in it is kept. */
+  /** Checkpoint of the input that the messages come from. */
   readonly input?: InputCheckpoint | null;
-  /** Nothing more is awaited: what is under way is unknown. */
+  /** Ends the call immediately; the outcome of requests in flight is unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** Nothing more is read; what was sent is waited for. */
+  /** Stops reading; requests that were sent are awaited. */
   readonly until?: AbortSignal | undefined;
-  /** What was read cannot be had again: it is put also after `until`. */
+  /** The input cannot be read again, so messages that were read are put even after `until`. */
   readonly isStream?: boolean;
-  /** Told of messages that are stored, and of their bytes. */
+  /** Called with the number of stored messages and their bytes. */
   readonly onStored?: (messages: number, bytes: number) => void;
 }
 
 interface InFlightBatch {
   readonly first: number;
-  /** Of what was taken before it. */
+  /** Digest of the input before this batch. */
   readonly digest: string;
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
-  /** Whether any of it may have arrived. */
+  /** Returns whether any of it may have arrived. */
   readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
 }
 
-/** A request that was definitely not done. */
+/** A request that was definitely not executed. */
 interface RefusedPut {
   readonly counter: number;
-  /** Of what was taken before it. */
+  /** Digest of the input before this message. */
   readonly digest: string;
   readonly error: unknown;
-  /** A copy of it may still be under way, and do it after all. */
+  /** The network may still deliver a copy of the request, which may then be stored. */
   readonly mayStillBeStored: boolean;
 }
 
@@ -60,9 +61,9 @@ interface CheckpointUpdate {
 export class Publisher {
   readonly #client: PubsubClientSession;
   readonly #topic: string;
-  /** The next message's. */
+  /** Counter of the next message. */
   #counter = 1;
-  /** Of all that was taken. */
+  /** Digest of everything that was taken. */
   #digest = emptyDigest;
   readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
@@ -70,12 +71,12 @@ export class Publisher {
   /** Counters whose outcome is known, and whose intents are still stored. */
   #settled: { readonly first: number; readonly last: number }[] = [];
   #failed: RefusedPut | null = null;
-  /** What nobody knows of, and why; null: nothing was waited for any more. */
+  /** Batches whose outcome is unknown, with the error; null if waiting was aborted. */
   #unknownOutcomes: { readonly flight: InFlightBatch; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
   #hasReadAll = false;
-  /** Aborts when nothing more is to be sent. */
+  /** Aborts when nothing more may be sent. */
   readonly #stop = new AbortController();
 
   constructor(client: PubsubClientSession, topic: string) {
@@ -83,19 +84,21 @@ export class Publisher {
     this.#topic = topic;
   }
 
-  /** Says that all was stored, to a topic that may have to forget publishers. After `putAll`. */
+  /**
+   * Reports to the topic that all puts are resolved, so that it may forget this publisher first. Called after `putAll`.
+   */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
 
-  /** Whether `putAll` came to the end of its input. */
+  /** True if `putAll` has read its input to the end. */
   get hasReadAll(): boolean {
     return this.#hasReadAll;
   }
 
   /**
-   * Puts all, in their order; resolves when all are stored. Rejects with OUTCOME_UNKNOWN, whose intents are kept for `resume`,
-   * with what a message was refused for, or with the signal's reason. One publisher, one call.
+   * Puts all messages in order, and resolves when all are stored. Rejects with OUTCOME_UNKNOWN (the intents are kept
+   * for `resume`), the error of a refused message, or the signal's reason. Call it once for each publisher.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null } = options;
@@ -119,14 +122,14 @@ export class Publisher {
       if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
     }
     this.#waitsForInput = false;
-    // What nobody has been sent is in the input still.
+    // Messages that were not sent are still in the input.
     if (until?.aborted && !isStream) {
       for (const flight of this.#inFlight) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
     await Promise.all([...this.#inFlight].map(({ ended }) => ended));
     if (this.#failed?.mayStillBeStored) await this.#endSession(this.#failed, signal);
     this.#store([], checkpoint && { checkpoint, ...this.#failed ?? { counter: this.#counter, digest: this.#digest } });
-    // Of several the one that needs a resume: what was refused behind it is put then.
+    // An unknown outcome is reported first, because it needs a resume, which also puts what was refused after it.
     const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
     const error = this.#thrown?.error ?? doubt ?? this.#failed?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
@@ -134,7 +137,7 @@ export class Publisher {
     return this.#counter - 1;
   }
 
-  /** Sends again what an earlier process, or this one, did not hear the end of. Resolves with how many messages there were. */
+  /** Sends all puts with an unknown outcome again. Resolves with the number of messages. */
   async resume(
     { signal, until, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> = {},
   ): Promise<number> {
@@ -159,7 +162,7 @@ export class Publisher {
     return AbortSignal.any([this.#stop.signal, ...signals.filter((signal) => signal !== undefined)]);
   }
 
-  /** What is known is noted while nothing else is to be done: after a kill nobody has to ask what became of it. */
+  /** Records known outcomes while nothing is in flight, so that fewer puts have to be resumed after a kill. */
   #settleIdle(): void {
     if (!this.#waitsForInput || this.#inFlight.size > 0) return;
     try {
@@ -188,7 +191,10 @@ export class Publisher {
     return await this.#client.request(put, { signal, registration });
   }
 
-  /** In requests, as the window has room: those that it has room for at once are stored at once. */
+  /**
+   * Sends messages in requests as the window allows. The intents of all requests that fit at the same time are stored
+   * in one transaction.
+   */
   async #sendAll(items: readonly Uint8Array[], options: PutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
     let [messages, bytes] = [0, 0];
@@ -206,11 +212,11 @@ export class Publisher {
         bytes += bytesOf(batch);
       }
     } finally {
-      sendGroup(); // also in front of a message that cannot be one
+      sendGroup(); // also before a message that is too long
     }
   }
 
-  /** False: nothing more is to be sent. */
+  /** Waits for room in the window. Returns false if nothing more may be sent. */
   async #waitForRoom(count: number, ends: AbortSignal): Promise<boolean> {
     while (!this.#hasEnded && !ends.aborted && this.#isFull(count, 0)) {
       await Promise.race([...this.#inFlight].map(({ ended }) => ended));
@@ -222,7 +228,7 @@ export class Publisher {
     return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
   }
 
-  /** Requests, whose intents are stored by one write. Where that fails, nothing of them was taken. */
+  /** Stores the intents of the requests in one transaction and sends them. If it fails, none of them was taken. */
   #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
     const { msgId = null, input = null } = options;
     const session = this.#client.state.session();
@@ -242,9 +248,9 @@ export class Publisher {
     for (const { intents, before } of requests) this.#request(intents, before, options);
   }
 
-  /** `digest`: of what was taken before it. */
+  /** Sends one request. `digest`: of the input before it. */
   #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PutOptions): void {
-    // What is below is settled on the disk as well: the server may forget it.
+    // Outcomes below this counter are also settled on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = bytesOf(bodies);
     const abort = new AbortController();
@@ -293,12 +299,12 @@ export class Publisher {
     this.#inFlight.delete(flight);
     this.#messages -= flight.count;
     this.#bytes -= flight.bytes;
-    // What comes behind a message that was refused names it as the one before, and can never be stored.
+    // A batch after a refused message can never be stored, because it names that message as its predecessor.
     const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
       else if (flight.wasSent()) this.#unknownOutcomes.push({ flight, error: null });
-      else this.#fail(flight, why); // it is in the input still
+      else this.#fail(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
       onStored?.(flight.count, flight.bytes);
@@ -306,7 +312,7 @@ export class Publisher {
       if (isBehind) this.#settle(flight);
       else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describe(flight), outcome) });
     } else {
-      // Who was taken over leaves the topic to who did so.
+      // A client that was taken over leaves the topic to the newer session.
       const mayComeAgain = outcome.response?.status !== "FENCED";
       this.#fail(flight, outcomeError(this.#describe(flight), outcome), mayComeAgain);
     }
@@ -314,7 +320,7 @@ export class Publisher {
     else this.#settleIdle();
   }
 
-  /** Definitely not done, and nothing behind it. */
+  /** Records that this batch, and everything after it, was definitely not stored. */
   #fail(flight: InFlightBatch, error: unknown, mayComeAgain = false): void {
     const { first, digest } = flight;
     this.#settle(flight);
@@ -326,16 +332,16 @@ export class Publisher {
   }
 
   /**
-   * Before a refusal is noted and told: a network that delivers the request once more must not have it stored. If it was
-   * stored meanwhile, or nobody waits for the answer, nothing is known from there on: `resume` finds out. Where nobody
-   * answers, the next session's first request ends this one.
+   * Ends the session before a refusal is recorded and reported, so that a copy of the request that the network still
+   * delivers cannot be stored. If the message was stored meanwhile, or waiting was aborted, the outcome is unknown and
+   * `resume` finds out. If no server responds, the first request of the next session ends this one.
    */
   async #endSession({ counter }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
     try {
       end = await this.#client.endSession(this.#topic, counter, { signal });
     } catch {
-      // What it was refused for is told, and is not changed by this.
+      // The error of the refusal is reported in any case.
     }
     if (end === null ? signal?.aborted !== true : !end.isStored) return;
     this.#failed = null;
@@ -354,7 +360,9 @@ export class Publisher {
     this.#settled.push({ first, last: first + count - 1 });
   }
 
-  /** `place`: up to, and without, the message of this counter. */
+  /**
+   * Stores intents and settled counters. `place`: the checkpoint, up to but not including the message of this counter.
+   */
   #store(
     intents: readonly PutIntents[],
     place: CheckpointUpdate | null,
@@ -381,12 +389,12 @@ function unknownOutcomeError(what: string, outcome: RequestOutcome): BatonError 
   });
 }
 
-/** The topic has forgotten this client in the middle of its puts: what was stored of them before, nobody can say. */
+/** Returns whether the topic has forgotten this client during its puts; what was stored before is unknown. */
 function isForgotten(outcome: RequestOutcome): boolean {
   return outcome.response?.status === "UNREGISTERED";
 }
 
-/** Nothing more can be found out of it. */
+/** Returns whether trying again cannot reveal more about the outcome. */
 function isSettled(outcome: RequestOutcome): boolean {
   return outcome.kind === "response" &&
     ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);

@@ -1,4 +1,4 @@
-/** One process of a client id: its state, its session, and the way to the proxies. Everything it says carries the session. */
+/** One process that uses a client ID: its state, its session, and its requests, which all carry the session. */
 import { BatonError } from "../../errors.ts";
 import type { Message, MessageHeaders, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { ClientState } from "./client_state.ts";
@@ -11,19 +11,19 @@ import {
 } from "./requester.ts";
 import { decodeTopicList } from "../../wire/pubsub/topic_list.ts";
 
-/** What is asked; who asks, and in which session, is added. */
+/** A message without sender and session, which are added when it is sent. */
 type UnsentMessage<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
 type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
-/** How long the end of a session may take, in milliseconds. */
+/** Milliseconds: the maximum time to end a session. */
 const endMsMax = 2000;
-/** How long to wait until a topic has heard that nothing is unresolved, in milliseconds. */
+/** Milliseconds: the maximum time to report that all puts are resolved. */
 const resolvedMsMax = 200;
-/** Tries to become registered: each time the topic has forgotten others meanwhile. */
+/** Maximum tries to register: each one fails if the topic has forgotten other clients meanwhile. */
 const registrationsMax = 5;
 
 export interface SessionRequestOptions extends PubsubRequestOptions {
-  /** Of what was asked before, and may have been done: the number that it was asked with, and no other. */
+  /** Registration number of the first try, for a request that may have been executed before. */
   readonly registration?: number | undefined;
 }
 
@@ -31,7 +31,7 @@ export class PubsubClientSession {
   readonly state: ClientState;
   readonly #requester: Requester;
   readonly #operations = new Map<string, number>();
-  /** Topics that this process has registered at. */
+  /** Topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
 
   constructor(state: ClientState, requester: Requester) {
@@ -43,12 +43,15 @@ export class PubsubClientSession {
     return this.state.id;
   }
 
-  /** Of subscribe, unsubscribe and seek: how many there were at the topic in this session. */
+  /** Number of subscribe, unsubscribe and seek operations at the topic in this session. */
   operations(topic: string): number {
     return this.#operations.get(topic) ?? 0;
   }
 
-  /** Asks in this session. A server that knows a newer one is remembered: the next process goes beyond it. */
+  /**
+   * Sends a request in this session. If a server knows a newer session, its number is recorded and the next process
+   * uses a higher one.
+   */
   async request(
     message: UnsentMessage<SubscriberOperation | "GET" | "PUT">,
     { registration, ...options }: SessionRequestOptions = {},
@@ -65,15 +68,15 @@ export class PubsubClientSession {
   }
 
   /**
-   * Makes the client known to a topic that it puts into, once in a process: a topic forgets publishers, and what it does not know
-   * it stores only where nothing was forgotten since. By a put of nothing, so that it does not matter how often it is done.
-   * Throws what it failed with: nothing was put.
+   * Registers the client at a topic before its first put, once per process. A topic forgets publishers, and accepts
+   * puts of an unknown client only if it has forgotten none since that client registered. Uses an empty put, which may
+   * be repeated. Rejects with the reason; nothing was put then.
    */
   async register(topic: string, options: PubsubRequestOptions = {}): Promise<void> {
     if (this.#registeredTopics.has(topic)) return;
     const what = `put into topic "${topic}"`;
     const outcome = await this.#requestRegistered({ name: "PUT", topic, counter: 0, batch: [] }, options);
-    // That nobody knows whether the topic knows it does no harm.
+    // An unknown outcome of a registration does no harm.
     if (outcome.kind === "unknown") {
       throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
     }
@@ -81,7 +84,7 @@ export class PubsubClientSession {
     this.#registeredTopics.add(topic);
   }
 
-  /** What puts no message is asked again with the number that the topic names, if that is a newer one. */
+  /** Sends a request without messages, and again with the registration number that the topic names if it is newer. */
   async #requestRegistered(
     message: UnsentMessage<SubscriberOperation | "PUT">,
     options?: PubsubRequestOptions,
@@ -97,8 +100,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Says that the outcome of all that this session has put is known, up to and without `counter`: where the topic has to forget
-   * publishers, this one is among the first. Nobody waits for it for long, and it may be lost.
+   * Reports that the outcomes of all puts below `counter` are known: if the topic has to forget publishers, this one is
+   * among the first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
     const headers = { session: this.state.session(), firstUnacked: counter, ...this.#registrationHeader(topic) };
@@ -111,8 +114,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Ends this session at a topic, by a put of nothing in a newer one: whatever the network still delivers of it is FENCED. And
-   * says whether its message `counter` is stored; null: nobody has confirmed anything.
+   * Ends this session at a topic with an empty put in a newer session: requests of the old session that the network
+   * still delivers are FENCED. Returns whether the message `counter` is stored; null if no server confirmed it.
    */
   async endSession(
     topic: string,
@@ -124,22 +127,23 @@ export class PubsubClientSession {
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
-    // It has forgotten the client since: what was asked for before is refused by that number from now on.
+    // The topic has forgotten the client since; its registration number now refuses all earlier requests.
     if (response.status === "UNREGISTERED") return { isStored: false };
     return response.status === "OK" ? { isStored: response.headers?.ids !== undefined } : null;
   }
 
-  /** Who is subscribed already stays where he is. */
+  /** Subscribes. A client that is already subscribed keeps its position. */
   async subscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
     await this.#operate(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
     const { cursor, intent } = this.state.position(topic);
     if (cursor < 0 && intent < 0) return;
-    // A topic whose server was given up has begun again at the first id: the place is another topic's.
+    // A topic whose server was given up starts again at the first ID; a position beyond its end belongs to the old
+    // topic.
     const { end = 0 } = await this.info(topic, options);
     if (cursor > end || intent > end) this.state.forgetPosition(topic);
   }
 
-  /** Gives up what was not fetched. */
+  /** Unsubscribes; messages that were not fetched are lost for this client. */
   async unsubscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
     await this.#operate(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
     this.state.forgetPosition(topic);
@@ -147,7 +151,7 @@ export class PubsubClientSession {
 
   async seek(topic: string, to: number | "start" | "end", options?: PubsubRequestOptions): Promise<void> {
     await this.#operate(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
-    this.state.forgetPosition(topic); // the server's counts now
+    this.state.forgetPosition(topic); // the position of the server is valid now
   }
 
   async info(topic: string, options?: PubsubRequestOptions): Promise<MessageHeaders> {
@@ -167,13 +171,13 @@ export class PubsubClientSession {
   }
 }
 
-/** Throws what the outcome is when it is not OK. */
+/** Returns the response if it is OK; otherwise throws the outcome as an error. */
 export function requireOk(what: string, outcome: RequestOutcome): StatusMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
   throw outcomeError(what, outcome);
 }
 
-/** Sorted. Rejects with what the question failed with, or with the signal's reason. */
+/** Lists the topics, sorted. Rejects with the outcome's error, or the signal's reason. */
 export async function requestTopics(requester: Requester, sender: string, signal?: AbortSignal): Promise<string[]> {
   const answer = requireOk("list the topics", await requester.request({ name: "TOPICS", sender }, { signal }));
   return (decodeTopicList(answer.body) ?? []).sort();

@@ -1,9 +1,9 @@
-/** Messages in requests: how many go into one, and what a request of them has as its body. Pure. */
+/** Groups messages into requests. Pure. */
 import { BatonError } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { PutIntents } from "./client_state.ts";
 
-/** Messages of one request, and their bytes; one message may have more. */
+/** Maximum messages and bytes of one request; a single message may be longer. */
 const batchMessages = 64;
 const batchBytes = 1 << 20;
 
@@ -16,7 +16,7 @@ export function bytesOf(bodies: readonly Uint8Array[]): number {
   return bodies.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** In pieces that a request may have. Throws BAD_DATA for a message over the limit. */
+/** Splits messages into batches for requests. Throws BAD_DATA for a message over the limit. */
 export function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
   let batch: Uint8Array[] = [];
   let bytes = 0;
@@ -34,7 +34,7 @@ export function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[]
   if (batch.length > 0) yield batch;
 }
 
-/** Joined where they can go in one request: of one session, counter behind counter, without a key. */
+/** Joins intents that fit into one request: the same session, consecutive counters, no message ID. */
 export function runsOf(intents: readonly PutIntents[]): PutIntents[] {
   const runs: PutIntents[] = [];
   for (const next of intents) {

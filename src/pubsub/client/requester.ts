@@ -1,6 +1,6 @@
 /**
- * Asks through the proxies, in their order: a request is tried again until it has an outcome or its time is over. Owns the
- * connections. Each request ends with what is known: an answer, definitely not done, or unknown.
+ * Sends requests to the proxies, in order, and again until each has an outcome or its time is over. Owns the
+ * connections. The outcome is a response, definitely not done, or unknown.
  */
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
@@ -20,7 +20,7 @@ export type StatusMessage = MessageOf<"STATUS">;
 
 export type RequestOutcome =
   | { readonly kind: "response"; readonly response: StatusMessage }
-  /** Definitely not done; `answer` is the last that was given. `isRefused`: no proxy lets this client in. */
+  /** Definitely not done; `response` is the last one received. `isRefused`: every proxy refuses this client. */
   | {
     readonly kind: "fail";
     readonly why: string;
@@ -30,19 +30,28 @@ export type RequestOutcome =
   | { readonly kind: "unknown"; readonly why: string; readonly response: StatusMessage | null };
 
 export interface RequesterOptions {
-  /** The proxies' endpoints in the order in which they are tried; asked again when none of them could be reached. */
+  /**
+   * Returns the endpoints of the proxies in the order in which they are tried. Called again when none of them can be
+   * reached.
+   */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
-  /** How long a request is tried in all, in milliseconds. */
+  /** Milliseconds that a request is tried in total. */
   readonly timeoutMs: number;
-  /** How long one attempt is waited for, in milliseconds; without `retriesMax` twice as long after each that needed more. */
+  /**
+   * Milliseconds to wait for the response of one try. Without `retriesMax` it doubles after each try that needed
+   * longer.
+   */
   readonly attemptMs: number;
-  /** Attempts after the first. */
+  /** Maximum number of tries after the first one. */
   readonly retriesMax?: number;
   readonly socket?: SocketOptions;
-  /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
+  /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: string;
-  /** Told what stands in the way when it has for `troubleMs`, 3 s by default; not again before there was an answer. */
+  /**
+   * Called with the reason when a request has made no progress for `stallMs`, 3 s by default. Called again only after a
+   * response.
+   */
   readonly onStall?: (why: string) => void;
   readonly stallMs?: number;
   readonly random?: () => number;
@@ -50,30 +59,30 @@ export interface RequesterOptions {
 
 export interface PubsubRequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** How long the server may hold the answer back on purpose, in milliseconds. */
+  /** Milliseconds that the server may wait for a message before it responds. */
   readonly holdMs?: number;
-  /** Less than `timeoutMs`, and a fifth of it at most. */
+  /** A shorter limit than `timeoutMs`; at most a fifth of `timeoutMs` is used. */
   readonly withinMs?: number;
-  /** Told when the first attempt has been sent: before that nothing can have been done. */
+  /** Called when the first try has been sent; nothing can have been executed before. */
   readonly onSent?: (() => void) | undefined;
 }
 
-/** How far a request is. */
+/** Progress of a request. */
 interface RequestProgress extends WatchedRequest {
   sentTo: ProxyLink | null;
-  /** How the last attempt ended. */
+  /** Result of the last try. */
   lastResult: string | null;
 }
 
-/** Between attempts. */
+/** Delay between tries. */
 const retryWait = { firstMs: 50, maxMs: 2000 };
-/** A connection that is not there after so many milliseconds is given up for the next proxy's. */
+/** Milliseconds to wait for a connection before the next proxy is tried. */
 const connectMsMax = 2000;
-/** The only proxy's, before proxies are looked for again: as long as a handshake may take. */
+/** The same if there is only one proxy, before proxies are looked up again: as long as a handshake may take. */
 const onlyConnectMsMax = 10_000;
-/** With less time another try would only turn "not done" into "unknown". */
+/** Milliseconds: with less time left, another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
-/** Longer than one that does not answer is waited for where there is another. */
+/** Longer than the wait for a proxy that does not respond while there is another one. */
 const stallMsDefault = 3000;
 const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
@@ -83,13 +92,13 @@ export class Requester implements AsyncDisposable {
   #proxies: readonly string[] = [];
   #proxyIndex = 0;
   #link: ProxyLink | null = null;
-  /** When it was begun. */
+  /** Time at which the connection was opened. */
   #openedMs = 0;
-  /** With those that others are still waiting at. */
+  /** All connections, including those where other requests still wait. */
   readonly #links = new Set<ProxyLink>();
   #finding: Promise<void> | null = null;
   #lastProblem = "no proxy was found";
-  /** Endpoints that do not let this client in, since the last that did. */
+  /** Endpoints that have refused this client since the last one that accepted it. */
   readonly #refusals = new Set<string>();
   readonly #stallMonitor: StallMonitor<RequestProgress> | null;
 
@@ -100,7 +109,7 @@ export class Requester implements AsyncDisposable {
     this.#stallMonitor = onStall === undefined ? null : new StallMonitor(clock, { afterMs: stallMs, tell });
   }
 
-  /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
+  /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
   async request(message: Message, options: PubsubRequestOptions = {}): Promise<RequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
@@ -129,7 +138,7 @@ export class Requester implements AsyncDisposable {
       throwIfAborted(signal);
       const link = await this.#connected({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
-      // Another try would be refused as well, whatever time is left.
+      // Another try would be refused as well.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
       let end: AttemptResult = { kind: "not sent" };
       // Finding proxies may have taken all of the time: what is sent too late is only unknown.
@@ -152,7 +161,8 @@ export class Requester implements AsyncDisposable {
         progress.sinceMs = Math.min(progress.sinceMs, clock.now());
         end = got === null ? { kind: "not sent" } : got === "no response" ? { kind: "no response" } : resultOf(got);
         if (got !== null && got !== "no response") response = got;
-        // A long message on a slow way would need as long again; the proxy may have said that its time was over.
+        // A long message on a slow network needs a longer try; the proxy may have responded that its deadline had
+        // passed.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
@@ -182,7 +192,7 @@ export class Requester implements AsyncDisposable {
     await Promise.all([...this.#links].map((link) => link.close()));
   }
 
-  /** The answer; "no response" when it was sent and nothing came; null when it was not sent. */
+  /** Returns the response, "no response" if the request was sent, or null if it was not sent. */
   #attempt(
     link: ProxyLink,
     frames: readonly Uint8Array[],
@@ -216,7 +226,7 @@ export class Requester implements AsyncDisposable {
     });
   }
 
-  /** The connection in use, when it is there within the time. */
+  /** Returns the current connection if it is connected in time. */
   async #connected(
     { withinMs, endMs }: { readonly withinMs: number; readonly endMs: number },
     signal: AbortSignal | undefined,
@@ -267,7 +277,7 @@ export class Requester implements AsyncDisposable {
     });
   }
 
-  /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
+  /** Looks up the proxies. A temporary failure is only recorded; other errors reject. */
   async #findProxies(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     const late = () =>
       new BatonError(
@@ -291,13 +301,13 @@ export class Requester implements AsyncDisposable {
     }
   }
 
-  /** On to the next proxy; behind the last one they are looked for again. */
+  /** Switches to the next proxy. After the last one they are looked up again. */
   #useNextProxy(end: AttemptResult): void {
     if (this.#link === null) return;
     if (this.#link.state === "lost") {
       this.#lastProblem = `no connection to ${this.#link.endpoint}: ${this.#link.lostReason}`;
     }
-    // There is no other: one that answers is kept, and so is a connection that may come about yet.
+    // There is no other proxy: a connection that works, or may still be established, is kept.
     const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
     const isKept = end.kind === "response" || (this.#link.state === "connecting" && isYoung);
     if (isKept && this.#proxies.length === 1) return;
@@ -313,7 +323,7 @@ export class Requester implements AsyncDisposable {
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
 
-  /** As a part of a sentence, with a blank in front. */
+  /** The lookup place as part of a sentence, after a blank. */
   get #lookupSuffix(): string {
     return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
   }
@@ -328,7 +338,7 @@ function resultOf({ status, headers }: StatusMessage): AttemptResult {
   return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
-/** What an answer says for people. */
+/** Returns the sentence of a response, for people. */
 export function reasonText({ body }: StatusMessage): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(body);
@@ -354,7 +364,10 @@ const codes = {
   ERROR: "INTERNAL",
 } as const satisfies Record<StatusCode, ErrorCode>;
 
-/** The requested data is damaged on the server's disk. `isWholeTopic`: the whole topic, which has to be restored or deleted. */
+/**
+ * The requested data is damaged on the server's disk. `isWholeTopic`: the whole topic is damaged; it has to be restored
+ * or deleted.
+ */
 export class TopicDamagedError extends BatonError {
   readonly isWholeTopic: boolean;
 
@@ -364,7 +377,7 @@ export class TopicDamagedError extends BatonError {
   }
 }
 
-/** `what` was tried; it stands after "Cannot". */
+/** Converts an outcome into an error. `what` is the request, as the object of "Cannot". */
 export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
     return new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether this was done, ${what}: ${outcome.why}`);

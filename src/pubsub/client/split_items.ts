@@ -1,8 +1,8 @@
-/** A stream of bytes into messages, by the byte that ends each. The last one may go without. Never touches a file. */
+/** Splits a stream of bytes into messages at a separator. The last message needs no separator. Reads no files. */
 import { BatonError } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 
-/** What one chunk has completed comes at once. Throws BAD_DATA for a message over the limit. */
+/** Yields the messages that each chunk completes. Throws BAD_DATA for a message over the limit. */
 export async function* splitItems(
   chunks: AsyncIterable<Uint8Array>,
   separator: number,

@@ -1,13 +1,13 @@
-/** Notices that a request has made no progress for a while, and says so: once, and not again before there was an answer. */
+/** Reports a request that makes no progress: once, and again only after a response. */
 import type { Clock } from "../../support/clock.ts";
 
-/** A request that is under way. */
+/** A request in flight. */
 export interface WatchedRequest {
-  /** Since when it has waited for what should be there by now; in the future while it is held back on purpose. */
+  /** Time since which the request waits; in the future while it waits for a message at the server. */
   sinceMs: number;
 }
 
-/** One timer for all requests: thousands are begun and answered within its time. */
+/** Uses one timer for all requests, because thousands start and end within its period. */
 export class StallMonitor<Request extends WatchedRequest> implements Disposable {
   readonly #clock: Clock;
   readonly #afterMs: number;
@@ -34,7 +34,7 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
     this.#requests.delete(request);
   }
 
-  /** Whoever was waited for is there. */
+  /** Called when a response has arrived. */
   progressed(): void {
     this.#isReported = false;
   }
@@ -51,7 +51,7 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
     if (oldest === null) return;
     const leftMs = oldest.sinceMs + this.#afterMs - this.#clock.now();
     if (leftMs > 0) {
-      // What is held back now may be in trouble sooner: its connection may be lost.
+      // A request that waits at the server may stall earlier, if its connection is lost.
       this.#cancel = this.#clock.after(Math.min(leftMs, this.#afterMs), () => this.#check());
       return;
     }

@@ -1,25 +1,25 @@
-/** Gets messages of one topic behind the client's place. The place moves when whoever has them says so: `had`. */
+/** Fetches messages of one topic after the client's position. The position moves when messages are acknowledged. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { requireOk } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
-/** Of one answer, beyond its first message. */
+/** Maximum bytes of a response after its first message. */
 const answerBytesMax = 1 << 20;
-/** How long one request waits at the server. A longer wait is several requests. */
+/** Milliseconds that one request waits at the server. A longer wait uses several requests. */
 const holdMsMax = 20_000;
 
 export interface ReceivedMessage {
   readonly id: number;
   readonly body: Uint8Array;
-  /** It may have been handed out before: a process ended between that and the cursor. */
+  /** The message may have been delivered before: a process ended between its delivery and its acknowledgement. */
   readonly redelivered: boolean;
   readonly msgId: string | null;
 }
 
 export interface FetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /** So many were given up by the topic's retention before them. */
+  /** Number of messages before these that the retention of the topic, or damage, has removed. */
   readonly missed: number;
 }
 
@@ -27,14 +27,17 @@ export class Subscriber {
   readonly topic: string;
   readonly #client: PubsubClientSession;
 
-  /** Brings to its end what an earlier process left half done in a folder. Throws IO. */
+  /** Completes a delivery that an earlier process left unfinished in a folder. Throws IO. */
   constructor(client: PubsubClientSession, topic: string) {
     this.topic = topic;
     this.#client = client;
     recoverOutFolder({ state: client.state, topic });
   }
 
-  /** The next messages, none when there are none after `waitMs`. Rejects with what `get` fails with: nothing was lost then. */
+  /**
+   * Returns the next messages; none if none arrives within `waitMs`. Rejects with the error of the request; nothing is
+   * lost then.
+   */
   async fetch({ max, waitMs = 0, peek = false, signal }: {
     readonly max: number;
     readonly waitMs?: number;
@@ -50,14 +53,14 @@ export class Subscriber {
     }
   }
 
-  /** Messages up to this one are about to be handed out. It survives a kill, and costs no flush. */
+  /** Records that messages up to this one are being delivered. The record survives a kill and needs no flush. */
   recordDelivery(id: number): void {
     const { state } = this.#client;
     const { cursor } = state.position(this.topic);
     state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
-  /** Messages up to this one were had, and never come again; without `durable` the machine's end may undo it. */
+  /** Acknowledges messages up to this one, which never come again. Without `durable` a power failure may undo it. */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     const { intent } = state.position(this.topic);

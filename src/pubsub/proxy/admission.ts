@@ -1,4 +1,4 @@
-/** Counts what is under way, and says what there is no room for. Pure. */
+/** Counts requests in flight and refuses requests above a limit. Pure. */
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient } from "./proxy_request.ts";
 
@@ -12,17 +12,17 @@ export class RequestAdmission {
     this.#limits = limits;
   }
 
-  /** Requests under way. */
+  /** Requests in flight. */
   get requests(): number {
     return this.#requests;
   }
 
-  /** In their frames. */
+  /** Bytes in the frames of these requests. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Why there is no room, as a sentence; null when there is, and then it is taken. */
+  /** Admits a request. Returns null, or a sentence that says which limit is reached. */
   admit(client: ProxyClient, topic: string, bytes: number): string | null {
     const limits = this.#limits;
     const ofTopic = this.#topics.get(topic) ?? 0;
@@ -30,7 +30,7 @@ export class RequestAdmission {
     if (client.requests >= limits.perClient) return over("this connection", limits.perClient);
     if (ofTopic >= limits.perTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.perTopic);
     if (this.#requests >= limits.inAll) return over("this proxy", limits.inAll);
-    // One message always has room: a limit below the largest body would refuse it for ever.
+    // A single message is always admitted: a limit below the largest body would refuse it forever.
     const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
     if (isOver(client.bytes, limits.bytesPerClient)) {
       return `Not now: this connection has ${client.bytes} bytes under way`;
@@ -44,7 +44,7 @@ export class RequestAdmission {
     return null;
   }
 
-  /** Gives back what `admit` took. */
+  /** Releases what `admit` counted. */
   release(client: ProxyClient, topic: string, bytes: number): void {
     client.requests--;
     client.bytes -= bytes;

@@ -1,7 +1,7 @@
-/** Many deadlines with one timer, to within a tick: setting one and taking it off costs next to nothing. */
+/** Keeps many deadlines with one timer, accurate to one tick. Setting and cancelling a deadline is cheap. */
 import type { Clock } from "../../support/clock.ts";
 
-/** How much later than asked for a deadline may be noticed, in milliseconds. */
+/** Milliseconds: the maximum delay before an expired deadline is noticed. */
 export const tickMs = 10;
 
 export class DeadlineWheel<T> implements Disposable {
@@ -17,7 +17,7 @@ export class DeadlineWheel<T> implements Disposable {
     this.#last = this.#tickOf(clock.now());
   }
 
-  /** `atMs` is on the clock. Returns what `cancel` wants. */
+  /** Sets a deadline at `atMs` of the clock. Returns the tick that `cancel` needs. */
   set(item: T, atMs: number): number {
     if (this.#ticks.size === 0) this.#last = this.#tickOf(this.#clock.now());
     const tick = Math.max(this.#tickOf(atMs), this.#last) + 1;
@@ -28,7 +28,7 @@ export class DeadlineWheel<T> implements Disposable {
     return tick;
   }
 
-  /** Takes a deadline off; nothing happens when it is over. */
+  /** Cancels a deadline. Does nothing if it has expired. */
   cancel(item: T, tick: number): void {
     const items = this.#ticks.get(tick);
     if (items === undefined || !items.delete(item)) return;
@@ -45,7 +45,7 @@ export class DeadlineWheel<T> implements Disposable {
     this.#cancel = null;
     const now = this.#tickOf(this.#clock.now());
     const late: Set<T>[] = [];
-    // After a stop of the machine there may be more ticks to go through than deadlines.
+    // If the machine was suspended, more ticks may have passed than there are deadlines.
     if (now - this.#last > this.#ticks.size) {
       for (const [tick, items] of this.#ticks) if (tick <= now) late.push(this.#taken(tick, items));
     } else {

@@ -1,42 +1,42 @@
-/** What becomes of a request under way when something happens to it. Pure; what it is told to do is done by proxy.ts. */
+/** Decides what to do with a request in flight after an event. Pure; request_forwarder.ts executes the decision. */
 import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface ForwardingState {
   readonly traits: Pick<RequestTraits, "name" | "changes" | "isRepeatable">;
-  /** A server has it, and has not answered. */
+  /** The request is at a server, which has not responded. */
   readonly isSent: boolean;
-  /** One that had it before was lost: it may have been done there. */
+  /** The connection to a server that had the request was lost, so the server may have executed it. */
   readonly mayBeDone: boolean;
-  /** Times that it was sent. */
+  /** Number of times the request was sent. */
   readonly tries: number;
-  /** How many of them ended with the connection. */
+  /** Number of tries that ended with a lost connection. */
   readonly losses: number;
 }
 
 export type ForwardingEvent =
   | { readonly kind: "response"; readonly status: StatusCode }
-  /** What came back is no STATUS. */
+  /** The response is not a STATUS message. */
   | { readonly kind: "invalid response" }
-  /** The connection that it was sent by. */
+  /** The connection that the request was sent on was lost. */
   | { readonly kind: "server lost" }
-  /** There is no such topic, and it makes none. */
+  /** The topic does not exist, and this request does not create it. */
   | { readonly kind: "no topic" }
-  /** The time is over, its own or the proxy's. */
+  /** The deadline of the request has passed, or the proxy is stopping. */
   | { readonly kind: "deadline" }
   | { readonly kind: "client gone" };
 
-/** What a proxy says by itself: ERROR is that nobody knows, all else that it was definitely not done. */
+/** Status codes that a proxy sets itself. ERROR: the outcome is unknown. All others: definitely not done. */
 export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
 export type ForwardingDecision =
-  /** The server's answer, as it is. */
+  /** Forwards the response of the server unchanged. */
   | { readonly do: "forward response" }
   | { readonly do: "respond"; readonly status: ProxyStatus }
   | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
-/** A request that costs one connection after the other is likely the cause: it is not sent for ever. */
+/** A request that breaks several connections in a row is likely the cause, so it is not sent again. */
 export const lossesMax = 5;
 
 export function decideForwarding(state: ForwardingState, event: ForwardingEvent): ForwardingDecision {
@@ -47,7 +47,8 @@ export function decideForwarding(state: ForwardingState, event: ForwardingEvent)
     case "invalid response":
       return { do: "respond", status: "ERROR" };
     case "server lost":
-      // A get without an answer has done nothing that matters, and what the server recognizes is done once however often it comes.
+      // A get without a response has changed nothing. A request that the server recognizes is executed once, however
+      // often it is sent.
       if (traits.isRepeatable && state.losses < lossesMax) return { do: "retry", when: "now" };
       return { do: "respond", status: traits.changes ? "ERROR" : "OVERLOADED" };
     case "no topic":
@@ -61,14 +62,14 @@ export function decideForwarding(state: ForwardingState, event: ForwardingEvent)
 }
 
 function decideOnResponse({ traits, mayBeDone, tries }: ForwardingState, status: StatusCode): ForwardingDecision {
-  // The topic is elsewhere, or on its way, or a request that has to come before is: a matter of a moment.
+  // Temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
   if (mayBeDone && traits.changes && claimsNothingDone.includes(status)) return { do: "respond", status: "ERROR" };
   return { do: "forward response" };
 }
 
-/** Whether it may have been done, now that this has happened to a request that was sent. */
+/** Returns whether the request may have been executed, after this event. */
 export function mayBeDoneAfter({ traits, mayBeDone }: ForwardingState, event: ForwardingEvent): boolean {
   return mayBeDone || (event.kind === "server lost" && traits.changes);
 }

@@ -1,9 +1,9 @@
-/** Requests in the order of their clients' turns: one of each, so that a client with many does not stand before all others. */
+/** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
 import { FifoQueue } from "../../support/fifo_queue.ts";
 
-/** A place in the queue; good for taking the element out again. */
+/** An entry of the queue, needed to remove its item. */
 export interface QueueEntry<T> {
-  /** Null once it was taken out. */
+  /** Null after the item was removed. */
   item: T | null;
   readonly queue: ClientQueue<T>;
 }
@@ -15,7 +15,7 @@ interface ClientQueue<T> {
 
 export class FairQueue<K, T> {
   readonly #queues = new Map<K, ClientQueue<T>>();
-  /** Clients that have a line, the next one first. */
+  /** Clients that have a queue; the next client is first. */
   readonly #order = new FifoQueue<K>();
   #length = 0;
 
@@ -36,7 +36,7 @@ export class FairQueue<K, T> {
     return place;
   }
 
-  /** The next in turn, left in place. */
+  /** Returns the next item and leaves it in the queue. */
   peek(): T | null {
     for (let client = this.#order.peek(); client !== undefined; client = this.#order.peek()) {
       const { entries, live } = this.#queues.get(client) as ClientQueue<T>;
@@ -62,7 +62,7 @@ export class FairQueue<K, T> {
     return item;
   }
 
-  /** Nothing happens when the element has left by another way. */
+  /** Removes an item. Does nothing if the item is no longer in the queue. */
   remove(place: QueueEntry<T>): void {
     if (place.item === null) return;
     place.item = null;
@@ -70,7 +70,7 @@ export class FairQueue<K, T> {
     this.#length--;
   }
 
-  /** Takes everything out, in the order of turns. */
+  /** Removes all items, in the order in which they would be served. */
   drain(): T[] {
     const items: T[] = [];
     for (let item = this.shift(); item !== null; item = this.shift()) items.push(item);

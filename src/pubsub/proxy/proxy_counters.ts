@@ -1,23 +1,23 @@
-/** What a proxy counts, from its start. */
+/** Counters of a proxy since its start. */
 import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 export interface ProxyCounters {
-  /** Requests that came, with those that make no sense. */
+  /** Requests received, invalid ones included. */
   requests: number;
-  /** Answers that went out, by status; those of servers and the proxy's own. */
+  /** Responses sent, by status: those of servers and those of the proxy. */
   readonly responses: Map<StatusCode, number>;
-  /** Requests that were sent again: elsewhere, later, or because a connection was lost. */
+  /** Requests sent again: to another server, later, or because a connection was lost. */
   retries: number;
-  /** Answers of servers that nobody waited for any more. */
+  /** Responses of servers that arrived after their request had ended. */
   lateResponses: number;
-  /** Answers that were dropped because the client does not read, or is gone. */
+  /** Responses that were dropped because the client does not read or has disconnected. */
   undeliveredResponses: number;
-  /** Messages that were dropped without an answer: a STATUS that nobody asked for, or no envelope. */
+  /** Messages that were dropped without a response: a STATUS, or a message with an endless envelope. */
   dropped: number;
   /** Connections to servers that were lost. */
   serversLost: number;
-  /** Of what was forwarded, whoever has answered it. */
+  /** Latency of forwarded requests, also of those that the proxy answered itself. */
   readonly latency: RequestLatency;
 }
 

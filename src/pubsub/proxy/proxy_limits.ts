@@ -1,21 +1,21 @@
-/** How much a proxy keeps of what is under way. Over a limit a request is answered OVERLOADED at once. */
+/** Limits of a proxy for requests in flight. A request above a limit gets the response OVERLOADED immediately. */
 
 export interface ProxyLimits {
-  /** Requests without an answer of one connection. */
+  /** Requests in flight of one connection. */
   readonly perClient: number;
-  /** Requests without an answer for one topic. */
+  /** Requests in flight for one topic. */
   readonly perTopic: number;
-  /** Requests without an answer in all. */
+  /** Requests in flight in total. */
   readonly inAll: number;
-  /** What those requests have in their frames, in bytes: of one connection, and in all. */
+  /** Bytes in the frames of the requests in flight: of one connection, and in total. */
   readonly bytesPerClient: number;
   readonly bytesInAll: number;
   /**
-   * Requests that one server has at once, but for those that may wait there for a message; the others queue, by clients
-   * in turns. The smaller, the sooner a client with few requests comes behind one with many.
+   * Requests in flight at one server, without gets that may wait there for a message. Other requests wait in a fair
+   * queue. A smaller window reduces the time that a client with few requests waits for a client with many.
    */
   readonly windowPerServer: number;
-  /** The same in bytes: one more is sent as long as fewer are under way. */
+  /** The same limit in bytes: another request is sent while less than this is in flight. */
   readonly windowBytesPerServer: number;
 }
 
@@ -29,7 +29,7 @@ export const proxyLimitsDefault: ProxyLimits = {
   windowBytesPerServer: 16 << 20,
 };
 
-/** How long a request without `deadline-ms` is tried, in milliseconds; what it may wait for a message comes on top. */
+/** Milliseconds that a request without `deadline-ms` is tried. The time that a get may wait for a message is added. */
 export const requestTimeoutMsDefault = 5000;
-/** No request is kept for longer, in milliseconds. */
+/** Milliseconds: the maximum time that a request is kept. */
 export const requestTimeoutMsMax = 3_600_000;

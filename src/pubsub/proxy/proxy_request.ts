@@ -1,10 +1,10 @@
-/** A request under way in a proxy: who sent it, what it is, and where it is now. */
+/** A request in flight in a proxy: its client, its content and its location. */
 import type { QueueEntry } from "./fair_queue.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
-/** A connection of the front socket, for as long as requests of it are under way. */
+/** A client connection of the front socket, while it has requests in flight. */
 export interface ProxyClient {
-  /** As the front socket knows it. */
+  /** Identity that the front socket gave to the connection. */
   readonly identity: Uint8Array;
   requests: number;
   bytes: number;
@@ -13,38 +13,38 @@ export interface ProxyClient {
 export interface ProxyRequest {
   readonly client: ProxyClient;
   readonly traits: RequestTraits;
-  /** Everything of the front's message up to the empty frame, which the answer begins with. */
+  /** All frames up to and including the empty frame; the response starts with them. */
   readonly envelope: readonly Uint8Array[];
-  /** What goes to the server, as it came. */
+  /** Frames that are sent to the server, unchanged. */
   readonly frames: readonly Uint8Array[];
   readonly bytes: number;
   readonly arrivedMs: number;
-  /** Of its deadline in the wheel. */
+  /** Tick of the deadline of this request. */
   tick: number;
   tries: number;
   losses: number;
   mayBeDone: boolean;
   location: RequestLocation;
-  /** Whom it was last sent to, or is to be. */
+  /** Server that the request was last sent to, or will be sent to. */
   target: { readonly owner: string; readonly epoch: number } | null;
-  /** Times that there was nobody to send it to, or that it was told to come later. */
+  /** Number of delays: no server was available, or the server responded OVERLOADED. */
   delays: number;
-  /** Why it is not done yet, for the answer when the time is over. */
+  /** Reason why the request is not done, for the response at its deadline. */
   pendingReason: string;
 }
 
-/** A server link that has the request. */
+/** A server link that holds the request. */
 interface RequestHolder {
-  /** Removes the request; its response is not awaited any longer. */
+  /** Removes the request; its response is no longer awaited. */
   drop(request: ProxyRequest): void;
 }
 
 export type RequestLocation =
-  /** Its topic's server is looked up. */
+  /** The owner of the topic is being looked up. */
   | { readonly kind: "routing" }
-  /** There is nobody to send it to, or it is to be sent again in a moment. */
+  /** No server is available, or the request will be sent again soon. */
   | { readonly kind: "delayed"; readonly cancel: () => void }
   | { readonly kind: "queued"; readonly link: RequestHolder; readonly place: QueueEntry<ProxyRequest> }
   | { readonly kind: "sent"; readonly link: RequestHolder; readonly number: number }
-  /** It was answered, or nobody wants the answer. */
+  /** The request has its response, or its client has disconnected. */
   | { readonly kind: "over" };

@@ -1,22 +1,22 @@
-/** Answers that a proxy gives by itself. */
+/** Responses: those that a proxy creates itself, and the status of those that it forwards. */
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 
 export interface ProxyResponse {
   readonly status: StatusCode;
-  /** A sentence, for people. */
+  /** A sentence for people. */
   readonly reason?: string;
   readonly body?: Uint8Array;
-  /** What is said beside; left out for whoever knows no headers. */
+  /** Headers of the response. Omitted for clients that send no headers. */
   readonly headers?: MessageHeaders;
 }
 
 const encoder = new TextEncoder();
-/** Of a sentence, in characters: a refused value may be quoted in it. */
+/** Characters of a sentence, which may quote a refused value. */
 const whyLengthMax = 1000;
 
-/** The frames behind the envelope. */
+/** Returns the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
   const body = answer.body ?? encoder.encode((answer.reason ?? "").slice(0, whyLengthMax));
   return encodeMessage({
@@ -33,19 +33,22 @@ const cr = 13;
 const letterO = 79;
 const letterK = 75;
 const prefix = new TextEncoder().encode("STATUS ");
-/** A sender of 1,024 bytes, each escaped, and the code. */
+/** Bytes to search for the status: a sender of 1,024 escaped bytes, and the status code. */
 const lookBytesMax = prefix.length + 3 * 1024 + 32;
 
 const codes = new Map(statusCodes.map((code) => [code as string, code]));
 
-/** Null when it is no STATUS. */
+/**
+ * Reads the status of a response from its first frame. Returns null if it is not a STATUS message. The rest of the
+ * response is for the client.
+ */
 export function responseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
   for (let at = 0; at < prefix.length; at++) if (frame[at] !== prefix[at]) return null;
   const end = Math.min(frame.byteLength, lookBytesMax);
   let at = prefix.length;
   while (at < end && frame[at] !== blank) at++;
-  // What most answers are needs no word.
+  // Most responses are OK, which needs no string.
   if (frame[at + 1] === letterO && frame[at + 2] === letterK && at + 3 < end) {
     const behind = frame[at + 3];
     if (behind === blank || behind === cr) return "OK";

@@ -1,6 +1,6 @@
 /**
- * A proxy of publish/subscribe: takes requests at its front socket, has them forwarded, and sends each its answer. It keeps
- * nothing that has to outlive it: killed at any moment, it costs its clients another try.
+ * A publish/subscribe proxy: receives requests on its front socket, forwards them, and sends each its response. A proxy
+ * stores nothing: if it is killed, its clients try again.
  */
 import { RouterSocket } from "../../zeromq/router_socket.ts";
 import type { SocketCounters, SocketEvent, SocketLoad } from "../../zeromq/socket_event.ts";
@@ -30,23 +30,23 @@ export interface ProxyOptions {
   readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits?: Partial<ProxyLimits>;
-  /** How long a request is tried that does not say it, in milliseconds. */
+  /** Milliseconds that a request without a deadline is tried. */
   readonly requestTimeoutMs?: number;
-  /** For the socket that clients come by: who is let in, and how it is encrypted. */
+  /** Options of the socket for clients: which clients may connect, and encryption. */
   readonly front?: SocketOptions;
-  /** For the sockets to servers. */
+  /** Options of the sockets to servers. */
   readonly back?: SocketOptions;
-  /** Whether the connection's user may do this: null, or why not. Everybody may when left out. */
+  /** Returns null if the user of the connection may send this message, or why not. If omitted, every user may. */
   readonly authorize?: (userId: string | null, message: Message) => string | null;
-  /** What an operator should know. */
+  /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
 }
 
-/** Frames that may stand before the empty one, the identity included. */
+/** Maximum number of frames before the empty frame, including the identity. */
 const envelopeFramesMax = 8;
-/** What may wait for one client to read it, in bytes, and one message more. */
+/** Maximum bytes that wait for one client to read them, plus one message. */
 const unreadBytesMax = 8 << 20;
-/** Answers that may wait for one client to read them, beside those of the requests that it has under way. */
+/** Maximum responses that wait for one client to read them, in addition to its requests in flight. */
 const unreadMessagesMax = 4096;
 
 const delimiter = new Uint8Array(0);
@@ -60,7 +60,7 @@ export class PubsubProxy implements AsyncDisposable {
   readonly #options: ProxyOptions;
   readonly #front: RouterSocket;
   readonly #forwarder: RequestForwarder;
-  /** Connections with requests under way, by the frame that their messages begin with. */
+  /** Connections with requests in flight, by the first frame of their messages. */
   readonly #clients = new Map<Uint8Array, ProxyClient>();
   readonly #endpoints: string[] = [];
   readonly #overload: OverloadReport;
@@ -100,7 +100,7 @@ export class PubsubProxy implements AsyncDisposable {
     void this.#read();
   }
 
-  /** Returns the real endpoint. Rejects with USAGE or CANNOT_CREATE. */
+  /** Binds an endpoint and returns its actual address. Rejects with USAGE or CANNOT_CREATE. */
   async listen(endpoint: string): Promise<string> {
     const real = await this.#front.bind(endpoint);
     this.#endpoints.push(real);
@@ -111,7 +111,7 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#endpoints;
   }
 
-  /** Requests under way, and their bytes. */
+  /** Requests in flight, and their bytes. */
   get inFlight(): { readonly requests: number; readonly bytes: number } {
     return this.#forwarder.admission;
   }
@@ -121,19 +121,20 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#forwarder.links;
   }
 
-  /** Clients that are connected. */
+  /** Number of connected clients. */
   get connections(): number {
     return this.#front.identities.length;
   }
 
-  /** What connections take, and what became of those that there was no room for. */
+  /** Memory used by connections, and counts of connections that were refused or closed. */
   get load(): SocketLoad & SocketCounters {
     return { ...this.#front.load, ...this.#front.counters };
   }
 
   /**
-   * Takes no more requests, gives those that servers have up to `withinMs` to be answered, answers what is left, and closes. Who
-   * waits, for a message or for a server, is told at once, and goes to another proxy.
+   * Stops: accepts no more requests, waits up to `withinMs` for responses of servers, responds to the remaining
+   * requests, and closes. Requests that wait for a message or a server get their response immediately; their clients
+   * use another proxy.
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
@@ -149,12 +150,17 @@ export class PubsubProxy implements AsyncDisposable {
     await this.close();
   }
 
-  /** What clients may do has changed: who waits for a message is told to ask again, and what he may is looked up then. */
+  /**
+   * Ends gets that wait for a message after the client list has changed: the clients ask again, and the new permissions
+   * apply.
+   */
   interruptWaiting(): void {
     this.#forwarder.finish("waiting", "what clients may do has changed");
   }
 
-  /** Requests under way get no answer, but those that were answered have a second to leave. */
+  /**
+   * Closes without responses to requests in flight. Responses that were sent before have one second to be delivered.
+   */
   async close(): Promise<void> {
     this.#isLeaving = true;
     await this.#forwarder.close();
@@ -205,11 +211,11 @@ export class PubsubProxy implements AsyncDisposable {
     if (client.requests > 0) this.#clients.set(identity, client);
   }
 
-  /** A message that is not passed on. */
+  /** Responds to a message that is not forwarded. */
   async #respondItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
     const hasHeaders = message.headers !== undefined;
     switch (message.name) {
-      // An answer to an answer might be answered for ever.
+      // A response to a response could cause an endless exchange.
       case "STATUS":
         return void this.counters.dropped++;
       case "TRANSFER":
@@ -275,10 +281,10 @@ export class PubsubProxy implements AsyncDisposable {
     const identity = envelope[0] as Uint8Array;
     if (this.#clients.get(identity)?.requests === 0) this.#clients.delete(identity);
     try {
-      // A client that does not read has its answers dropped: it asks again, and is answered the same.
+      // A client that does not read loses responses; when it sends the request again, it gets the same response.
       if (!this.#front.trySend([...envelope, ...frames])) this.counters.undeliveredResponses++;
     } catch (thrown) {
-      // The socket is closed, or an answer is over its limits; a client that hears nothing asks again.
+      // The socket is closed, or the response exceeds a limit; a client without a response sends its request again.
       if (!(thrown instanceof BatonError)) throw thrown;
       this.counters.undeliveredResponses++;
     }
@@ -287,7 +293,7 @@ export class PubsubProxy implements AsyncDisposable {
   #onSocketEvent(event: SocketEvent): void {
     if (event.kind !== "disconnected" || this.#isSweeping) return;
     this.#isSweeping = true;
-    // The socket knows which one it was only when it has ended what it is doing.
+    // The socket removes the connection only after this event handler has returned.
     queueMicrotask(() => {
       this.#isSweeping = false;
       const gone = new Set<ProxyClient>();
@@ -301,7 +307,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 }
 
-/** Where the message begins, behind the empty frame; 0 without one. */
+/** Index of the first frame after the empty frame; 0 if there is no empty frame. */
 function envelopeEnd(frames: readonly Uint8Array[]): number {
   for (let at = 1; at < frames.length; at++) if ((frames[at] as Uint8Array).byteLength === 0) return at + 1;
   return 0;

@@ -1,13 +1,13 @@
 /**
- * Puts that were told to come later because the one before them is not there: whoever stores that one calls them at once, so
- * that a window of puts does not wait for as many back-offs as it has messages. Owns no timer and no request; knows no time.
+ * Puts that were refused because the put before them is not stored yet. When that put is stored, its dependents are
+ * sent immediately, so that a window of puts does not wait for one back-off per message. Has no timer.
  */
 import type { PutOrder } from "./request_traits.ts";
 
 export class PutDependencies<T> {
   readonly #waiting = new Map<string, Set<T>>();
 
-  /** `waits` behind the put that its place names. */
+  /** Adds a put that waits for the counter `after`. */
   add({ stream, after }: PutOrder, waits: T): void {
     if (after === null) return;
     const key = keyOf(stream, after);
@@ -23,14 +23,17 @@ export class PutDependencies<T> {
     if (others?.delete(waits) === true && others.size === 0) this.#waiting.delete(key);
   }
 
-  /** All that can come now, in their order: behind `stored`, behind those, and so on. They stay until they are deleted. */
+  /**
+   * Returns all puts that can be sent now, in order: dependents of `stored`, then their dependents, and so on. They
+   * stay in the table until they are deleted.
+   */
   unblockedBy({ stream, last }: PutOrder, placeOf: (waits: T) => PutOrder | null): T[] {
     const found: T[] = [];
     if (this.#waiting.size === 0) return found;
     const met = new Set<number>();
     for (const lasts = [last]; lasts.length > 0;) {
       const after = lasts.pop() as number;
-      if (met.has(after)) continue; // nonsense of a client that chases its own tail
+      if (met.has(after)) continue; // an invalid cycle sent by a client
       met.add(after);
       for (const waits of this.#waiting.get(keyOf(stream, after)) ?? []) {
         found.push(waits);

@@ -1,6 +1,6 @@
 /**
- * Every request under way, from its arrival to its one answer: finds its server, hands it over, and does what
- * request_fate.ts decides when something happens to it. Knows nothing of the socket that clients come by.
+ * Handles each request from its arrival until its response: finds the server, sends the request, and executes the
+ * decisions of decide_forwarding.ts. Does not know the socket of the clients.
  */
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../errors.ts";
@@ -24,25 +24,28 @@ import type { RequestTraits } from "./request_traits.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
 
 export interface RequestForwarderOptions {
-  /** The proxy's. */
+  /** ID of the proxy. */
   readonly id: string;
   readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits: ProxyLimits;
   readonly counters: ProxyCounters;
-  /** For the sockets to servers. */
+  /** Options of the sockets to servers. */
   readonly socketOptions: SocketOptions;
-  /** A server's answer, or the proxy's own: each request gets one, unless its client is gone. */
+  /**
+   * Delivers a response of a server; `respond` delivers one of the proxy itself. Each request gets one response unless
+   * its client has disconnected.
+   */
   readonly forwardResponse: (request: ProxyRequest, frames: readonly Uint8Array[], status: StatusCode) => void;
   readonly respond: (request: ProxyRequest, answer: ProxyResponse) => void;
-  /** A server that is not reached: once, until it is reached again. */
+  /** Reports a server that cannot be reached: once, until it is reached again. */
   readonly onProblem: (problem: BatonError) => void;
-  /** No request is under way any more. */
+  /** Called when no request is in flight. */
   readonly onIdle: () => void;
   readonly random?: () => number;
 }
 
-/** What a client has sent. */
+/** A request as received from a client. */
 export interface IncomingRequest {
   readonly client: ProxyClient;
   readonly envelope: readonly Uint8Array[];
@@ -51,9 +54,9 @@ export interface IncomingRequest {
   readonly traits: RequestTraits;
 }
 
-/** A server is missed when it was not reached for so long, in milliseconds. */
+/** Milliseconds without a connection to a server before this is reported. */
 const reportAfterMs = 1000;
-/** Between two tries of a request that found nobody, or was told to come later. */
+/** Delay before a request is sent again after no server was available or it was OVERLOADED. */
 const retryDelay = { firstMs: 20, maxMs: 1000 };
 
 const decoder = new TextDecoder();
@@ -68,10 +71,10 @@ export class RequestForwarder implements ServerLinkHost {
   readonly #admission: RequestAdmission;
   readonly #deadlines: DeadlineWheel<ProxyRequest>;
   readonly #links: ServerLinks;
-  /** By topic: requests in the order in which they came, while its server is looked up. */
+  /** Requests whose server is being looked up, by topic, in the order of arrival. */
   readonly #routing = new Map<string, Set<ProxyRequest>>();
   readonly #delayed = new Set<ProxyRequest>();
-  /** Of those that are parked: what waits for another put. */
+  /** Delayed requests that wait for another put. */
   readonly #putDependencies = new PutDependencies<ProxyRequest>();
   readonly #inFlight = new Set<ProxyRequest>();
   readonly #offDirectory: () => void;
@@ -98,7 +101,7 @@ export class RequestForwarder implements ServerLinkHost {
     return this.#links;
   }
 
-  /** Takes a request, and answers it by its deadline. Why not, as a sentence; null when it is taken. */
+  /** Accepts a request and responds by its deadline. Returns null, or a sentence that says why it is refused. */
   take({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
@@ -120,14 +123,14 @@ export class RequestForwarder implements ServerLinkHost {
     return null;
   }
 
-  /** Nobody waits for these clients' answers. */
+  /** Drops the requests of clients that have disconnected. */
   clientsGone(clients: ReadonlySet<ProxyClient>): void {
     for (const request of this.#inFlight) {
       if (clients.has(request.client)) this.#handle(request, { kind: "client gone" });
     }
   }
 
-  /** Answers what is left, as if its time were over; or only what no server is at work on: that is tried elsewhere. */
+  /** Ends requests as if their deadlines had passed: all, or only those that no server is executing. */
   finish(which: "all" | "waiting", why: string): void {
     for (const request of this.#inFlight) {
       const isBusy = request.location.kind === "sent" && !request.traits.mayWait;
@@ -146,7 +149,7 @@ export class RequestForwarder implements ServerLinkHost {
     await this.#links.close();
   }
 
-  /** The rest is called by the links. */
+  /** The following methods are called by the server links. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
     const status = responseStatus(frames[0]);
     if (status === null) return this.#handle(request, { kind: "invalid response" });
@@ -180,7 +183,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** What waits for it looks again where its topic is: an operator may have given it to somebody else. */
+  /** Requests that wait for this server look up their topic again: an operator may have moved it. */
   onUnreachable(link: ServerLink, reason: Error): void {
     this.#reportProblem(link, `it is not reached: ${reason.message}`);
     for (const request of link.takeWaiting()) {
@@ -191,7 +194,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** Not of a server that has left, which may be heard of a moment later, nor of one that is back at once. */
+  /** Reports a lost server, unless it has left or is connected again shortly after. */
   #reportProblem(link: ServerLink, what: string): void {
     link.cancelProblemReport ??= this.clock.after(reportAfterMs, () => {
       const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
@@ -201,7 +204,7 @@ export class RequestForwarder implements ServerLinkHost {
     });
   }
 
-  /** To where its topic is. */
+  /** Sends the request to the server of its topic. */
   #route(request: ProxyRequest): void {
     const { topic } = request.traits;
     const looking = this.#routing.get(topic);
@@ -231,7 +234,7 @@ export class RequestForwarder implements ServerLinkHost {
     for (const request of requests) {
       if (route === null) request.pendingReason = `nobody could say where the topic is: ${why}`;
       if (route === null) this.#delay(request);
-      // One that creates it has come while others asked.
+      // A request that creates the topic arrived while other requests looked it up.
       else if (route.kind === "no topic" && request.traits.createsTopic) this.#route(request);
       else this.#follow(request, route);
     }
@@ -248,7 +251,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#delay(request);
   }
 
-  /** Tried again in a moment, or as soon as servers have come or gone. */
+  /** Delays a request: it is sent again after a back-off, or when servers join or leave. */
   #delay(request: ProxyRequest): void {
     const delayMs = backoffMs(request.delays++, { ...retryDelay, random: this.#options.random ?? Math.random });
     const cancel = this.clock.after(delayMs, () => this.#resume(request));
@@ -263,7 +266,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#route(request);
   }
 
-  /** What waited for this put, and what waits for those, can come now. */
+  /** Sends the delayed puts that waited for this put, and their dependents. */
   #resumeDependents({ traits: { putOrder } }: ProxyRequest): void {
     if (putOrder === null) return;
     for (const request of this.#putDependencies.unblockedBy(putOrder, ({ traits }) => traits.putOrder)) {
@@ -291,7 +294,7 @@ export class RequestForwarder implements ServerLinkHost {
     if (target !== null) this.#options.directory.correctRoute(traits.topic, target, null);
   }
 
-  /** The one place where a request changes hands or ends. `frames`: of the answer that it is about. */
+  /** Handles every event that moves or ends a request. `frames`: those of the response that the event is about. */
   #handle(request: ProxyRequest, event: ForwardingEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, location } = request;
     if (location.kind === "over") return;
@@ -338,7 +341,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 }
 
-/** In the server's own words, if it has said some. */
+/** Adds the sentence of the server, if its response has one. */
 function notReady(request: ProxyRequest, frames: readonly Uint8Array[]): string {
   const answer = decodeMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";

@@ -1,4 +1,4 @@
-/** What a proxy has to know of a request to decide about it. Pure. */
+/** Properties of a request that decide how a proxy forwards it. Pure. */
 import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
 import { requestTimeoutMsMax } from "./proxy_limits.ts";
 
@@ -6,35 +6,35 @@ export interface RequestTraits {
   readonly name: Message["name"];
   readonly sender: string;
   readonly topic: string;
-  /** A topic that nobody has is given to a server. */
+  /** If no server owns the topic, it is assigned to one. */
   readonly createsTopic: boolean;
-  /** Without an answer something may have been done. */
+  /** If no response arrives, the request may have changed something. */
   readonly changes: boolean;
-  /** The server recognizes it when it comes again, however late. */
+  /** The server recognizes the request when it is sent again, however late. */
   readonly isRepeatable: boolean;
-  /** It may wait at the server, for a message. */
+  /** The request may wait at the server for a message. */
   readonly mayWait: boolean;
-  /** Its sender knows headers. */
+  /** The sender uses headers. */
   readonly hasHeaders: boolean;
-  /** Nobody waits for the answer after so many milliseconds. */
+  /** Milliseconds after which the client no longer waits for the response. */
   readonly timeoutMs: number;
-  /** Of a put by a session: where it stands among that session's. */
+  /** Position of a put among the puts of its session; null for all other requests. */
   readonly putOrder: PutOrder | null;
 }
 
 export interface PutOrder {
   /** The same for all puts of one session into one topic. */
   readonly stream: string;
-  /** The counter of its last message. */
+  /** The counter of the last message of this put. */
   readonly last: number;
-  /** The counter that has to be stored before it; null: none has. */
+  /** The counter that has to be stored before this put; null if any order is allowed. */
   readonly after: number | null;
 }
 
-/** What is kept back of a deadline for the answer's way, at most. */
+/** Milliseconds: the maximum time reserved for sending the response to the client. */
 const responseTravelMsMax = 100;
 
-/** Messages about one topic, which its server answers. */
+/** Messages about one topic, which the topic's server handles. */
 type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
@@ -68,12 +68,12 @@ function putOrderOf(message: TopicMessage): PutOrder | null {
   return { stream: streamOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
 }
 
-/** The last one: a connection says the same again and again. */
+/** The last value: a connection sends the same one many times. */
 let known = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
 
 function streamOf(number: number | undefined, sender: string, topic: string): string {
   if (known.number !== number || known.sender !== sender || known.topic !== topic || known.line === "") {
-    // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
+    // Blanks cannot be ambiguous: the number ends at the first blank, and the lengths delimit the names.
     const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
     known = { number, sender, topic, line };
   }
@@ -81,8 +81,8 @@ function streamOf(number: number | undefined, sender: string, topic: string): st
 }
 
 /**
- * The answer has to be there when the client stops waiting: it sets out a little earlier. Of what a server may hold the answer
- * back nothing is taken: "no message" has to come through.
+ * Returns the time until the response has to be sent, so that it arrives before the client's deadline. The time that a
+ * server may wait for a message is not shortened, so that NO_MESSAGE arrives.
  */
 function timeoutOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
   if (deadlineMs === undefined) return undefined;
@@ -91,8 +91,8 @@ function timeoutOf(deadlineMs: number | undefined, waitMs: number): number | und
 }
 
 /**
- * A counter makes a put known, an operation's number a subscription. A get moves nothing that its `last` has not
- * already settled.
+ * The server recognizes a put by its counter, and a subscription by its operation number. A get changes only what its
+ * `last` has already acknowledged.
  */
 function isRepeatable({ name, headers }: TopicMessage): boolean {
   switch (name) {

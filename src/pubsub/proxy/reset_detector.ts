@@ -1,23 +1,27 @@
 /**
- * Whether the coordination service has lost its tree while this proxy ran, as one does whose data directory was emptied. Topics
- * that stood in it are no new ones: they are their servers', who make their nodes again before they announce themselves.
- * Until all that were there have done so, nobody can say which topic is new. Pure: it is told what was read.
+ * Detects that the coordination service has lost its data while this proxy ran (for example, its data directory was
+ * emptied). Topics that existed before are not new: their servers create the nodes again before they announce
+ * themselves. Until all these servers have done so, the proxy cannot tell which topics are new. Pure: it gets what was
+ * read.
  */
 import type { AnnouncedServers } from "../ownership/server_list.ts";
 
 export class ResetDetector {
-  /** Tells the tree from any other; null: none was read yet. */
+  /** Identifies the tree of nodes; null before the first read. */
   #tree: string | null = null;
-  /** Servers that were there last. */
+  /** Servers that were announced at the last read. */
   #servers: readonly string[] = [];
   readonly #awaited = new Set<string>();
 
-  /** Servers that have not been back since the tree was lost. */
+  /** Servers that have not announced themselves since the reset. */
   get awaited(): readonly string[] {
     return [...this.#awaited].sort();
   }
 
-  /** To be called with all that is read of the list of servers. True: this is another tree than the one before. */
+  /**
+   * Compares each list of servers that is read with the one before. Returns true if the tree is another one, and
+   * servers are missing.
+   */
   observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;
     if (isOther) { for (const id of this.#servers) this.#awaited.add(id); }

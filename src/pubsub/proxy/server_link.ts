@@ -1,6 +1,6 @@
 /**
- * One server as a proxy reaches it: a DEALER with one connection, the requests that wait for it and those that it has.
- * A connection that is lost takes its socket with it, so that nothing of it goes out late by the next one.
+ * One server as seen by a proxy: a DEALER socket with one connection, the queue of requests, and the requests in
+ * flight. When the connection is lost, the socket is closed, so that no request is sent late on the next connection.
  */
 import { setImmediate } from "node:timers";
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
@@ -17,45 +17,48 @@ import { FairQueue } from "./fair_queue.ts";
 import type { Announcement } from "../ownership/announcements.ts";
 
 export interface ServerLinkHost {
-  /** The proxy's, as servers are told it. */
+  /** ID of the proxy, which servers get as the sender. */
   readonly id: string;
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
-  /** An answer has come; `frames` are those behind the envelope. */
+  /** A response has arrived; `frames` are those after the envelope. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void;
-  /** An answer that nobody waits for any more. */
+  /** A response has arrived after its request had ended. */
   onLateResponse(): void;
-  /** The connection was lost, and with it the answers to these. */
+  /** The connection was lost before these requests had responses. */
   onLost(requests: readonly ProxyRequest[], link: ServerLink): void;
-  /** No connection could be made; it is tried again. */
+  /** No connection could be made; the link tries again. */
   onUnreachable(link: ServerLink, reason: Error): void;
   onConnected(link: ServerLink): void;
-  /** The socket does not take it, now or ever. */
+  /** The socket cannot send this request. */
   onUnsendable(request: ProxyRequest, why: string): void;
 }
 
 interface SentRequest {
-  /** Null when nobody waits for the answer any more. */
+  /** Null after the request has ended. */
   request: ProxyRequest | null;
   readonly sentMs: number;
-  /** Zero for one that may wait at the server: it takes nothing of the window. */
+  /** Zero for a request that may wait at the server, which uses no part of the window. */
   readonly windowCount: number;
   readonly windowBytes: number;
 }
 
-/** A connection that lasted for less is one of a series, between which the waits grow. */
+/** Milliseconds: a connection that was shorter counts as a failure, and increases the delay before the next one. */
 const stableMsMin = 1000;
 const reconnectDelay = { firstMs: 50, maxMs: 2000 };
-/** An answer that is so late does not come: its place in the window is given to others. */
+/** Milliseconds after which a response is no longer expected; its part of the window is released. */
 const lateMsMax = 30_000;
-/** How soon a socket without room is tried again when no answer comes, in milliseconds. */
+/** Milliseconds before a full socket is tried again if no response arrives. */
 const roomMs = 20;
-/** Waiting for room is this class's business; the socket has as much as the window and what long polls add. */
+/** This class limits requests in flight; the socket's limit only has to exceed the window plus waiting gets. */
 const sendHighWater = 100_000;
 
-/** So much that has come in one turn is enough for the server to begin with: it works on it while the rest is read here. */
+/**
+ * When this much has arrived in one turn of the event loop, it is sent immediately: the server works on it while the
+ * rest is read here.
+ */
 const sendNowAbove = { requests: 64, bytes: 64 << 10 };
 
 const delimiter = new Uint8Array(0);
@@ -63,7 +66,7 @@ const delimiter = new Uint8Array(0);
 export class ServerLink {
   readonly id: string;
   readonly endpoint: string;
-  /** Not null from the moment when it reaches nobody; ends the wait for whether that has to be told. */
+  /** Set while the server is unreachable; cancels the pending problem report. */
   cancelProblemReport: (() => void) | null = null;
   readonly #host: ServerLinkHost;
   readonly #waiting = new FairQueue<ProxyClient, ProxyRequest>();
@@ -79,7 +82,7 @@ export class ServerLink {
   #cancelRoom: (() => void) | null = null;
   #isClosed = false;
   #isPumpDue = false;
-  /** What has come since requests were last sent. */
+  /** Requests and bytes that have arrived since the queue was last sent. */
   #unsentCount = 0;
   #unsentBytes = 0;
 
@@ -94,24 +97,24 @@ export class ServerLink {
     return this.#isConnected;
   }
 
-  /** Requests that wait here to be sent. */
+  /** Requests that wait to be sent. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Requests that the server has, those included whose answer nobody waits for. */
+  /** Requests in flight at the server, including those that have ended here. */
   get sent(): number {
     return this.#sent.size;
   }
 
-  /** Nothing is under way here. */
+  /** True if no request waits or is in flight. */
   get isIdle(): boolean {
     return this.#waiting.length === 0 && this.#sent.size === 0;
   }
 
   /**
-   * Sends it when it is its turn, and not before all connections that have something were read, unless that is much: what
-   * arrives together goes to the server in one write, which the server then makes durable by one flush.
+   * Queues the request. It is sent after all readable connections were read, or earlier if much has arrived: requests
+   * that arrive together go to the server in one write, which the server makes durable with one flush.
    */
   enqueue(request: ProxyRequest): void {
     request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
@@ -126,14 +129,14 @@ export class ServerLink {
     });
   }
 
-  /** Nobody waits for it any more. */
+  /** Drops a request whose response is no longer needed. */
   drop(request: ProxyRequest): void {
     const { location } = request;
     if (location.kind === "queued") this.#waiting.remove(location.place);
     if (location.kind !== "sent") return;
     const sent = this.#sent.get(location.number);
     if (sent === undefined) return;
-    // Its place in the window stays taken: a silent server gets no more than that.
+    // The request keeps its part of the window: a server that does not respond gets no more than one window.
     if (sent.windowCount > 0) sent.request = null;
     else {
       this.#sent.delete(location.number);
@@ -141,18 +144,21 @@ export class ServerLink {
     }
   }
 
-  /** A get that waits there would keep its place for as long as it wanted to wait. What cannot be sent now is not worth keeping. */
+  /**
+   * Cancels a get at the server, which would otherwise wait there until its time is over. If it cannot be sent now, it
+   * is dropped.
+   */
   #cancel(number: number): void {
     if (!this.#isConnected || this.#isClosed) return;
     this.#socket?.trySend([frameOf(number), delimiter, ...encodeMessage({ name: "CANCEL", sender: this.#host.id })]);
   }
 
-  /** Takes out what was not sent, in order. */
+  /** Removes the requests that were not sent, in order. */
   takeWaiting(): ProxyRequest[] {
     return this.#waiting.drain();
   }
 
-  /** What was sent is lost with it; `lost` is not called. */
+  /** Closes the link. Requests in flight are dropped; `onLost` is not called. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isConnected = false;
@@ -172,7 +178,7 @@ export class ServerLink {
       onEvent: (event) => {
         if (socket !== this.#socket) return;
         if (event.kind === "connected") this.#connected();
-        // Not from within the socket: it has not ended what it is doing.
+        // The socket has to finish its event handler first.
         else if (event.kind === "disconnected") queueMicrotask(() => this.#lose(socket));
         else if (event.kind !== "connectionRefused") this.#host.onUnreachable(this, event.reason);
       },
@@ -193,7 +199,7 @@ export class ServerLink {
 
   #lose(socket: DealerSocket): void {
     if (socket !== this.#socket || this.#isClosed) return;
-    // What has arrived before the end counts.
+    // Responses that arrived before the connection ended are valid.
     this.#take(socket.receiveReady());
     this.#isConnected = false;
     this.#socket = null;
@@ -238,7 +244,7 @@ export class ServerLink {
     this.#windowBytes -= sent.windowBytes;
   }
 
-  /** Sends what may be sent now. */
+  /** Sends as many queued requests as the window allows. */
   #pump(): void {
     this.#unsentCount = this.#unsentBytes = 0;
     const socket = this.#socket;
@@ -283,7 +289,7 @@ export class ServerLink {
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
   }
 
-  /** In the order in which they were sent, up to the first that is not late or still waited for. */
+  /** Releases late requests in the order in which they were sent, up to the first that is not late or still awaited. */
   #forgetLate(): void {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {
@@ -300,7 +306,7 @@ export class ServerLink {
   }
 }
 
-/** Frames are cut from a piece: four bytes each are too little to ask for memory. */
+/** Frames of four bytes are cut from a larger block, which saves allocations. */
 const frameBlockBytes = 4096;
 let frameBlock = new Uint8Array(0);
 let frameBlockUsed = 0;
@@ -339,8 +345,8 @@ export class ServerLinks implements Iterable<ServerLink> {
   }
 
   /**
-   * Gives up links to servers that are not there any more and owe no answer, and returns those whose waiting requests have
-   * to go elsewhere. A server that has only lost its session may still answer what it has.
+   * Closes links to servers that have left and have no requests in flight. Returns the other links of such servers:
+   * their queued requests have to go elsewhere. A server that only lost its session may still respond.
    */
   keepOnly(servers: ReadonlyMap<string, Announcement>): ServerLink[] {
     const there = new Set(Array.from(servers.values(), ({ endpoint }) => endpoint));

@@ -1,4 +1,4 @@
-/** What servers have told of themselves (PERIODIC): how many topics each serves, and when it was heard of last. */
+/** What servers report about themselves (PERIODIC): how many topics each one serves, and when it last reported. */
 import type { Clock } from "../../support/clock.ts";
 
 export interface ServerLoad {
@@ -6,7 +6,7 @@ export interface ServerLoad {
   readonly reportedMs: number;
 }
 
-/** Servers that are remembered; who was silent for longest is forgotten first. */
+/** Maximum number of servers; the one that has been silent for the longest time is removed first. */
 const serversMax = 1000;
 
 export class ServerLoads {
@@ -24,7 +24,7 @@ export class ServerLoads {
     if (this.#loads.size > serversMax && oldest !== undefined) this.#loads.delete(oldest);
   }
 
-  /** By server id. */
+  /** Reports by server ID. */
   get all(): ReadonlyMap<string, ServerLoad> {
     return this.#loads;
   }

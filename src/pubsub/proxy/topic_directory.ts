@@ -1,21 +1,30 @@
-/** What a proxy knows of topics and servers: where to send what. Behind it is the coordination service; a test may put anything else there. */
+/**
+ * Topics and servers as a proxy knows them: where to send each request. The product uses the coordination service;
+ * tests may use a fake.
+ */
 import type { Announcement } from "../ownership/announcements.ts";
 import type { Route, RouteOptions } from "../ownership/topic_router.ts";
 
 export interface TopicDirectory {
-  /** Servers that are there, by id, as of a moment ago. */
+  /** Announced servers, by ID, as of the last read. */
   readonly servers: ReadonlyMap<string, Announcement>;
-  /** Whether the coordination service answers. */
+  /** True if the coordination service responds. */
   readonly isConnected: boolean;
-  /** At once, if it is known. */
+  /** Returns the route if it is known without a request; otherwise null. */
   routeNow(topic: string): Route | null;
-  /** Looks it up, and gives a new topic to a server, if it is to be created. Rejects when nobody can be asked now. */
+  /**
+   * Looks up the route. If `creates` is set, a new topic is assigned to a server. Rejects when the coordination service
+   * cannot be asked.
+   */
   route(topic: string, options: RouteOptions): Promise<Route>;
-  /** A server that was asked does not have the topic; `hint` is who has, as far as it says so. */
+  /**
+   * Corrects the route: the server that was asked does not own the topic. `hint` is the owner according to that server,
+   * if it knows.
+   */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void;
-  /** Every topic there is. Rejects as `route` does. */
+  /** Lists all topics. Rejects as `route` does. */
   topics(): Promise<readonly string[]>;
-  /** Told when servers have come or gone. Returns what takes the listener off. */
+  /** Calls `listener` when servers join or leave. Returns a function that removes the listener. */
   subscribe(listener: () => void): () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The directory of a proxy over all its sessions: reads the list of servers, announces the proxy, and begins again when a
- * session has ended. In between, what was read last still serves: it is a hint, and servers know better.
+ * The topic directory of a proxy, on ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
+ * session has ended. Between sessions the last list is used: it is a hint, and servers correct it.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -19,12 +19,12 @@ import { ResetDetector } from "./reset_detector.ts";
 export interface ZookeeperDirectoryOptions {
   readonly path: PubsubPath;
   readonly clock: Clock;
-  /** Nothing that has to be acted upon; it is tried again. */
+  /** Reports problems that need no action; the directory tries again. */
   readonly onProblem: (problem: unknown) => void;
 }
 
 const retryWait = { firstMs: 100, maxMs: 5000 };
-/** How old a list of topics may be: it costs a read for each. */
+/** Milliseconds: the maximum age of a list of topics. A new list costs one read for each topic. */
 const topicsMsMax = 1000;
 
 interface DirectorySession {
@@ -34,7 +34,7 @@ interface DirectorySession {
 }
 
 export class ZookeeperDirectory implements TopicDirectory {
-  /** Resolves when the servers were read for the first time. */
+  /** Resolves after the first read of the servers. */
   readonly ready: Promise<void>;
   readonly #ready = Promise.withResolvers<void>();
   readonly #options: ZookeeperDirectoryOptions;
@@ -58,8 +58,8 @@ export class ZookeeperDirectory implements TopicDirectory {
   }
 
   /**
-   * Keeps the proxy there until the signal aborts. Rejects with the signal's reason, and with CONFIG when its id belongs
-   * to somebody else.
+   * Keeps the proxy announced until the signal aborts. Rejects with the signal's reason, and with CONFIG when another
+   * proxy has this ID.
    */
   async run(
     open: (signal: AbortSignal) => Promise<ZooKeeper>,
@@ -150,7 +150,7 @@ export class ZookeeperDirectory implements TopicDirectory {
 
   async #readTopics(): Promise<readonly string[]> {
     const names: string[] = [];
-    // What was deleted or given up, and not put into since, is no topic.
+    // A topic that was deleted or given up, and not written since, does not exist.
     for await (const { topic, node } of readTopicList(this.#now().zk, this.#options.path)) {
       if (node.owner !== "") names.push(topic);
     }
