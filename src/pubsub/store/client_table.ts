@@ -183,9 +183,8 @@ export class ClientTable {
   }
 
   /**
-   * Creates a window, stored with the next flush. If there are too many, the window of the oldest session is deleted. A
-   * window older than all others is kept: its client may have repeated a put of that session, and may not know that it
-   * arrived.
+   * Creates a window, stored with the next flush. If there are too many, the window of the oldest session is deleted. The
+   * new window is kept even if its session is older than all others: its client may not know that the put arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windows(client);

@@ -12,7 +12,7 @@ import type { StoredTopic } from "./stored_topic.ts";
 export interface PendingRead {
   readonly get: GetOperation;
   readonly topic: StoredTopic;
-  readonly client: TopicClient;
+  readonly subscriber: TopicClient;
   readonly next: number;
   readonly missed: number;
   /** The last message when the get was decided. A later unsubscribe in the same batch does not change the result. */
@@ -21,15 +21,15 @@ export interface PendingRead {
 
 /** The response to a get, with up to as many messages as requested. Throws Damaged. */
 export function responseFrom(reading: PendingRead): StoreResponse {
-  const { get: { ticket, peek }, client } = reading;
+  const { get: { ticket, peek }, subscriber } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
     // Only a gap: these messages were put while there was no subscriber.
     return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
-  for (const { id } of messages) if (id <= client.deliveredUpTo) redelivered++;
-  if (!peek) client.deliveredUpTo = Math.max(client.deliveredUpTo, messages.at(-1)?.id ?? 0);
+  for (const { id } of messages) if (id <= subscriber.deliveredUpTo) redelivered++;
+  if (!peek) subscriber.deliveredUpTo = Math.max(subscriber.deliveredUpTo, messages.at(-1)?.id ?? 0);
   return { ticket, code: "OK", reason: "", messages, missed, redelivered };
 }
 

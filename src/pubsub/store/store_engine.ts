@@ -320,7 +320,7 @@ export class StoreEngine {
       // The next message is sent only when the acknowledgement of this one is durable.
       if (next <= last) this.#mustCommit = true;
     }
-    if (next <= last) this.#readings.push({ get, topic, client, next, missed, last });
+    if (next <= last) this.#readings.push({ get, topic, subscriber: client, next, missed, last });
     else if (get.wait) this.#waiting.add(topic, get);
     else this.#refuse(get, "NO_MESSAGE", "there is no undelivered message", { missed });
   }

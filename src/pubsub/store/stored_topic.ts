@@ -61,12 +61,12 @@ export class StoredTopic {
   }
 
   /** Moves a subscriber; a null position means not subscribed. */
-  moveSubscriber(client: TopicClient, position: number | null): void {
-    const from = client.position;
+  moveSubscriber(subscriber: TopicClient, position: number | null): void {
+    const from = subscriber.position;
     if (from === position) return;
-    client.position = position;
-    if (position === null) this.subscribers.delete(client.name);
-    else this.subscribers.set(client.name, client);
+    subscriber.position = position;
+    if (position === null) this.subscribers.delete(subscriber.name);
+    else this.subscribers.set(subscriber.name, subscriber);
     this.log.moved(from, position);
     if (from === null || position === null || from === this.#slowest || position < (this.#slowest ?? 0)) {
       this.#slowest = null;

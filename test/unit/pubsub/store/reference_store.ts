@@ -20,7 +20,7 @@ interface Client {
   msgIds: Map<string, { id: number; body: string }>;
 }
 
-/** An response as far as the rules say what it is. */
+/** A response as far as the rules say what it is. */
 export interface Expected {
   readonly code: string;
   readonly ids?: number[];
