@@ -64,7 +64,7 @@ for (const implementation of [libzmqInPython, libzmqInNode, own]) {
         [`PUT bob ${made} 7`, "seven", /^OK\|$/],
         [`PUT bob ${made} 8`, "", /^OK\|$/],
         [`GET alice ${made} -1`, "", /^OK 1\|seven$/],
-        [`GET alice ${made} 9`, "", /^BAD_REQUEST\|message 9 was never/],
+        [`GET alice ${made} 9`, "", /^BAD_REQUEST\|message 9 does not exist/],
         [`GET alice ${made} 1`, "", /^OK 2\|$/],
         [`GET alice ${made} 2`, "", /^NO_MESSAGE\|$/],
         ["PERIODIC s9", `${made} ${topic}`, /^STATUS p1 OK\|$/],

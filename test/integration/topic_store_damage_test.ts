@@ -12,7 +12,7 @@ import { EngineDriver } from "../unit/pubsub/store/engine_driver.ts";
 
 setDefaultTimeout(300_000);
 
-const stored = ["topics", "messages", "clients", "windows", "resolved", "msg_ids", "dropped", "age", "store"];
+const stored = ["topics", "messages", "clients", "windows", "resolved", "msg_ids", "dropped", "generation", "store"];
 let copies = new DamagedCopies("topics.sqlite", stored);
 beforeEach(() => copies = new DamagedCopies("topics.sqlite", stored));
 afterEach(() => copies[Symbol.dispose]());
