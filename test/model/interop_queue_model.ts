@@ -8,23 +8,23 @@ import { namingOf, parseInteropNode } from "../../src/coordination/interop/inter
 import { interopPosition } from "../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
-export type LineFault = "lost reply" | "crash" | "gives up" | "node deleted";
+export type InteropQueueFault = "lost reply" | "crash" | "gives up" | "node deleted";
 
 /** Ways to build it wrong: each must be found out. */
-export type LineMistake =
-  | "decides by a list from before it stood in line"
+export type InteropQueueMistake =
+  | "decides by a list from before it joined the queue"
   | "takes the end of its predecessor for its turn"
   | "does not sync after a lost reply"
-  | "stands in line again after a lost reply"
+  | "joins the queue again after a lost reply"
   | "leaves without a sync"
   | "a writer does not wait for readers";
 
-export interface LineModelOptions {
+export interface InteropQueueOptions {
   /** Who wants it: true for a reader. */
   readonly readers: readonly boolean[];
-  readonly faults: readonly LineFault[];
+  readonly faults: readonly InteropQueueFault[];
   readonly faultsMax: number;
-  readonly mistakes?: readonly LineMistake[];
+  readonly mistakes?: readonly InteropQueueMistake[];
 }
 
 interface Node {
@@ -38,13 +38,13 @@ interface Member {
   readonly life: number;
   readonly attempt: number;
   readonly watched: string;
-  /** The list from before it stood in line; a mistake's. */
+  /** The list from before it joined the queue; a mistake's. */
   readonly peeked: readonly string[] | null;
   /** The line as this session's connection sees it; null: as it is. */
   readonly view: readonly Node[] | null;
 }
 
-export interface LineState {
+export interface InteropQueueState {
   readonly nodes: readonly Node[];
   readonly sequence: number;
   readonly members: readonly Member[];
@@ -54,27 +54,27 @@ export interface LineState {
 const recipe = "kazoo";
 const path = "/lock";
 
-export class InteropQueueModel implements Model<LineState> {
-  readonly initial: readonly LineState[];
-  readonly #options: LineModelOptions;
+export class InteropQueueModel implements Model<InteropQueueState> {
+  readonly initial: readonly InteropQueueState[];
+  readonly #options: InteropQueueOptions;
 
-  constructor(options: LineModelOptions) {
+  constructor(options: InteropQueueOptions) {
     this.#options = options;
-    const step = this.#has("decides by a list from before it stood in line") ? "peek" : "contend";
+    const step = this.#has("decides by a list from before it joined the queue") ? "peek" : "contend";
     const member: Member = { step, life: 0, attempt: 0, watched: "", peeked: null, view: null };
     const { faultsMax: faultsLeft } = options;
     this.initial = [{ nodes: [], sequence: 0, members: options.readers.map(() => member), faultsLeft }];
   }
 
-  key(state: LineState): string {
+  key(state: InteropQueueState): string {
     return JSON.stringify(state);
   }
 
-  isDone(state: LineState): boolean {
+  isDone(state: InteropQueueState): boolean {
     return state.members.every(({ step }) => step === "ended");
   }
 
-  violation({ members, nodes }: LineState): string | null {
+  violation({ members, nodes }: InteropQueueState): string | null {
     const holders = [...members.keys()].filter((who) => members[who]?.step === "holding");
     const alone = holders.some((who) => !this.#options.readers[who]);
     if (alone && holders.length > 1) return `${holders.length} hold at once`;
@@ -88,7 +88,7 @@ export class InteropQueueModel implements Model<LineState> {
   }
 
   /** Nothing moves by itself: then nobody may be waiting for what is there for the taking. */
-  idleViolation({ members, nodes }: LineState): string | null {
+  idleViolation({ members, nodes }: InteropQueueState): string | null {
     for (const [who, member] of members.entries()) {
       if (member.step === "ended" || member.step === "holding") continue;
       const position = this.#position(who, member, namesOf(nodes));
@@ -98,8 +98,8 @@ export class InteropQueueModel implements Model<LineState> {
     return null;
   }
 
-  transitions(state: LineState): Transition<LineState>[] {
-    const out: Transition<LineState>[] = [];
+  transitions(state: InteropQueueState): Transition<InteropQueueState>[] {
+    const out: Transition<InteropQueueState>[] = [];
     for (const [who, member] of state.members.entries()) {
       this.#moves(state, who, member, out);
       if (state.faultsLeft > 0) this.#faultsOf(state, who, member, out);
@@ -115,7 +115,7 @@ export class InteropQueueModel implements Model<LineState> {
     return out;
   }
 
-  #moves(state: LineState, who: number, m: Member, out: Transition<LineState>[]): void {
+  #moves(state: InteropQueueState, who: number, m: Member, out: Transition<InteropQueueState>[]): void {
     const to = (label: string, change: Partial<Member>, kind: TransitionKind = "step") =>
       out.push({ kind, label: `${sessionOf(who, m)} ${label}`, state: withMember(state, who, { ...m, ...change }) });
     const view = m.view ?? state.nodes;
@@ -127,8 +127,8 @@ export class InteropQueueModel implements Model<LineState> {
         const prefix = this.#prefix(who)(guidOf(who, m));
         const node = { name: prefix + String(state.sequence).padStart(10, "0"), owner: sessionOf(who, m) };
         const done = { nodes: [...state.nodes, node], sequence: state.sequence + 1 };
-        const lost = this.#has("stands in line again after a lost reply") ? "contend" : "read";
-        return this.#write(state, who, m, out, { label: "stands in line", done, step: "read", lost });
+        const lost = this.#has("joins the queue again after a lost reply") ? "contend" : "read";
+        return this.#write(state, who, m, out, { label: "joins the queue", done, step: "read", lost });
       }
       case "read":
         return void to("reads the line", this.#decide(who, m, view));
@@ -165,9 +165,9 @@ export class InteropQueueModel implements Model<LineState> {
   }
 
   /** Answered, or its answer lost, done or not: then the next connection may not have seen it. */
-  #write(state: LineState, who: number, m: Member, out: Transition<LineState>[], write: {
+  #write(state: InteropQueueState, who: number, m: Member, out: Transition<InteropQueueState>[], write: {
     readonly label: string;
-    readonly done: Pick<LineState, "nodes" | "sequence">;
+    readonly done: Pick<InteropQueueState, "nodes" | "sequence">;
     readonly step: Member["step"];
     readonly lost: Member["step"];
     readonly kind?: TransitionKind;
@@ -186,7 +186,7 @@ export class InteropQueueModel implements Model<LineState> {
     }
   }
 
-  #faultsOf(state: LineState, who: number, m: Member, out: Transition<LineState>[]): void {
+  #faultsOf(state: InteropQueueState, who: number, m: Member, out: Transition<InteropQueueState>[]): void {
     if (m.step === "ended") return;
     const push = (label: string, member: Member) =>
       out.push({
@@ -200,7 +200,7 @@ export class InteropQueueModel implements Model<LineState> {
   }
 
   /** A session that nobody has any more expires sooner or later. */
-  #expiries(state: LineState, out: Transition<LineState>[]): void {
+  #expiries(state: InteropQueueState, out: Transition<InteropQueueState>[]): void {
     const living = new Set(state.members.map((member, who) => sessionOf(who, member)));
     for (const owner of new Set(state.nodes.map((node) => node.owner))) {
       if (living.has(owner)) continue;
@@ -210,7 +210,7 @@ export class InteropQueueModel implements Model<LineState> {
   }
 
   /** A holder whose node somebody deletes stops; that it takes a moment is what the documentation warns of. */
-  #disowned(state: LineState): LineState {
+  #disowned(state: InteropQueueState): InteropQueueState {
     const members = state.members.map((member, who) =>
       member.step === "holding" && this.#own(who, member, state.nodes) === undefined
         ? { ...member, step: "leave" as const }
@@ -234,11 +234,11 @@ export class InteropQueueModel implements Model<LineState> {
     return this.#options.readers[who] ? shared ?? exclusive : exclusive;
   }
 
-  #may(fault: LineFault): boolean {
+  #may(fault: InteropQueueFault): boolean {
     return this.#options.faults.includes(fault);
   }
 
-  #has(mistake: LineMistake): boolean {
+  #has(mistake: InteropQueueMistake): boolean {
     return this.#options.mistakes?.includes(mistake) ?? false;
   }
 }
@@ -250,6 +250,6 @@ function guidOf(who: number, { life, attempt }: Member): string {
   return `${who}${life.toString(16)}${attempt.toString(16)}`.padEnd(32, "f");
 }
 
-function withMember(state: LineState, who: number, member: Member): LineState {
+function withMember(state: InteropQueueState, who: number, member: Member): InteropQueueState {
   return { ...state, members: state.members.map((other, index) => (index === who ? member : other)) };
 }
