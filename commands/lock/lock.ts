@@ -11,7 +11,7 @@ import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/process/lease.ts";
-import { LeaseSet } from "../../src/coordination/lock/lease_set.ts";
+import { LeaseSet } from "../../src/process/lease_set.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";

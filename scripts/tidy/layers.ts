@@ -65,7 +65,7 @@ const mayImport: Record<string, readonly string[]> = {
   "retry/targets": ["retry", "retry/queue", "pubsub/client", "wire/pubsub", "process/*", ...ground],
   "retry/dead_letters": [
     ...["retry", "retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", "config", "process/*"],
-    ...["coordination/connect", "coordination/election", "sockets", ...ground],
+    ...["coordination/connect", "sockets", ...ground],
   ],
   "retry/processor": [
     ...["retry/*", "pubsub/client", "terminal", "config", "process/*", "sockets"],

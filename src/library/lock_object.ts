@@ -8,7 +8,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/acquire_interop_lock.ts";
 import { interopPath } from "../coordination/interop/interop_path.ts";
 import type { Lease } from "../process/lease.ts";
-import { LeaseSet } from "../coordination/lock/lease_set.ts";
+import { LeaseSet } from "../process/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParticipant } from "../barrier/barrier_nodes.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { isTransient, nullIfNoNode } from "../request_errors.ts";
+import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 
 export interface OwnHolder {
   /** Path of the holder's node. */
@@ -17,12 +17,7 @@ export interface OwnHolder {
  * at some moment after the call. Reads again if the connection is lost.
  */
 export async function ownHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
-  try {
-    return await readOnce(zk, path, ids);
-  } catch (thrown) {
-    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await readOnce(zk, path, ids);
-  }
+  return await readTwiceAtMost(zk, () => readOnce(zk, path, ids));
 }
 
 async function readOnce(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {

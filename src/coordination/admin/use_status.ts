@@ -10,7 +10,7 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { hiddenIfNoAuth, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { hiddenIfNoAuth, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 
 /** Kinds of objects that `who` can show. */
 export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
@@ -61,18 +61,12 @@ export async function useStatus(
   zk: ZooKeeper,
   { kind, name, root, recipe }: UseStatusOptions,
 ): Promise<UseStatus> {
-  const read = () => {
+  return await readTwiceAtMost(zk, () => {
     if (recipe !== undefined) return interopUseStatus(zk, name, recipe);
     if (kind === "barrier") return barrierStatus(zk, name, root);
     if (kind === "gate") return gateStatus(zk, name, root);
     return queueStatus(zk, { kind, name, root });
-  };
-  try {
-    return await read();
-  } catch (thrown) {
-    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await read();
-  }
+  });
 }
 
 async function interopUseStatus(zk: ZooKeeper, name: string, recipe: InteropRecipe): Promise<UseStatus> {

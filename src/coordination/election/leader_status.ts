@@ -5,7 +5,7 @@ import { electionPath } from "./election_path.ts";
 import { historyOf } from "./election_state.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { isTransient, nullIfNoNode } from "../request_errors.ts";
+import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 
 export interface LeaderReading {
   /** Null when there is no leader. */
@@ -27,17 +27,11 @@ export async function leaderStatus(
   options: { readonly root?: string } = {},
 ): Promise<LeaderStatus> {
   const path = electionPath(name, options.root);
-  const readOnce = async () => {
+  return await readTwiceAtMost(zk, async () => {
     // The sync goes in one packet with the reads: a follower that lags could return the previous leader.
     const [, reading] = await Promise.all([zk.sync(path.lock), readLeader(zk, path)]);
     return { name, path: path.lock, ...reading };
-  };
-  try {
-    return await readOnce();
-  } catch (thrown) {
-    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await readOnce();
-  }
+  });
 }
 
 /** Maximum number of tries when a grant comes between the two reads. */

@@ -5,7 +5,7 @@ import type { LockMode } from "../../process/lease.ts";
 import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { readLock } from "./lock_view.ts";
-import { isTransient, nullIfNoNode } from "../request_errors.ts";
+import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 import { comesBefore } from "./queue_position.ts";
 
 export interface HolderStatus extends NodeInfo {
@@ -48,12 +48,7 @@ export interface LockStatusOptions {
 
 /** A lock that does not exist has neither holders nor waiters. Reads again if the connection is lost. */
 export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
-  try {
-    return await readOnce(zk, name, options);
-  } catch (thrown) {
-    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await readOnce(zk, name, options);
-  }
+  return await readTwiceAtMost(zk, () => readOnce(zk, name, options));
 }
 
 async function readOnce(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {

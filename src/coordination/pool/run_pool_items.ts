@@ -9,7 +9,7 @@ import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { counted } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
 import type { Lease } from "../../process/lease.ts";
-import { LeaseSet } from "../lock/lease_set.ts";
+import { LeaseSet } from "../../process/lease_set.ts";
 import { ItemResults } from "./item_results.ts";
 import { ItemRecords } from "./item_records.ts";
 import { type PoolCounts, WorkList } from "./work_list.ts";

@@ -1,5 +1,6 @@
 /** Several leases of one session as one lease: lost with the first loss, released in reverse order. */
-import type { Lease, LockMode } from "../../process/lease.ts";
+import { BatonError } from "../errors.ts";
+import type { Lease, LockMode } from "./lease.ts";
 
 export class LeaseSet implements Lease {
   readonly #leases: readonly [Lease, ...Lease[]];
@@ -73,5 +74,25 @@ export class LeaseSet implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
+  }
+}
+
+/** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
+export class ResignableLease extends LeaseSet {
+  readonly #resigned = new AbortController();
+  override readonly lost: AbortSignal;
+
+  constructor(lease: Lease) {
+    super([lease]);
+    this.lost = AbortSignal.any([lease.lost, this.#resigned.signal]);
+  }
+
+  /** Aborts `lost` with `why`, a full sentence. Has no effect on a lost lease. */
+  resign(why: string): void {
+    if (!this.lost.aborted) this.#resigned.abort(new BatonError("REVOKED", why));
+  }
+
+  get hasResigned(): boolean {
+    return this.#resigned.signal.aborted;
   }
 }
