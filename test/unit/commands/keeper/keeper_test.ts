@@ -43,8 +43,8 @@ const pem = (name: string) => join(import.meta.dir, `../../../fixtures/tls/${nam
 test.each([
   [["--tls-cert", pem("server"), "--tls-key", pem("ca")], "--tls-key: There is no private key in "],
   [["--tls-cert", pem("server_key"), "--tls-key", pem("server_key")], "--tls-cert: There is no certificate in "],
-  [["--tls-cert", pem("server")], "--tls-cert: a certificate and its private key go together"],
-  [["--tls-ca", pem("ca")], "--tls-ca: a CA for client certificates needs TLS, which needs TLS"],
+  [["--tls-cert", pem("server")], "--tls-cert: a certificate and its private key must be given together"],
+  [["--tls-ca", pem("ca")], "--tls-ca: a CA for client certificates needs TLS: add --tls-cert"],
 ])("before it takes its data it looks into its files: %p", async (words, message) => {
   const dataDir = join(folder, "untouched");
   const ended = await keeper("--data-dir", dataDir, "--listen", "127.0.0.1:0", ...words);

@@ -117,7 +117,7 @@ test("an item whose lock would be the component's, or within it, is refused befo
     const path = poolPath("c", { templates: { component, item } });
     const { ended, ran } = poolRunIn(bench, bench.client(), { path, list: () => Promise.resolve(["a", name]) });
     const { code, message } = await ended.then(() => ({ code: "none", message: "" }), (thrown) => thrown);
-    expect([code, message]).toEqual(["CONFIG", expect.stringContaining(`The item "${name}" has its lock at "/x/`)]);
+    expect([code, message]).toEqual(["CONFIG", expect.stringContaining(`Item "${name}" would have its lock at "/x/`)]);
     expect(ran).toEqual([]);
   }
 });
