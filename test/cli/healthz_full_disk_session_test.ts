@@ -19,7 +19,10 @@ afterEach(async () => {
 const roles = [
   { words: "pubsub server --id s1 --data-dir disk/s1", says: "messages are refused: " },
   { words: "keeper --data-dir disk/k --listen unix:$dir/k.sock", says: "the disk is full: " },
-  { words: "retry-processor run --store disk/r --exec cat", says: "is full: its disk has no more room" },
+  {
+    words: "retry-processor run --store disk/r --exec cat",
+    says: "is full: only the space reserved for accepted messages",
+  },
 ];
 
 for (const { words, says } of roles) {

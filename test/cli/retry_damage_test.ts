@@ -81,7 +81,7 @@ test("dlq export goes on behind a damaged dead letter, or one whose content is m
     const ended = await store.run("@retry dlq export");
     expect([sql, ended.code, bodiesOf(ended.stdout)]).toEqual([sql, 74, ["two", "three"]]);
     expect(ended.stderr).toBe(
-      "baton: 1 damaged dead letter left out of the export: baton retry-processor verify names what is damaged\n",
+      "baton: 1 damaged dead letter skipped by the export; list what is damaged with baton retry-processor verify\n",
     );
   }
 });

@@ -58,7 +58,7 @@ describe("run --elect", () => {
     await session.run(`echo slow | ${retry} submit --store over`);
     await session.made("begun");
     const second = run("over", noting("tried"));
-    await says(second, "waits:");
+    await says(second, "waiting:");
     await session.run(`echo quick | ${retry} submit --store over`);
     first.child.kill("SIGTERM");
     const toldMs = performance.now();
@@ -81,7 +81,7 @@ describe("run --elect", () => {
     await says(first, "leads");
     const name = /leads (retry-\w{8})/.exec(first.stderr())?.[1] ?? "";
     const second = run("resigned", noting("resigned2"));
-    await says(second, "waits:");
+    await says(second, "waiting:");
     expect((await session.run(`"$baton" leader ${name}`)).stdout.trim()).toMatch(new RegExp(`:${first.child.pid}$`));
     expect((await session.run(`"$baton" resign ${name}`)).code).toBe(0);
     await says(second, "leads");

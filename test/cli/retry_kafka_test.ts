@@ -89,7 +89,9 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
       "1 dead letter is not delivered to --dead-letter yet: No Kafka broker can be reached",
     );
     const metrics = await session.run("curl -s --unix-socket metrics.sock http://x/metrics");
-    expect(metrics.stdout).toMatch(/baton_retry_letters_owed 1\n[^]*baton_retry_forward_failures_total [1-9]/);
+    expect(metrics.stdout).toMatch(
+      /baton_retry_dead_letters_pending 1\n[^]*baton_retry_dead_letter_failures_total [1-9]/,
+    );
     await using _ = await forwarder(port, kafka.port);
     await eventually(async () => (await store.json("show 1")).forwarding === "forwarded", { withinMs: 20_000 });
     expect((await kafka.read("Later")).map(({ payload }) => payload)).toEqual(["a\n"]);
@@ -170,7 +172,7 @@ describe("a broker that refuses", () => {
     const ended = await store.run("@retry run --until-empty");
     expect([ended.code, ended.stderr]).toEqual([
       69,
-      expect.stringContaining("MESSAGE_TOO_LARGE); it stays in the store, and is tried again"),
+      expect.stringContaining("MESSAGE_TOO_LARGE); it stays in the store and is retried"),
     ]);
     expect(ended.stderr).toContain("1 dead letter is still in the store, not delivered to --dead-letter: ");
     expect(await store.json("show 1")).toMatchObject({
@@ -245,8 +247,8 @@ test("over TLS a broker is believed whose certificate is the named authority's, 
 test("what is wrong with the topic's words or files is said with its code", async () => {
   const store = new Store("store");
   const cases: readonly [place: string, code: number, says: string][] = [
-    ["kafka://broker/a/b", 64, '"a/b" cannot be a topic'],
-    ["kafka://broker/Dead?user=me&password-file=/nowhere/x", 78, "Cannot read the password"],
+    ["kafka://broker/a/b", 64, '"a/b" is not a valid topic name'],
+    ["kafka://broker/Dead?user=me&password-file=/nowhere/x", 78, "Cannot read the Kafka password file"],
     ["kafka://broker/Dead?ca=/nowhere/x", 78, "/nowhere/x"],
   ];
   for (const [place, code, says] of cases) {

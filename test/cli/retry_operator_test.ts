@@ -29,7 +29,7 @@ describe("look", () => {
     expect((await run("@retry ls --state dead")).stdout).toContain("exited with 64");
     expect((await run("@retry ls --where key=k")).stdout.trimEnd().split("\n").length).toBe(2);
     expect((await run("@retry ls --limit 1")).stderr).toContain("there are more than 1");
-    expect((await run("@retry ls --where key=none")).stderr).toContain("no such message");
+    expect((await run("@retry ls --where key=none")).stderr).toContain("no matching message");
     expect((await run("@retry show 1 --body")).stdout).toBe("hello\n");
     expect((await run("@retry show 1")).stdout).toMatch(/command +sh -c exit 3/);
     expect(await run("@retry show 77")).toMatchObject({
@@ -45,12 +45,12 @@ describe("look", () => {
     const run = newStore();
     const ended = await run("@retry explain --max-retries 3 --backoff exponential");
     expect(ended.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(0, 3).join(" | "))).toEqual([
-      "TRY | AFTER THE LAST | SINCE THE FIRST",
-      "1 | at once | 0 ms",
+      "TRY | AFTER THE PREVIOUS | AFTER THE FIRST",
+      "1 | immediately | 0 ms",
       "2 | 3 s | 3 s",
       "3 | 6 s | 9 s",
       "4 | 12 s | 21 s",
-      "then it is dead: after 4 tries, 21 s after the first at most",
+      "then it is a dead letter: after 4 tries, 21 s after the first at the latest",
       "",
     ]);
     const limited = JSON.parse((await run("@retry explain --max-retries 1000000 --max-elapsed 10s --json")).stdout);
@@ -85,7 +85,7 @@ describe("change", () => {
       stderr: expect.stringContaining("the store is paused: no tries until baton retry-processor resume"),
     });
     expect((await run("ls tried")).stdout).toBe("");
-    expect((await run("@retry pause")).stderr).toContain("was before, and is paused");
+    expect((await run("@retry pause")).stderr).toContain("was already paused");
     await run("@retry resume; @retry run --once --exec 'touch tried'");
     expect((await run("ls tried")).stdout).toBe("tried\n");
   });

@@ -23,7 +23,7 @@ test.skipIf(!isRoot)(
       const other = "setpriv --reuid=64871 --regid=64871 --clear-groups";
       const ended = await session.run(`${other} ./baton retry-processor ${words} --store mail`);
       const says = expect.stringMatching(
-        /cannot be opened without write access: .* the store is root's, and this is 64871/,
+        /cannot be opened without write access: .* the owner of the store is root, this process runs as 64871/,
       );
       expect([words, ended.code, ended.stderr]).toEqual([words, 74, says]);
     }

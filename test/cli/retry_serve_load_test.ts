@@ -164,7 +164,7 @@ test("less memory than two bodies need is a mistake that is named where it stand
   const flags = await session.run(`"$baton" retry-processor serve --url http://b/ --max-body 2MiB --body-memory 3MiB`);
   expect([flags.code, flags.stderr]).toEqual([
     64,
-    expect.stringContaining('--body-memory: "3MiB" is less than twice --max-body, which is 4MiB'),
+    expect.stringContaining('--body-memory: "3MiB" is less than twice --max-body (4MiB)'),
   ]);
   const variable = await session.run(`"$baton" retry-processor serve --url http://b/`, {
     BATON_RETRY_BODY_MEMORY: "1MiB",

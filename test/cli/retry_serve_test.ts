@@ -84,7 +84,7 @@ describe("the article's scenario", () => {
     expect([response.status, response.headers.get("content-type")]).toEqual([502, "text/xml; charset=utf-8"]);
     const id = response.headers.get("baton-message-id");
     expect(await response.text()).toContain(
-      `the backend cannot be reached; the message is stored as ${id} and is tried again</faultstring>`,
+      `the backend cannot be reached; the message is stored as ${id} and will be tried again</faultstring>`,
     );
     await eventually(async () => {
       const shown = await session.run(`"$baton" retry-processor show ${id} --json --store ${service.name}`);
@@ -260,7 +260,7 @@ test("run --url sends what was submitted, with the id for its key", async () => 
 describe("mistakes are told in words", () => {
   const cases: readonly [words: string, code: number, says: string][] = [
     ["serve", 64, "serve needs --url"],
-    ["serve --url backend:9000", 64, "only http: and https: can"],
+    ["serve --url backend:9000", 64, "use http: or https:"],
     ["serve --url http://b/ --listen nowhere", 64, 'Cannot listen on "nowhere"'],
     ["serve --url http://b/ --listen 192.0.2.1:80", 73, "Cannot listen at 192.0.2.1:80"],
     ["run --url 'not a url'", 64, '"not a url" is not a URL'],

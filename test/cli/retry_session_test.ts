@@ -227,7 +227,7 @@ describe("run", () => {
     const hurried = store.start("exec @retry run --exec 'touch begun2; exec sleep 60'");
     await session.made("begun2");
     hurried.child.kill("SIGTERM");
-    await eventually(() => hurried.stderr().includes("a second one ends it"));
+    await eventually(() => hurried.stderr().includes("a second signal stops them"));
     hurried.child.kill("SIGINT"); // the same one at once is an echo
     expect((await hurried.ended).code).toBe(0);
     expect(store.rows()[1]).toMatchObject({ state: waiting, tries: 1, error: "was stopped because baton was stopped" });
@@ -304,7 +304,7 @@ describe("dead letters", () => {
     const running = store.start(`exec @retry run ${place}`);
     const mailer = Number(await session.said("mailer"));
     running.child.kill("SIGTERM");
-    await eventually(() => running.stderr().includes("a second one ends it"));
+    await eventually(() => running.stderr().includes("a second signal stops them"));
     running.child.kill("SIGINT"); // the same one at once is an echo
     const askedMs = performance.now();
     expect((await running.ended).code).toBe(0);
@@ -333,11 +333,11 @@ describe("mistakes are told in words", () => {
     [
       "echo 12345 | @retry call --max-body 3B -- cat",
       65,
-      "stdin is longer than a message may be: 3 bytes (--max-body)",
+      "stdin is longer than the limit of 3 bytes (--max-body)",
     ],
     ["@retry run --rate fast", 64, '--rate: "fast" is not a rate'],
     ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is not a schedule'],
-    ["@retry run --once --cron '* * * * *'", 64, "--once tries now"],
+    ["@retry run --once --cron '* * * * *'", 64, "only one of --once and --cron"],
     ["@retry run --exec true --url http://x/", 64, "only one of --exec, --url and --topic"],
     ["@retry run --url http://x/ --method GET", 64, "--method: GET has no body"],
     ["@retry run --url http://x/ --header 'Host: y'", 64, "Host is set for each message"],
@@ -346,7 +346,7 @@ describe("mistakes are told in words", () => {
     ["@retry submit <&-", 74, "Cannot read the message from stdin: it was closed"],
     ["@retry submit - <&-", 74, "it was closed"],
     ["@retry submit --lines <&-", 74, "it was closed"],
-    ["@retry call -- touch ran <&-", 74, "call has --no-stdin too"],
+    ["@retry call -- touch ran <&-", 74, "call also has --no-stdin"],
     ["@retry submt", 64, 'did you mean "submit"?'],
   ];
   for (const [script, code, says] of cases) {

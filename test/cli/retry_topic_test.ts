@@ -108,7 +108,7 @@ describe("a topic", () => {
       Array.from({ length: 40 }, (_, at) => at + 1),
     );
     expect(letters[0]).toMatchObject({ version: 1, reason: "exhausted", tries: 1, last_error: "exited with 9" });
-    expect(await store.json("stats")).toMatchObject({ letters: { owed: 0, error: null } });
+    expect(await store.json("stats")).toMatchObject({ dead_letters: { pending: 0, error: null } });
   });
 
   test("as source of serve: what is put there goes to the backend", async () => {
@@ -149,9 +149,9 @@ describe("a topic", () => {
         new Store({ BATON_RETRY_DEAD_LETTER: "store" }).run("@retry run --once --from-topic away.in --exec true"),
         lettered.run(`echo a | @retry submit && ${deadly}`),
       ]);
-      expect([once.code, once.stderr]).toEqual([69, expect.stringContaining('what topic "away.in" has')]);
+      expect([once.code, once.stderr]).toEqual([69, expect.stringContaining('topic "away.in": no response')]);
       expect(performance.now() - beganMs).toBeLessThan(20_000);
-      expect(await lettered.json("stats")).toMatchObject({ letters: { owed: 1 } });
+      expect(await lettered.json("stats")).toMatchObject({ dead_letters: { pending: 1 } });
       await cluster.proxy().restart();
       await eventually(async () => (await store.json("show 1")).state === "done", { withinMs: 30_000 });
       expect((await stopped(running)).code).toBe(0);
@@ -241,8 +241,8 @@ describe("topics that are written wrong", () => {
   const cases: readonly [words: string, code: number, says: string][] = [
     ["run --topic a --exec true", 64, "only one of --exec, --url and --topic"],
     ["run --topic '' --once", 64, "topic"],
-    ["serve --url http://x/ --no-process --from-topic a", 64, "--no-process has none"],
-    ["run --dead-letter topic: --once", 64, "is no place for dead letters"],
+    ["serve --url http://x/ --no-process --from-topic a", 64, "only one of --no-process and --from-topic"],
+    ["run --dead-letter topic: --once", 64, "is not a destination for dead letters"],
     ["run --topic a --key nowhere --once", 64, "--service-key"],
     ["run --from-topic a --proxies foo --exec true", 64, '--proxies: Cannot use "foo" as an endpoint'],
   ];

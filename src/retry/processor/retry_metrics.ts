@@ -52,7 +52,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
       "Time since the oldest waiting message was accepted",
       oldestMs === null ? 0 : Math.max(0, Date.now() - oldestMs) / 1000,
     ),
-    gauge("damaged_rows", "DamageError rows of the store that this process has found", damageCount),
+    gauge("damaged_rows", "Damaged rows of the store that this process has found", damageCount),
     gauge("paused", "1 while a pause stops all tries", isPaused ? 1 : 0),
     gauge("breaker_closed", "0 while the circuit breaker stops tries", processor.breaker.kind === "closed" ? 1 : 0),
     gauge("leading", "0 while another process of the store tries messages (--elect)", leads ? 1 : 0),

@@ -147,7 +147,7 @@ describe("order", () => {
 describe("a limit", () => {
   test("of messages and of bytes is kept, and what is refused leaves nothing behind", () => {
     using rig = new RetryRig({ maxMessages: 2, maxBytes: 10 });
-    expect(() => rig.call("accept", [rigMessage("12345678901")], 1)).toThrow(/0 bytes, 11 more are wanted, and 10/);
+    expect(() => rig.call("accept", [rigMessage("12345678901")], 1)).toThrow(/0 bytes, 11 more exceed the limit of 10/);
     rig.call("accept", [rigMessage("1"), rigMessage("2")], 1);
     expect(() => rig.call("accept", [rigMessage("3")], 1)).toThrow(/it has 2 messages, the limit is 2/);
     expect(rig.call("totals").waiting).toEqual({ count: 2, bytes: 2 });
@@ -316,12 +316,12 @@ describe("a store", () => {
     raw.close();
     expect(verifyRetryStore(rig.folder).problems).toEqual([
       "row 2 of the messages of this store is damaged",
-      "message 1 is waiting, and its body is missing",
-      "message 2 is in flight, and nobody has it",
-      "1 messages are waiting, and 2 are counted",
-      "what is waiting takes 1 bytes, and 2 are counted",
-      "1 messages are in_flight, and 0 are counted",
-      "what is in_flight takes 1 bytes, and 0 are counted",
+      "message 1 is waiting, but its body is missing",
+      "message 2 is in flight, but no processor owns it",
+      "1 messages are waiting, but the total is 2",
+      "messages that are waiting have 1 bytes, but the total is 2",
+      "1 messages are in_flight, but the total is 0",
+      "messages that are in_flight have 1 bytes, but the total is 0",
     ]);
   });
 });

@@ -112,7 +112,7 @@ describe("a fault", () => {
     expect(JSON.parse(stored.body)).toEqual({
       version: 1,
       error: "unreachable",
-      message: "the backend cannot be reached; the message is stored as s-1 and is tried again",
+      message: "the backend cannot be reached; the message is stored as s-1 and will be tried again",
       stored: true,
       id: "s-1",
     });
@@ -120,7 +120,7 @@ describe("a fault", () => {
     expect([full.status, JSON.parse(full.body)]).toMatchObject([503, { stored: false, id: null }]);
     expect(full.body).toContain("NOT STORED");
     const dead = faultOf("unreachable", "x", { id: "s-1", isWaiting: false }, []);
-    expect(dead.body).toContain("s-1 and is not tried again");
+    expect(dead.body).toContain("s-1 and will not be tried again");
   });
 
   test("is a SOAP 1.1 fault for who speaks SOAP, with nothing in it that would not be XML", () => {
