@@ -76,7 +76,7 @@ function scriptOf(pid: number | undefined): ScriptProcess {
   if (owner !== row.pid) {
     throw new BatonError("USAGE", `--pid ${pid} is a thread of process ${owner}: use --pid ${owner}`);
   }
-  if (row.isKernels) {
+  if (row.isKernelThread) {
     const why = "is a kernel thread, which cannot be stopped: use the script's process, as in --pid $$";
     throw new BatonError("USAGE", `--pid ${pid} ${why}`);
   }

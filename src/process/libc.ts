@@ -1,41 +1,41 @@
 /**
- * The calls of libc that no runtime offers, by FFI: under Bun and Deno, on Linux and macOS. None of them takes variable
- * arguments where that changes how they are passed, except prctl, which is called on Linux only (there the registers
- * are the same). Owns no policy.
+ * The libc calls that no runtime offers, by FFI: under Bun and Deno, on Linux and macOS. Variadic functions are avoided, because their
+ * arguments may be passed differently; prctl is one, and is called on Linux only, where the registers are the same. No policy.
  */
 import { constants } from "node:os";
 import process from "node:process";
 
 export interface Libc {
-  /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where there is no such thing. */
+  /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where that is not supported. */
   becomeSubreaper(): boolean;
-  /** Names the process for ps and pkill; Linux cuts it to 15 bytes, elsewhere nothing happens. */
+  /** Sets the process name for ps and pkill, at most 15 bytes. Linux only; does nothing elsewhere. */
   setProcessName(name: string): void;
-  /** Takes the status of this one ended child; true if there was one to take. Never waits. */
+  /** Reaps this child if it has ended; true if it was reaped. Never waits. */
   reap(pid: number): boolean;
   ignoreSignal(number: number): void;
-  /** Undoes that this process was started to ignore SIGCHLD: the kernel then keeps no exit status for it. */
-  hearOfChildren(): void;
-  /** Monotonic milliseconds since the machine started, suspended time included. */
+  /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
+
+  restoreChildSignal(): void;
+  /** Monotonic milliseconds since boot, including suspended time. */
   bootTimeMs(): number;
-  /** Sleeps until `fd` can be read or has ended, or `timeoutMs` have passed. Blocks the whole thread. */
+  /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
   waitReadable(fd: number, timeoutMs: number): boolean;
   /** Sleeps. Blocks the whole thread. */
   sleep(milliseconds: number): void;
-  /** Bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
+  /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
   read(fd: number, into: Uint8Array): number;
   write(fd: number, bytes: Uint8Array): void;
   close(fd: number): void;
   isTerminal(fd: number): boolean;
-  /** flock(2), exclusive, without waiting. False when somebody else has it, or it cannot be had at all. */
+  /** flock(2), exclusive, without waiting. False when another process holds it, or locks are not supported. */
   lockFile(fd: number): boolean;
-  /** The process that started this one; another one takes its place in the moment in which it dies (getppid(2)). */
+  /** The parent; the adopter of orphans takes its place when it dies (getppid(2)). */
   parentPid(): number;
-  /** dup(2): the same open file under another number, which children inherit. -1 for an error. */
+  /** dup(2): the same open file as another descriptor, which children inherit. -1 for an error. */
   duplicate(fd: number): number;
 }
 
-/** Result and arguments, in the names Bun uses; Deno differs in `ptr` alone, which it calls `buffer`. */
+/** Types of result and arguments, with Bun's names; Deno has another name only for `ptr`: `buffer`. */
 const signatures = {
   prctl: ["i32", "i32", "u64", "u64", "u64", "u64"],
   waitpid: ["i32", "i32", "u64", "i32"],
@@ -66,7 +66,7 @@ interface DenoFfi {
 
 let loaded: Promise<Libc | null> | undefined;
 
-/** libc, or null where it cannot be called: the caller then does with less. Loaded once, in about half a millisecond. */
+/** Returns null where libc cannot be called; callers work without it. Loaded once, in about 0.5 ms. */
 export function loadLibc(): Promise<Libc | null> {
   loaded ??= open().then((library) => library && describe(library));
   return loaded;
@@ -78,7 +78,7 @@ async function open(): Promise<Library | null> {
     try {
       return "Deno" in globalThis ? openInDeno(name) : await openInBun(name);
     } catch {
-      continue; // another C library, or a place where no foreign code may be called
+      continue; // another C library, or FFI is not permitted
     }
   }
   return null;
@@ -105,13 +105,13 @@ function describe({ call, addressOf }: Library): Libc {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1;
   const LOCK_EX = 2, LOCK_NB = 4;
-  // On macOS CLOCK_MONOTONIC itself goes on while the machine sleeps; Linux has CLOCK_BOOTTIME for that.
+  // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
   const timeBytes = new Uint8Array(time.buffer);
   const none = new Uint8Array(8);
   let isSubreaper = false;
-  let hears = false;
+  let isRestored = false;
   return {
     becomeSubreaper: () => isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
     setProcessName(name) {
@@ -120,9 +120,9 @@ function describe({ call, addressOf }: Library): Libc {
     },
     reap: (pid) => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number) => void call.signal(number, SIG_IGN),
-    hearOfChildren() {
-      if (hears) return;
-      hears = true;
+    restoreChildSignal() {
+      if (isRestored) return;
+      isRestored = true;
       const action = new BigUint64Array(32); // struct sigaction, which begins with the handler
       call.sigaction(constants.signals.SIGCHLD, 0n, new Uint8Array(action.buffer));
       if (action[0] === SIG_IGN) call.signal(constants.signals.SIGCHLD, 0n);
@@ -148,7 +148,7 @@ function describe({ call, addressOf }: Library): Libc {
   };
 }
 
-/** poll(2) takes an int, and a fraction rounded down would make its caller spin. */
+/** Rounds up for poll(2), which takes an int: a fraction rounded down would make its caller spin. */
 function wholeMs(milliseconds: number): number {
   return Math.min(Math.max(0, Math.ceil(milliseconds)), 0x7fffffff);
 }

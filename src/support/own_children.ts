@@ -1,29 +1,29 @@
 /**
- * The processes baton started for itself, such as the guard. What ends a job's leftovers must tell them from the
- * job's own, since a process that takes in orphans has both kinds among its children.
+ * The processes that baton has started itself. A process that adopts orphans has to distinguish three kinds of children: baton's
+ * helpers, such as the guard; commands, which the runtime reaps; and adopted orphans, which it reaps itself.
  */
 
-const pids = new Set<number>();
-
-/** Keeps `pid` out of every sweep. Returns what takes it off the list again; call it once the process has ended. */
-export function registerOwnChild(pid: number): () => void {
-  pids.add(pid);
-  return () => pids.delete(pid);
+interface OwnChild {
+  readonly kind: "helper" | "command";
 }
 
-export function isOwnChild(pid: number): boolean {
-  return pids.has(pid);
+const children = new Map<number, OwnChild>();
+
+/** Registers a child. Returns the function to call when it has ended and the runtime has reaped it. */
+export function registerChild(pid: number, kind: OwnChild["kind"]): () => void {
+  const child: OwnChild = { kind };
+  children.set(pid, child);
+  return () => {
+    if (children.get(pid) === child) children.delete(pid); // the number may be a later child's
+  };
 }
 
-const awaited = new Set<number>();
-
-/** The runtime takes the status of `pid`, which it started; to be reaped by nobody else. Returns what is to be called when it has. */
-export function awaitStatus(pid: number): () => void {
-  awaited.add(pid);
-  return () => awaited.delete(pid);
+/** Whether the process is a helper of baton, and so none of a command's processes. */
+export function isOwnHelper(pid: number): boolean {
+  return children.get(pid)?.kind === "helper";
 }
 
-/** Whether the status of this child, once dead, is this process's to take: it was adopted, and the runtime knows nothing of it. */
+/** Whether this child is an adopted orphan, which this process has to reap. */
 export function isAdopted(pid: number): boolean {
-  return !awaited.has(pid) && !pids.has(pid);
+  return !children.has(pid);
 }

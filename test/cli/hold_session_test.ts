@@ -169,7 +169,7 @@ describe("a script", () => {
   });
 
   // They are seen outside of containers only.
-  const kernels = allProcesses().find(({ isKernels }) => isKernels)?.pid;
+  const kernels = allProcesses().find(({ isKernelThread }) => isKernelThread)?.pid;
   test.if(kernels !== undefined)("is no kernel thread, which cannot be stopped", async () => {
     const ended = await session.run(`"$baton" hold kernel --pid ${kernels}`);
     expect(ended.stderr).toStartWith(`baton: --pid ${kernels} is a kernel thread, which cannot be stopped: `);

@@ -30,7 +30,7 @@ test("group and cookie find the background processes, those in sessions of their
   await eventually(() => job.alive().length === 5);
   job.signalAll("SIGKILL");
   await child.exited;
-  job.leaderEnded();
+  job.commandEnded();
   await eventually(() => {
     job.signalAll("SIGKILL");
     return job.alive().length === 0;
@@ -40,7 +40,7 @@ test("group and cookie find the background processes, those in sessions of their
 test("the group is still signalled after its leader has ended, and a process that has left nothing behind is not", async () => {
   const { child, job } = start("env -i sleep 1000 & exit 0");
   await child.exited;
-  job.leaderEnded();
+  job.commandEnded();
   expect(job.alive().length).toBe(1);
   job.signalCommand("SIGTERM");
   await eventually(() => job.alive().length === 0);
@@ -118,7 +118,7 @@ test("a process is found behind a thousand dead ones, which are then reaped", as
   expect(readProcess(orphan)?.dead).toBe(false);
   expect(childrenOf(process.pid).length).toBeGreaterThan(1000);
   const job = new JobProcesses({ pid: child.pid, ownGroup: false, cookie: newGuid(), libc, adopts: true });
-  job.leaderEnded();
+  job.commandEnded();
   try {
     expect(job.alive()).toEqual([orphan]);
     expect(childrenOf(process.pid)).toEqual([orphan]);

@@ -12,7 +12,7 @@ import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { registerOwnChild } from "../../support/own_children.ts";
+import { registerChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { keeperMark } from "../../support/keeper_process.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
@@ -111,7 +111,7 @@ function startDetached(
       stdio: ["ignore", log, log],
     });
     child.unref();
-    if (child.pid !== undefined) child.once("exit", registerOwnChild(child.pid));
+    if (child.pid !== undefined) child.once("exit", registerChild(child.pid, "helper"));
     return startedKeeper(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
   } finally {
     closeSync(log);

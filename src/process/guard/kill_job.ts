@@ -6,7 +6,7 @@ import process from "node:process";
 import { KillCgroup } from "../proc/kill_cgroup.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
-import { hasProcessTable, lookAtProcess, readProcess } from "../proc/process_table.ts";
+import { hasProcessTable, probeProcess, readProcess } from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import type { GroupWatch } from "./group_watch.ts";
@@ -115,7 +115,7 @@ export class JobKill {
     const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
     return this.#lastFound.unreadable.some((pid) => {
-      const row = lookAtProcess(pid);
+      const row = probeProcess(pid);
       if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });

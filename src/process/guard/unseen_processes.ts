@@ -1,7 +1,7 @@
 /** Processes that a kill pass may have missed: reasons to doubt that a job is dead. An unreadable entry is such a reason. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
-import { lookAtProcess } from "../proc/process_table.ts";
+import { probeProcess } from "../proc/process_table.ts";
 
 /** CAP_SYS_PTRACE of capabilities(7). */
 const sysPtrace = 19n;
@@ -9,7 +9,7 @@ const sysPtrace = 19n;
 /** The system calls; a test replaces them. They throw when the information is not available. */
 export interface ProcProbes {
   readonly pids: () => number[];
-  readonly row: typeof lookAtProcess;
+  readonly row: typeof probeProcess;
   /** Path of the program that a process runs. */
   readonly program: (pid: number) => string;
   /** Content of /proc/self/mountinfo. */
@@ -20,7 +20,7 @@ export interface ProcProbes {
 
 const systemProbes: ProcProbes = {
   pids: () => readdirSync("/proc").map(Number).filter((pid) => pid > 0),
-  row: lookAtProcess,
+  row: probeProcess,
   program(pid) {
     try {
       return readlinkSync(`/proc/${pid}/exe`);
@@ -56,7 +56,7 @@ export function hidesProcesses(system = systemProbes): boolean {
   }
 }
 
-type SeenProcess = Exclude<ReturnType<typeof lookAtProcess>, "unknown" | null>;
+type SeenProcess = Exclude<ReturnType<typeof probeProcess>, "unknown" | null>;
 
 function isAny(system: ProcProbes, is: (pid: number, row: SeenProcess) => boolean): boolean {
   try {

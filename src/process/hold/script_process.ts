@@ -1,8 +1,8 @@
 /** The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads /proc. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { lookAtProcess, type ProcessRow, readProcess } from "../proc/process_table.ts";
-import { likenessOf } from "../proc/forked_subshells.ts";
+import { probeProcess, type ProcessRow, readProcess } from "../proc/process_table.ts";
+import { fingerprintOf } from "../proc/forked_subshells.ts";
 
 export interface ScriptProcess {
   readonly pid: number;
@@ -11,7 +11,7 @@ export interface ScriptProcess {
 }
 
 export function isScriptAlive(script: ScriptProcess): boolean {
-  const row = lookAtProcess(script.pid);
+  const row = probeProcess(script.pid);
   if (row === "unknown") return true; // others would be given the lock while it may run
   return row !== null && !row.dead && row.startTicks === script.startTicks;
 }
@@ -23,8 +23,8 @@ export function isScriptAlive(script: ScriptProcess): boolean {
 export function enclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy) {
-    const likeness = likenessOf(row.pid);
-    if (likeness === null || likenessOf(row.parent) !== likeness) break;
+    const likeness = fingerprintOf(row.pid);
+    if (likeness === null || fingerprintOf(row.parent) !== likeness) break;
     row = readProcess(row.parent);
   }
   return row;

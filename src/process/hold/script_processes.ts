@@ -4,15 +4,12 @@
  * found by descent from the script, by the mark in their environment, and, once the script has ended, as copies of it.
  */
 import { sleep } from "../../support/deadline.ts";
-import { sendToJob } from "../proc/job_processes.ts";
-import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
-import { KillCgroup } from "../proc/kill_cgroup.ts";
+import { CommandProcesses } from "../proc/job_processes.ts";
+import { KnownProcesses } from "../proc/known_processes.ts";
 import { readProcess } from "../proc/process_table.ts";
 import { ForkedSubshells } from "../proc/forked_subshells.ts";
 import { sendSignal } from "../proc/send_signal.ts";
-import { StopRounds } from "../proc/stop_rounds.ts";
 import { isGuardProcess } from "../guard/guard_process.ts";
-import type { SupervisedProcesses } from "../supervise/child_run.ts";
 import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -23,25 +20,21 @@ export interface ScriptProcessesOptions {
   readonly sinceTicks: number;
 }
 
-export class ScriptProcesses implements SupervisedProcesses {
+export class ScriptProcesses extends CommandProcesses {
   readonly #script: ScriptProcess;
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
   readonly #copies: ForkedSubshells;
-  readonly #rounds: StopRounds;
-  #isUndecided = false;
-  #leaderEnded = false;
   #isStopped = false;
   #isReleased = false;
   #onStop: () => void = () => {};
 
   constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
+    super({ pid: script.pid, ownGroup: false, cookie });
     this.#script = script;
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, script);
     this.#copies = new ForkedSubshells(script.pid, sinceTicks);
-    const find = () => ({ alive: this.alive(), isCertain: !this.#isUndecided });
-    this.#rounds = new StopRounds({ find, group: () => null }, new KillCgroup(cookie));
   }
 
   /** `call` is called when the script is told to end. */
@@ -54,38 +47,20 @@ export class ScriptProcesses implements SupervisedProcesses {
     this.#isReleased = true;
   }
 
-  leaderEnded(): void {
-    this.#leaderEnded = true;
+  override commandEnded(): void {
+    super.commandEnded();
     this.#known.addCopies(this.#copies);
   }
 
   /** Passes no signals on: users send them to the script. */
-  signalCommand(): void {}
+  override signalCommand(): void {}
 
-  signalAll(signal: NodeJS.Signals): void {
+  override signalAll(signal: NodeJS.Signals): void {
     if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isReleased) {
-      this.#isStopped ||= !this.#leaderEnded;
+      this.#isStopped ||= !this.hasEnded;
       this.#onStop();
     }
-    if (signal === "SIGKILL") return this.#rounds.kill();
-    if (signal === "SIGSTOP") return this.#rounds.freeze();
-    if (signal === "SIGCONT") this.#rounds.thawed();
-    const pids = this.alive();
-    sendToJob({ pid: this.#script.pid, ownGroup: false, leaderEnded: this.#leaderEnded, pids }, signal);
-  }
-
-  /** The living processes that have to be dead before the lock can be granted again. Empty after `release()`. */
-  alive(): readonly number[] {
-    if (this.#isReleased) return [];
-    const { alive, isCertain } = this.#find();
-    this.#isUndecided = alive.length === 0 && !isCertain;
-    if (alive.length === 0 && isCertain) this.#rounds.close();
-    return alive;
-  }
-
-  /** Whether, as of the last `alive()`, a process may be alive although none was found. */
-  isUndecided(): boolean {
-    return this.#isUndecided && !this.#isReleased;
+    super.signalAll(signal);
   }
 
   /** Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to reap. */
@@ -109,9 +84,15 @@ export class ScriptProcesses implements SupervisedProcesses {
     });
   }
 
-  #find(): KnownSnapshot {
+  /** The processes that have to be dead before the lock can be granted again. None after `release()`. */
+  protected find(): { alive: readonly number[]; isCertain: boolean } {
+    if (this.#isReleased) return { alive: [], isCertain: true };
     const isUnderLock = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
-    return this.#known.findCertain(null, !this.#leaderEnded || this.#isStopped ? () => true : isUnderLock);
+    const { alive, isCertain } = this.#known.findCertain(
+      null,
+      !this.hasEnded || this.#isStopped ? () => true : isUnderLock,
+    );
+    return { alive, isCertain: isCertain || alive.length > 0 };
   }
 }
 

@@ -1,13 +1,13 @@
 /**
- * Whose processes these are, where one baton supervises several jobs at once and takes in what outlives their commands.
+ * Decides which job owns which process, where one baton supervises several jobs at the same time and adopts their orphans.
  * Pure: a snapshot in, owners out.
  *
- * A process is a job's when it is or descends from the job's command, is in its session or process group, or carries its
- * cookie; once known to be a job's it stays so. What shows none of this (a daemon that has left its session, cleared its
- * environment, and lost its parents) may be any job's that was there when it was started.
+ * A job owns its command, the command's descendants, the processes in its session or process group, and those that carry its mark;
+ * an owner that was certain once stays so. A process without any of these (a daemon that has left its session, cleared its environment
+ * and lost its parents) may belong to any job that existed when the process was started.
  */
 
-export interface SeenProcess {
+export interface ObservedProcess {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
@@ -17,32 +17,32 @@ export interface SeenProcess {
   readonly cookies: readonly string[];
 }
 
-export interface SeenJob {
+export interface ObservedJob {
   readonly cookie: string;
-  /** The command's process, which leads a session and a group of this number; null as long as it is not started. */
+  /** The command's process, which leads a session and a group of this number; null until it is started. */
   readonly pid: number | null;
-  /** Of the command's process: nothing of the job is older. 0 when not known. */
+  /** The start of the command: no process of the job is older. 0 when not known. */
   readonly startTicks: number;
 }
 
-/** Whose a process is: by their cookies. Nobody's when both are empty: then it is older than every job. */
+/** The owners of a process, by their marks. A process without any is older than every job. */
 export interface Owners {
   readonly startTicks: number;
-  /** It is a process of every one of these. */
+  /** The process belongs to each of these jobs. */
   readonly certain: ReadonlySet<string>;
-  /** It belongs to one of these; empty where something is certain. */
+  /** The process belongs to one of these jobs; empty if `certain` is not. */
   readonly possible: ReadonlySet<string>;
 }
 
-const nobody: ReadonlySet<string> = new Set();
+const noOwners: ReadonlySet<string> = new Set();
 
 /**
- * The owners of each process, by pid. `processes` are all below baton, parents before their children; `known` is what was
- * found the last time.
+ * Returns the owners of each process, by pid. `processes` are all descendants of baton, parents before their children; `known` is the
+ * last result.
  */
 export function attributeProcesses(
-  processes: readonly SeenProcess[],
-  jobs: readonly SeenJob[],
+  processes: readonly ObservedProcess[],
+  jobs: readonly ObservedJob[],
   known: ReadonlyMap<number, Owners>,
 ): Map<number, Owners> {
   const found = new Map<number, Owners>();
@@ -52,29 +52,29 @@ export function attributeProcesses(
     const before = known.get(pid)?.startTicks === startTicks ? known.get(pid) : undefined;
     const above = found.get(parent);
     const certain = new Set([
-      ...marksOf(process, jobs),
+      ...provenOwners(process, jobs),
       ...[...before?.certain ?? [], ...above?.certain ?? []].filter((cookie) => live.has(cookie)),
     ]);
-    const guessed = before?.possible ?? above?.possible ?? jobsAt(startTicks, jobs);
-    const possible = certain.size > 0 ? nobody : new Set([...guessed].filter((cookie) => live.has(cookie)));
-    // Of one that may be one job's only it is certain.
+    const guessed = before?.possible ?? above?.possible ?? jobsRunningAt(startTicks, jobs);
+    const possible = certain.size > 0 ? noOwners : new Set([...guessed].filter((cookie) => live.has(cookie)));
+    // A single possible owner is certain.
     found.set(
       pid,
-      possible.size === 1 ? { startTicks, certain: possible, possible: nobody } : { startTicks, certain, possible },
+      possible.size === 1 ? { startTicks, certain: possible, possible: noOwners } : { startTicks, certain, possible },
     );
   }
   return found;
 }
 
-function marksOf(process: SeenProcess, jobs: readonly SeenJob[]): string[] {
+function provenOwners(process: ObservedProcess, jobs: readonly ObservedJob[]): string[] {
   const { pid, group, session, startTicks, cookies } = process;
   return jobs.filter((job) =>
     cookies.includes(job.cookie) ||
-    // Its number may have been another's before: nothing of the job is older than its command.
+    // The number may have been another process's before: no process of the job is older than its command.
     (job.pid !== null && [pid, group, session].includes(job.pid) && startTicks >= job.startTicks)
   ).map((job) => job.cookie);
 }
 
-function jobsAt(ticks: number, jobs: readonly SeenJob[]): Set<string> {
+function jobsRunningAt(ticks: number, jobs: readonly ObservedJob[]): Set<string> {
   return new Set(jobs.filter((job) => job.pid !== null && job.startTicks <= ticks).map((job) => job.cookie));
 }

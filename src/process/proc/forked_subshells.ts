@@ -1,59 +1,59 @@
 /**
- * The subshells that a shell leaves behind when it is gone: copies of it. They carry no cookie, since the shell's own
- * environment has none, while what they run does; and nobody who could tell is their parent any more. Linux only.
+ * Recognizes the subshells that a shell leaves behind when it ends, as copies of it. They carry no mark, because the shell's own
+ * environment has none (the programs that they run carry it), and their parent has ended. Linux only.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import { type ProcessRow, readProcess } from "./process_table.ts";
 
 export class ForkedSubshells {
-  readonly #likeness: string | null;
+  readonly #fingerprint: string | null;
   readonly #session: number | undefined;
   readonly #sinceTicks: number;
-  #above: ReadonlySet<number> = new Set();
+  #orphanParents: ReadonlySet<number> = new Set();
 
-  /** Of a shell that lives: how it looks is remembered. `sinceTicks`, from boot: copies made before are not meant. */
+  /** Remembers the fingerprint of a living shell. Copies made before `sinceTicks` (from boot) are left out. */
   constructor(pid: number, sinceTicks: number) {
-    this.#likeness = likenessOf(pid);
+    this.#fingerprint = fingerprintOf(pid);
     this.#session = readProcess(pid)?.session;
     this.#sinceTicks = sinceTicks;
   }
 
-  /** Of the processes that `look` is asked about from now on: what takes in orphans. */
-  beginLook(): void {
-    this.#above = ancestors();
+  /** Call it before a scan: reads the processes that adopt orphans. */
+  beginScan(): void {
+    this.#orphanParents = ancestors();
   }
 
   /**
-   * Whether a process is a copy, and if so whether its parent is gone; "child" too where it is just ending. What took it in is above this process too, for that
-   * was once started below the shell, or it is process 1.
+   * Classifies a process: a copy whose parent has ended ("orphaned"), a copy whose parent is alive or that is just ending ("child"), or
+   * no copy. An adopter of orphans is an ancestor of this process, too, because this process was started below the shell.
    */
-  look(row: ProcessRow): "orphaned" | "child" | "other" {
-    if (this.#likeness === null || !row.isCopy || row.dead) return "other";
+  classify(row: ProcessRow): "orphaned" | "child" | "other" {
+    if (this.#fingerprint === null || !row.isCopy || row.dead) return "other";
     if (row.session !== this.#session || row.startTicks < this.#sinceTicks) return "other";
-    const likeness = likenessOf(row.pid);
-    if (likeness !== null && likeness !== this.#likeness) return "other";
-    return likeness !== null && this.#above.has(row.parent) ? "orphaned" : "child";
+    const fingerprint = fingerprintOf(row.pid);
+    if (fingerprint !== null && fingerprint !== this.#fingerprint) return "other";
+    return fingerprint !== null && this.#orphanParents.has(row.parent) ? "orphaned" : "child";
   }
 }
 
 /**
- * Program, arguments and environment, as one text: what a copy of a process has in common with it. A program that is run
- * again differs in its environment or its arguments as a rule. Null for one that is gone, or another user's.
+ * Program, arguments and environment as one text, which a copy of a process shares with it. A second run of a program usually differs
+ * in its arguments or its environment. Null for a process that has ended, or is another user's.
  */
-export function likenessOf(pid: number): string | null {
+export function fingerprintOf(pid: number): string | null {
   try {
-    const [words, variables] = ["cmdline", "environ"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
-    return `${readlinkSync(`/proc/${pid}/exe`)}\n${words}\n${variables}`;
+    const [args, variables] = ["cmdline", "environ"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
+    return `${readlinkSync(`/proc/${pid}/exe`)}\n${args}\n${variables}`;
   } catch {
     return null;
   }
 }
 
-/** How many processes may stand between this one and process 1. */
+/** The number of processes between this one and process 1 that are read. */
 const ancestorsMax = 64;
 
-/** The processes above this one, as far as orphans may be given to them. */
+/** The ancestors of this process, one of which adopts orphans. */
 export function ancestors(): Set<number> {
   const found = new Set([1]);
   let row = readProcess(process.pid);

@@ -1,123 +1,127 @@
 /**
- * The processes of one job: finds them, signals them, tells which are still alive. Three ways, by what the system has:
- * on Linux baton takes in orphans, so that everything the job ever started is below baton itself; where that fails, the
- * process group and the cookie in the environment; without /proc (macOS) the process group alone.
+ * The processes of a command: finds them, signals them, reports which are alive. How they are found depends on the system. On Linux
+ * baton adopts orphans, so that all processes of the command are its descendants. Where that fails they are found by process group
+ * and by the mark in their environment; without /proc (macOS) by the process group alone.
  */
-import { isOwnChild } from "../../support/own_children.ts";
-import { allBelow, reapAdopted } from "./adopted_processes.ts";
+import { isOwnHelper } from "../../support/own_children.ts";
+import { descendantsAfterReaping, livingOf, reapAdopted } from "./adopted_processes.ts";
 import { KillCgroup } from "./kill_cgroup.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
-import { livingOf } from "./living_processes.ts";
 import { hasProcessTable, isAlive, readProcess } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { StopRounds } from "./stop_rounds.ts";
 
-export interface JobProcessesOptions {
+export interface CommandProcess {
   readonly pid: number;
   /** The command leads a process group of its own. */
   readonly ownGroup: boolean;
   readonly cookie: string;
-  readonly libc: Libc | null;
-  /** This process takes in orphans. */
-  readonly adopts: boolean;
 }
 
-export class JobProcesses {
-  readonly #options: JobProcessesOptions;
-  /** Where orphans are not taken in. */
-  readonly #known: KnownProcesses;
+/** Signals to the processes of a command, however they are found. */
+export abstract class CommandProcesses {
+  protected hasEnded = false;
+  readonly #command: CommandProcess;
   readonly #rounds: StopRounds;
-  #leaderEnded = false;
-  #isUndecided = false;
+  #isCertain = true;
   #lastAlive: readonly number[] = [];
 
-  constructor(options: JobProcessesOptions) {
-    this.#options = options;
-    const { cookie } = options;
-    this.#known = new KnownProcesses(cookie, null);
-    const find = () => ({ alive: this.alive(), isCertain: !this.#isUndecided });
-    this.#rounds = new StopRounds({ find, group: () => this.#group() }, new KillCgroup(cookie));
+  constructor(command: CommandProcess) {
+    this.#command = command;
+    const find = () => ({ alive: this.alive(), isCertain: this.#isCertain });
+    this.#rounds = new StopRounds({ find, group: () => this.#group() }, new KillCgroup(command.cookie));
   }
 
-  /** The command's own process has ended and its status was taken: its number may belong to somebody else from now on. */
-  leaderEnded(): void {
-    this.#leaderEnded = true;
+  /** The processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
+  protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
+
+  /** Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Call it now and then. */
+  abstract reapOrphans(): void;
+
+  /** The command's own process has ended and was reaped: its pid may belong to another process from now on. */
+  commandEnded(): void {
+    this.hasEnded = true;
   }
 
-  /** Sends to the command: to its group, or in the foreground to the one process, as the terminal reaches the others. */
+  /** Sends to the command's group; in the foreground to the command only, because the terminal signals the others. */
   signalCommand(signal: NodeJS.Signals): void {
-    const { pid, ownGroup } = this.#options;
-    if (!this.#leaderEnded) sendSignal(ownGroup ? -pid : pid, signal);
+    const { pid, ownGroup } = this.#command;
+    if (!this.hasEnded) sendSignal(ownGroup ? -pid : pid, signal);
     else this.signalAll(signal);
   }
 
-  /** Sends to everything that is alive. SIGSTOP and SIGKILL also reach what is started meanwhile. */
+  /** Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile. */
   signalAll(signal: NodeJS.Signals): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
     if (signal === "SIGSTOP") return this.#rounds.freeze();
-    if (signal === "SIGCONT") this.#rounds.thawed();
-    const { pid, ownGroup } = this.#options;
-    sendToJob({ pid, ownGroup, leaderEnded: this.#leaderEnded, pids: this.alive() }, signal);
+    if (signal === "SIGCONT") this.#rounds.resumed();
+    const alive = this.alive();
+    // One signal to the group reaches all of it at the same time, before a member can fork.
+    const group = this.#group();
+    if (group !== null) sendSignal(-group, signal);
+    // No process gets the signal twice: many programs take a second SIGTERM as an order to end without cleaning up.
+    for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);
   }
 
-  /** What lives, the dead whose status nobody took left out. */
+  /** The processes that are alive, without zombies. */
   alive(): readonly number[] {
-    const { adopts, libc } = this.#options;
-    const isAdopter = adopts && libc !== null;
-    this.#lastAlive = isAdopter ? livingOf(() => allBelow(libc, isNotOfTheJob), isAlive) : this.#marked();
-    if (this.#lastAlive.length === 0 && !this.#isUndecided) this.#rounds.close();
-    return this.#lastAlive;
+    const { alive, isCertain } = this.find();
+    [this.#lastAlive, this.#isCertain] = [alive, isCertain];
+    if (alive.length === 0 && isCertain) this.#rounds.close();
+    return alive;
   }
 
-  /** Whether, as of the last `alive()`, something may live although nothing was found. */
+  /** Whether, as of the last `alive()`, a process may be alive although none was found. */
   isUndecided(): boolean {
-    return this.#isUndecided;
+    return !this.#isCertain;
   }
 
-  /** Takes the status of orphans that were taken in and have died, so that a job of many days leaves no zombies. Call it now and then. */
+  /** The command's process group, while a process of the command keeps its number. */
+  #group(): number | null {
+    const { pid, ownGroup } = this.#command;
+    if (!ownGroup) return null;
+    return !this.hasEnded || this.#lastAlive.some((one) => readProcess(one)?.group === pid) ? pid : null;
+  }
+}
+
+export interface JobProcessesOptions extends CommandProcess {
+  readonly libc: Libc | null;
+  /** This process adopts orphans. */
+  readonly adopts: boolean;
+}
+
+/** The processes of the only command that this process supervises, or of one whose orphans it does not adopt. */
+export class JobProcesses extends CommandProcesses {
+  readonly #options: JobProcessesOptions;
+  /** Used where orphans are not adopted. */
+  readonly #known: KnownProcesses;
+
+  constructor(options: JobProcessesOptions) {
+    super(options);
+    this.#options = options;
+    this.#known = new KnownProcesses(options.cookie, null);
+  }
+
   reapOrphans(): void {
     const { adopts, libc } = this.#options;
     if (adopts && libc !== null) reapAdopted(libc);
   }
 
-  /** By group and cookie: nobody here is a parent of what was orphaned. */
-  #marked(): readonly number[] {
-    const { pid, ownGroup } = this.#options;
-    const leader = this.#leaderEnded ? [] : [pid];
-    if (!hasProcessTable()) return ownGroup && sendSignal(-pid, 0) ? [pid] : leader;
+  protected find(): { alive: readonly number[]; isCertain: boolean } {
+    const { pid, ownGroup, adopts, libc } = this.#options;
+    if (adopts && libc !== null) {
+      return { alive: livingOf(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };
+    }
+    const command = this.hasEnded ? [] : [pid];
+    if (!hasProcessTable()) return { alive: ownGroup && sendSignal(-pid, 0) ? [pid] : command, isCertain: true };
     const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
-    this.#isUndecided = alive.length === 0 && !isCertain;
-    return [...new Set([...ownGroup ? [] : leader, ...alive])].filter(isAlive);
-  }
-
-  /** The command's group, as long as its number is the job's. */
-  #group(): number | null {
-    const { pid, ownGroup } = this.#options;
-    if (!ownGroup) return null;
-    return !this.#leaderEnded || this.#lastAlive.some((one) => readProcess(one)?.group === pid) ? pid : null;
+    const all = new Set([...ownGroup ? [] : command, ...alive]);
+    return { alive: [...all].filter(isAlive), isCertain: isCertain || alive.length > 0 };
   }
 }
 
-/** To all of `pids`, which live, and to the group of `pid` as far as they are in it. */
-export function sendToJob(
-  { pid, ownGroup, leaderEnded, pids }: {
-    readonly pid: number;
-    readonly ownGroup: boolean;
-    readonly leaderEnded: boolean;
-    readonly pids: readonly number[];
-  },
-  signal: NodeJS.Signals,
-): void {
-  // The group at once, so that none of it can fork between two signals; its number is ours while a member lives.
-  const isMember = (one: number) => ownGroup && readProcess(one)?.group === pid;
-  const isGroupThere = ownGroup && (!leaderEnded || pids.some(isMember));
-  if (isGroupThere) sendSignal(-pid, signal);
-  // Nobody is told twice: many a program takes a second TERM as an order to end without cleaning up.
-  for (const one of pids) if (signal === "SIGKILL" || !isGroupThere || !isMember(one)) sendSignal(one, signal);
-}
-
-function isNotOfTheJob(pid: number): boolean {
-  return isOwnChild(pid) || isServiceProcess(pid);
+function isNotOfTheCommand(pid: number): boolean {
+  return isOwnHelper(pid) || isServiceProcess(pid);
 }

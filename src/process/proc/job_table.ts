@@ -1,33 +1,34 @@
 /**
- * The jobs that one baton supervises at the same time, and whose the processes below it are. Reads /proc and remembers what
- * it saw; what follows from it is attribute_processes.ts, who is signalled shared_job_processes.ts.
+ * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc and remembers
+ * the owners it found; attribute_processes.ts decides them.
  */
 import process from "node:process";
-import { isOwnChild } from "../../support/own_children.ts";
-import { allBelow, reapAdopted } from "./adopted_processes.ts";
-import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
+import { isOwnHelper } from "../../support/own_children.ts";
+import { descendantsAfterReaping, livingOf, reapAdopted } from "./adopted_processes.ts";
+import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
-import { childrenOf, cookiesOf, lookAtProcess, type ProcessRow, readProcess } from "./process_table.ts";
+import { childrenOf, cookiesOf, isAlive, probeProcess, type ProcessRow, readProcess } from "./process_table.ts";
+import { CommandProcesses } from "./job_processes.ts";
+import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
-import { SharedJobProcesses } from "./shared_job_processes.ts";
 
 export interface TableJob {
   readonly cookie: string;
-  /** Null until it is started. */
+  /** Null until the command is started. */
   pid: number | null;
   startTicks: number;
-  /** Which command it was to end, counted from 1; 0 while it runs. */
-  endedAs: number;
+  /** The position of this command in the order of ends, from 1; 0 while it runs. */
+  endOrder: number;
 }
 
-export interface Look {
-  /** By pid. */
+export interface JobTableSnapshot {
+  /** Keyed by pid. */
   readonly owners: ReadonlyMap<number, Owners>;
-  /** Dead by now, or gone between being found and being looked at: they may have left children behind. */
+  /** Processes that have died, or disappeared before they were read: they may have left children behind. */
   readonly gone: readonly number[];
 }
 
-/** Between two looks for orphans whose status nobody has taken, however many jobs ask for one. Milliseconds. */
+/** Milliseconds between reaps of dead orphans, however many commands ask for one. */
 const reapEveryMs = 1000;
 
 export class JobTable {
@@ -37,90 +38,160 @@ export class JobTable {
   #ends = 0;
   #reapedAtMs = -Infinity;
 
-  /** Before its command is started: what is started carries the cookie from its first moment. */
+  /** Adds a job. Call it before the command is started: its processes carry the mark from the beginning. */
   open(cookie: string): TableJob {
-    const job: TableJob = { cookie, pid: null, startTicks: 0, endedAs: 0 };
+    const job: TableJob = { cookie, pid: null, startTicks: 0, endOrder: 0 };
     this.#jobs.set(cookie, job);
     return job;
   }
 
-  /** In the turn in which it was started. */
+  /** Call it in the same turn of the event loop as the start. */
   started(job: TableJob, pid: number): void {
     job.pid = pid;
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
 
-  /** Of a job that was started, as its run needs them. */
+  /** The processes of a job that was started. */
   processesOf(job: TableJob, libc: Libc): SharedJobProcesses {
-    return new SharedJobProcesses({ table: this, job, libc });
+    return new SharedJobProcesses(this, job, libc);
   }
 
-  /** The command itself has ended; what it started may run on. */
+  /** The command itself has ended; its processes may still run. */
   ended(job: TableJob): void {
-    job.endedAs = ++this.#ends;
-    this.#tell();
+    job.endOrder = ++this.#ends;
+    this.#notify();
   }
 
-  /** Nothing of it is left, or nothing more can be done. */
+  /** Removes a job: no process of it is left, or the wait was given up. */
   close(job: TableJob): void {
     if (this.#jobs.get(job.cookie) === job) this.#jobs.delete(job.cookie);
-    this.#tell();
+    this.#notify();
   }
 
-  /** Hears of every end. Returns what takes the listener off. */
+  /** Calls the listener at every end of a job. Returns the function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Everything below this process, without its own helpers and what is below them. Orphans that have died are reaped. */
-  look(libc: Libc): Look {
-    const seen: SeenProcess[] = [];
+  /** Finds the owners of all descendants of this process, without its helpers and their descendants. Reaps dead orphans. */
+  scan(libc: Libc): JobTableSnapshot {
+    const observed: ObservedProcess[] = [];
     const gone: number[] = [];
-    const below = allBelow(libc, (child) => isOwnChild(child) || isServiceProcess(child));
+    const below = descendantsAfterReaping(libc, (child) => isOwnHelper(child) || isServiceProcess(child));
     for (const pid of below) {
-      const row = lookAtProcess(pid);
-      if (row === "unknown") seen.push(unreadable(pid, parentAmong(below, pid)));
+      const row = probeProcess(pid);
+      if (row === "unknown") observed.push(unreadable(pid, parentAmong(below, pid)));
       else if (row === null || row.dead) gone.push(pid);
-      else seen.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
+      else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
     }
-    const owners = attributeProcesses(seen, [...this.#jobs.values()], this.#known);
+    const owners = attributeProcesses(observed, [...this.#jobs.values()], this.#known);
     this.#known = owners;
     return { owners, gone };
   }
 
-  /** Whether this job is the one to end a process that is one of theirs: the last of them to end. */
+  /** Whether this job has to end a process that belongs to one of the jobs in `possible`: the last of them to end does. */
   isLastOf(job: TableJob, possible: ReadonlySet<string>): boolean {
-    return job.endedAs > 0 && [...possible].every((cookie) => {
+    return job.endOrder > 0 && [...possible].every((cookie) => {
       const other = this.#jobs.get(cookie);
-      return other === undefined || (other.endedAs > 0 && other.endedAs <= job.endedAs);
+      return other === undefined || (other.endOrder > 0 && other.endOrder <= job.endOrder);
     });
   }
 
-  /** Takes the status of orphans that were taken in and have died. Call it now and then. */
+  /** Reaps adopted orphans that have died. Call it now and then. */
   reapOrphans(libc: Libc): void {
     if (performance.now() < this.#reapedAtMs + reapEveryMs) return;
     this.#reapedAtMs = performance.now();
     reapAdopted(libc);
   }
 
-  /** What is known to be a job's stays so: its environment need not be read again. */
+  /** A process with a certain owner keeps it: its environment is not read again. */
   #isCertain({ pid, startTicks }: ProcessRow): boolean {
     const known = this.#known.get(pid);
     return known !== undefined && known.startTicks === startTicks && known.certain.size > 0;
   }
 
-  /** Not in the turn of the end: whoever ended is still at it. */
-  #tell(): void {
+  /** Calls the listeners after the current call, which handles the end. */
+  #notify(): void {
     for (const listener of [...this.#listeners]) queueMicrotask(listener);
   }
 }
 
-/** Of one that /proc says nothing about only its parent is known, which lists it; it is taken for younger than every job. */
-function unreadable(pid: number, parent: number): SeenProcess {
+/** A process that /proc does not describe: only its parent is known, which lists it. It counts as started after every job. */
+function unreadable(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
 
 function parentAmong(pids: readonly number[], child: number): number {
   return pids.find((pid) => childrenOf(pid).includes(child)) ?? process.pid;
+}
+
+/** The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them. */
+export class SharedJobProcesses extends CommandProcesses {
+  readonly #table: JobTable;
+  readonly #job: TableJob;
+  readonly #libc: Libc;
+  #claims = false;
+  #last: JobTableSnapshot = { owners: new Map(), gone: [] };
+
+  constructor(table: JobTable, job: TableJob, libc: Libc) {
+    const { pid, cookie } = job;
+    if (pid === null) throw new Error("the job was never started");
+    super({ pid, ownGroup: true, cookie });
+    this.#table = table;
+    this.#job = job;
+    this.#libc = libc;
+  }
+
+  override commandEnded(): void {
+    super.commandEnded();
+    this.#table.ended(this.#job);
+  }
+
+  /** Also suspends and resumes the processes that may be this job's: these signals undo each other. */
+  override signalAll(signal: NodeJS.Signals): void {
+    super.signalAll(signal);
+    if (signal === "SIGSTOP" || signal === "SIGCONT") { for (const pid of this.#doubtful()) sendSignal(pid, signal); }
+  }
+
+  /** Whether, as of the last `alive()`, there is a process that may be this job's, and that another job may have to end. */
+  override isUndecided(): boolean {
+    return this.#doubtful().length > 0;
+  }
+
+  /** Makes all processes that may be this job's its own: they have to be dead in time. */
+  claim(): void {
+    this.#claims = true;
+  }
+
+  /** Calls the listener when another job ends, which may decide the owner of a process. */
+  subscribe(listener: () => void): () => void {
+    return this.#table.subscribe(listener);
+  }
+
+  reapOrphans(): void {
+    this.#table.reapOrphans(this.#libc);
+  }
+
+  /** The processes that this job has to end. */
+  protected find(): { alive: readonly number[]; isCertain: boolean } {
+    const find = () => {
+      this.#last = this.#table.scan(this.#libc);
+      return [...this.#own(), ...this.#last.gone];
+    };
+    return { alive: livingOf(find, isAlive), isCertain: true };
+  }
+
+  #own(): number[] {
+    const { cookie } = this.#job;
+    return [...this.#last.owners].filter(([, { certain, possible }]) =>
+      certain.has(cookie) || (possible.has(cookie) && (this.#claims || this.#table.isLastOf(this.#job, possible)))
+    ).map(([pid]) => pid);
+  }
+
+  #doubtful(): number[] {
+    const own = new Set(this.#own());
+    return [...this.#last.owners].filter(([pid, { possible }]) => possible.has(this.#job.cookie) && !own.has(pid))
+      .map(([pid]) => pid);
+  }
 }

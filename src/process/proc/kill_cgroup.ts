@@ -1,34 +1,33 @@
 /**
- * A cgroup into which processes of a job are put when they are to be killed and start others faster than these are found:
- * what they start is born inside, and the kernel kills all of it at the same moment (cgroup.kill of cgroup v2, Linux 5.14).
- * It is made only then: to put a process into a cgroup takes the kernel milliseconds. Where none can be made (no cgroup v2,
- * not this user's to write) nothing happens.
+ * A cgroup for processes of a job that have to be killed and start others faster than these are found: new processes inherit the
+ * cgroup, and the kernel kills all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed:
+ * moving a process into a cgroup takes the kernel milliseconds. Where none can be made (no cgroup v2, no permission) nothing happens.
  */
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const prefix = "baton-kill-";
 
-/** How long the kernel may be kept busy with putting processes into it, at a time. */
+/** Milliseconds that one call may spend on moving processes. */
 const addMsMax = 20;
 
-/** A dead process leaves its cgroup some moments after it has become a zombie. */
+/** Milliseconds to wait for the cgroup to become empty: a process leaves it shortly after it has become a zombie. */
 const emptyMsMax = 20;
 
-/** One that is older was left behind, as far as it is empty: by a baton that was killed together with its guard. */
-const leftAfterMs = 60_000;
+/** The age in milliseconds of an empty cgroup that was left behind by a baton that was killed together with its guard. */
+const staleAfterMs = 60_000;
 
 export class KillCgroup {
   readonly #name: string;
-  /** Null: none can be made; undefined: none was asked for yet. */
+  /** Null: none can be made; undefined: none was needed yet. */
   #folder: string | null | undefined;
 
-  /** The same for all who end the processes of this job. */
+  /** All processes that kill this job use the same cgroup. */
   constructor(cookie: string) {
     this.#name = prefix + cookie.replaceAll(/[^\w-]/g, "_");
   }
 
-  /** They, and what they start from now on, are killed by `kill()`. Only processes of the job. */
+  /** Moves processes of the job into the cgroup: `kill()` kills them and all that they start from now on. */
   add(pids: readonly number[]): void {
     if (pids.length === 0) return;
     if (this.#folder === undefined) this.#folder = makeFolder(this.#name);
@@ -40,13 +39,13 @@ export class KillCgroup {
     }
   }
 
-  /** Adds `pids`, and kills everything that is inside. */
+  /** Adds `pids`, and kills all members. */
   kill(pids: readonly number[]): void {
     this.add(pids);
     if (typeof this.#folder === "string") write(join(this.#folder, "cgroup.kill"), "1");
   }
 
-  /** When nothing is alive in it. */
+  /** Removes the cgroup. Call it when no member is alive. */
   close(): void {
     const endMs = performance.now() + emptyMsMax;
     while (typeof this.#folder === "string" && !remove(this.#folder) && performance.now() < endMs);
@@ -54,11 +53,11 @@ export class KillCgroup {
   }
 }
 
-/** Below this process's own, so that what is put into it stays under the same limits. */
+/** Makes the cgroup below this process's own, so that its members keep the same limits. */
 function makeFolder(name: string): string | null {
   const own = ownCgroup();
   if (own === null) return null;
-  removeLeft(own);
+  removeStale(own);
   const folder = join(own, name);
   try {
     mkdirSync(folder, { recursive: true });
@@ -70,18 +69,18 @@ function makeFolder(name: string): string | null {
   }
 }
 
-function removeLeft(own: string): void {
+function removeStale(own: string): void {
   try {
     for (const name of readdirSync(own)) {
       const folder = join(own, name);
-      if (name.startsWith(prefix) && Date.now() - statSync(folder).ctimeMs > leftAfterMs) remove(folder);
+      if (name.startsWith(prefix) && Date.now() - statSync(folder).ctimeMs > staleAfterMs) remove(folder);
     }
   } catch {
-    // another one was faster
+    // another process removed it first
   }
 }
 
-/** The folder of this process's own cgroup of version 2, null where there is none. cgroups(7), proc(5). */
+/** The folder of this process's own cgroup of version 2; null if there is none. cgroups(7), proc(5). */
 function ownCgroup(): string | null {
   try {
     const path = /^0::(\/.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
@@ -95,7 +94,7 @@ function ownCgroup(): string | null {
   }
 }
 
-/** proc(5): space, tab, newline and backslash stand as three octal digits. */
+/** Decodes the escapes of proc(5): space, tab, newline and backslash are three octal digits. */
 function unescaped(word: string): string {
   return word.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }
@@ -104,11 +103,11 @@ function write(file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch {
-    // The process is gone, or may not be moved: it is killed by itself.
+    // The process has ended, or may not be moved: it is killed by a signal.
   }
 }
 
-/** False where something in it is still there. */
+/** Returns false if it still has members. */
 function remove(folder: string): boolean {
   try {
     rmdirSync(folder);

@@ -1,43 +1,43 @@
 /**
- * The processes of a job as somebody sees them who is no parent of it: by the cookie in the environment, by the process
- * group, and by descent from the command while the command lives. What was found once stays one of them, whoever is its
- * parent later. What has left all three (a daemon with a cleared environment whose parents are gone) is not found; a
- * keeper or a holder that was started inside the job is none of it.
+ * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by descent from the
+ * command while the command is alive. A process that was found once stays one of the job's. A process that has left all three (a
+ * daemon with a cleared environment whose parents have ended) is not found. A keeper or a holder process that was started inside the
+ * job is not one of its processes.
  */
 import { MarkedProcesses } from "./marked_processes.ts";
-import { descendantsOf, isAlive, lookAtProcess } from "./process_table.ts";
+import { descendantsOf, isAlive, probeProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
 
-/** The command, and its start, which tells it from a namesake. */
+/** The command, and its start, which identifies it together with the pid. */
 interface KnownCommand {
   readonly pid: number;
   readonly startTicks: number;
 }
 
 export interface KnownSnapshot {
-  /** The command first if it lives. */
+  /** The command is the first one if it is alive. */
   readonly alive: readonly number[];
   /**
-   * Nothing with the cookie or in the group was alive but what is in `alive`. False when a process was gone before it could be
-   * read, which may have left a child; look again.
+   * No other process with the mark or in the group was alive. False when a process ended before it could be read, because it may
+   * have left a child: search again.
    */
   readonly isCertain: boolean;
-  /** Other users' processes, of which nothing can be read but what everybody may see. */
+  /** Other users' processes, whose environment cannot be read. */
   readonly unreadable: readonly number[];
 }
 
-/** Of a process that is there and that /proc says nothing about: no process that can be read is the same. */
+/** The start of a process that exists and that /proc does not describe: differs from that of every readable process. */
 const unknownTicks = -1;
 
-/** Looks in a row for one that is certain. On a machine that starts thousands of processes a second some looks are not. */
-const looksMax = 32;
+/** Scans in a row until one is certain. On a machine that starts thousands of processes per second some are not. */
+const scansMax = 32;
 
 export class KnownProcesses {
   readonly #cookie: string;
   #copies: ForkedSubshells | null;
   readonly #marked: MarkedProcesses;
-  /** Pid and start in clock ticks, which tell it from a namesake. */
+  /** Start in clock ticks, by pid. */
   readonly #known = new Map<number, number>();
 
   constructor(cookie: string, child: KnownCommand | null, copies: ForkedSubshells | null = null) {
@@ -47,14 +47,14 @@ export class KnownProcesses {
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
-  /** From now on copies of the command are the job's. */
+  /** Makes copies of the command processes of the job. */
   addCopies(copies: ForkedSubshells): void {
     this.#copies = copies;
   }
 
-  /** Those that live. `group`: a process group that is the job's. `onFound` is called for those with a mark as they are found. */
+  /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
-    const { found, isCertain, unreadable } = this.#marked.look(
+    const { found, isCertain, unreadable } = this.#marked.scan(
       { cookie: this.#cookie, group, copies: this.#copies },
       onFound,
     );
@@ -65,16 +65,16 @@ export class KnownProcesses {
     return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
   }
 
-  /** Looks until one that is `wanted` is found, or it is certain that none lives; or until it has looked too often. */
+  /** Scans until a `wanted` process is found, or it is certain that none is alive, or the limit of scans is reached. */
   findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownSnapshot {
-    for (let looks = 1;; looks++) {
-      const look = this.find(group);
-      const alive = look.alive.filter(wanted);
-      if (look.isCertain || alive.length > 0 || looks === looksMax) return { ...look, alive };
+    for (let scans = 1;; scans++) {
+      const snapshot = this.find(group);
+      const alive = snapshot.alive.filter(wanted);
+      if (snapshot.isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, alive };
     }
   }
 
-  /** Looks only below what is known: cheap enough to be done now and then. Forgets who is gone. */
+  /** Reads only the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
       if (!this.#isKnown(root)) this.#known.delete(root);
@@ -82,14 +82,14 @@ export class KnownProcesses {
     }
   }
 
-  /** Of whom nothing can be said, still. */
+  /** Returns true also for a process that /proc does not describe. */
   #isKnown(pid: number): boolean {
-    const row = lookAtProcess(pid);
+    const row = probeProcess(pid);
     return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
   }
 
   #remember(pid: number): void {
-    const row = lookAtProcess(pid);
+    const row = probeProcess(pid);
     if (row === "unknown") this.#known.set(pid, this.#known.get(pid) ?? unknownTicks);
     else if (row !== null) this.#known.set(pid, row.startTicks);
   }

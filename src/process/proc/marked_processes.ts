@@ -1,120 +1,120 @@
 /**
- * Finds the processes of a job by its cookie, its process group and by being a copy of its shell, in a table that changes while it is read. Says whether
- * an empty result can be trusted: a process that forks and exits moves on to a number that was not there when /proc was
- * listed, so that a listed process that is gone when it is read may have a child that was not listed.
+ * Finds the processes of a job by its mark, by its process group, and as copies of its shell, in a table that changes while it is
+ * read. Reports whether an empty result is certain: a process may fork and exit, and its child have a number that was not in use when
+ * /proc was listed. So a listed process that has ended when it is read may have a child that was not listed.
  *
- * The kernel lists /proc in ascending order and gives ascending numbers: of a family that runs, each member forked by the one
- * before it, at least one member is listed. The one exception is the moment at which the numbers begin again from the lowest.
+ * The kernel lists /proc in ascending order and assigns ascending numbers: of a chain of processes, each forked by the one before it,
+ * at least one is listed. The only exception is the moment at which the numbers start from the lowest again.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { carriesCookie } from "./process_marker.ts";
-import { lookAtProcess } from "./process_table.ts";
+import { probeProcess } from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
 
 export interface Marks {
   readonly cookie: string;
-  /** A process group that is the job's. */
+  /** The job's process group. */
   readonly group: number | null;
-  /** Where the command is a shell that was not started with the cookie. */
+  /** Copies of the command, if it is a shell that was started without the mark. */
   readonly copies: ForkedSubshells | null;
 }
 
-export interface MarkedLook {
-  /** They were alive, the newest first. */
+export interface MarkedSnapshot {
+  /** Processes that were alive, the newest first. */
   readonly found: readonly number[];
-  /** Every listed process could be judged: where `found` is empty, no process with the marks was alive. */
+  /** Every listed process could be classified: if `found` is empty, no process of the job was alive. */
   readonly isCertain: boolean;
-  /** Another user's, or protected: whether they carry the cookie cannot be read. */
+  /** Processes whose environment cannot be read: another user's, or protected. */
   readonly unreadable: readonly number[];
 }
 
-/** For how long what was seen of a number counts, at most: longer the number may be another process's. */
-const seenMsMax = 1000;
+/** The longest time in milliseconds for which a result is kept: after it the number may belong to another process. */
+const cacheMsMax = 1000;
 
-/** A number is given again when all others were given: no machine starts more processes in a millisecond. */
+/** An upper limit of process starts per millisecond. A number is reused only after all others were used. */
 const startsPerMsMax = 32;
 
-type Kind = "marked" | "stranger" | "unreadable" | "blank" | "unknown";
+type MarkedKind = "marked" | "other" | "unreadable" | "undetermined" | "unknown";
 
 export class MarkedProcesses {
-  readonly #strangers = new Set<number>();
+  readonly #others = new Set<number>();
   #unreadable: number[] = [];
-  /** Could not be judged in the look before: dead, or without an environment. A dead process has no child that came after it. */
-  #blank: ReadonlySet<number> = new Set();
-  #lookedAtMs = -Infinity;
+  /** Processes that the scan before could not classify: dead, or without an environment. A dead process starts no child afterwards. */
+  #undetermined: ReadonlySet<number> = new Set();
+  #scannedAtMs = -Infinity;
   #forgottenAtMs = -Infinity;
-  readonly #seenMs = Math.min(seenMsMax, numbersOfProcesses() / startsPerMsMax);
+  readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
   readonly #isStarting: boolean;
 
-  /** `isStarting`: the command may be on its way to execve, and shows no cookie before it. */
+  /** `isStarting`: the command may not have called execve yet, and carries no mark before. */
   constructor({ isStarting }: { readonly isStarting: boolean }) {
     this.#isStarting = isStarting;
   }
 
-  /** One pass over /proc. `onFound` is called as soon as a process is found. */
-  look(marks: Marks, onFound: (pid: number) => void = () => {}): MarkedLook {
+  /** Scans /proc once. `onFound` is called for each process when it is found. */
+  scan(marks: Marks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
     this.#forget();
-    marks.copies?.beginLook();
+    marks.copies?.beginScan();
     const found: number[] = [];
-    const blank = new Set<number>();
+    const undetermined = new Set<number>();
     const pids = listProcesses();
     let isCertain = pids !== null;
-    // The newest first: a family that replaces itself has moved on in a moment.
+    // The newest first: a chain of processes that replace each other moves on quickly.
     for (const pid of pids?.reverse() ?? []) {
-      if (pid === process.pid || this.#strangers.has(pid)) continue;
+      if (pid === process.pid || this.#others.has(pid)) continue;
       const kind = kindOf(pid, marks);
       if (kind === "marked") {
         found.push(pid);
         onFound(pid);
       } else if (kind === "unknown") {
         isCertain = false;
-      } else if (kind === "blank") {
-        blank.add(pid);
-        isCertain &&= this.#blank.has(pid);
+      } else if (kind === "undetermined") {
+        undetermined.add(pid);
+        isCertain &&= this.#undetermined.has(pid);
       } else {
-        this.#strangers.add(pid);
+        this.#others.add(pid);
         if (kind === "unreadable") this.#unreadable.push(pid);
       }
     }
-    this.#blank = blank;
+    this.#undetermined = undetermined;
     return { found, isCertain, unreadable: this.#unreadable };
   }
 
   #forget(): void {
     const nowMs = performance.now();
-    if (nowMs >= this.#lookedAtMs + this.#seenMs) this.#blank = new Set();
-    this.#lookedAtMs = nowMs;
-    if (nowMs < this.#forgottenAtMs + this.#seenMs && !this.#isStarting) return;
+    if (nowMs >= this.#scannedAtMs + this.#cacheMs) this.#undetermined = new Set();
+    this.#scannedAtMs = nowMs;
+    if (nowMs < this.#forgottenAtMs + this.#cacheMs && !this.#isStarting) return;
     this.#forgottenAtMs = nowMs;
-    this.#strangers.clear();
+    this.#others.clear();
     this.#unreadable = [];
   }
 }
 
-function kindOf(pid: number, { cookie, group, copies }: Marks): Kind {
+function kindOf(pid: number, { cookie, group, copies }: Marks): MarkedKind {
   const environ = readEnvironment(pid);
   if (environ !== null && carriesCookie(environ, cookie)) return "marked";
-  if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "stranger";
-  const row = lookAtProcess(pid);
+  if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
+  const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
-  if (row === null || row.dead) return "blank";
+  if (row === null || row.dead) return "undetermined";
   if (row.group === group) return "marked";
-  if (row.isKernels) return "stranger";
-  // It may be between two programs (execve), where the environment of the new one is not there yet.
-  if (environ === "") return "blank";
+  if (row.isKernelThread) return "other";
+  // The process may be in execve, where the environment of the new program does not exist yet.
+  if (environ === "") return "undetermined";
   if (environ === null) return "unreadable";
-  switch (copies?.look(row) ?? "other") {
+  switch (copies?.classify(row) ?? "other") {
     case "orphaned":
       return "marked";
     case "child":
-      return "blank"; // of a process that may be gone in a moment
+      return "undetermined"; // its parent may end soon
     case "other":
-      return "stranger";
+      return "other";
   }
 }
 
-/** Null where nothing can be opened. */
+/** Null when /proc cannot be opened. */
 function listProcesses(): number[] | null {
   try {
     return readdirSync("/proc").map(Number).filter((pid) => pid > 0);
@@ -123,7 +123,7 @@ function listProcesses(): number[] | null {
   }
 }
 
-/** Empty for one that is gone or dead, or that says nothing now; null where it must not be read. */
+/** Empty for a process that has ended, or has no environment at the moment; null without permission. */
 function readEnvironment(pid: number): string | null {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -132,8 +132,8 @@ function readEnvironment(pid: number): string | null {
   }
 }
 
-/** How many there are in this PID namespace; the kernel's old default where that cannot be read. */
-function numbersOfProcesses(): number {
+/** The number of pids; the kernel's old default where it cannot be read. */
+function pidMax(): number {
   try {
     return Number(readFileSync("/proc/sys/kernel/pid_max", "latin1"));
   } catch {

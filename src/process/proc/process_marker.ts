@@ -1,8 +1,8 @@
-/** The mark by which a job's processes are known: a list in the environment, one id per enclosing lock. */
+/** The mark of a command's processes: a variable with a list of holder ids (cookies), one for each enclosing lock, the outermost first. */
 
 export const cookieVariable = "BATON_LOCK_COOKIE";
 
-/** The variable for a child: its own cookie after those it inherits, so that a sweep of an outer lock finds it too. */
+/** The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too. */
 export function cookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
   return { [cookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
 }

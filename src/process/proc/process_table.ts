@@ -1,6 +1,6 @@
 /**
- * What Linux says in /proc about processes: who is whose child, in which group, with which cookie in its environment.
- * Only reads. Everything is a snapshot: a process may be gone, or have forked, before the answer is used.
+ * Reads processes from /proc on Linux: parents and children, groups, marks in the environment. Every result is a snapshot: a
+ * process may have ended or forked before the result is used.
  */
 import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
@@ -12,41 +12,41 @@ export interface ProcessRow {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** Clock ticks from boot to the start: with the pid, what makes a process one and the same. */
+  /** Clock ticks from boot to the start; identifies a process together with the pid. */
   readonly startTicks: number;
-  /** It has ended and only its status is left. */
+  /** The process has ended and was not reaped yet. */
   readonly dead: boolean;
-  /** It has run no other program since it was forked: a copy of its parent, as a subshell is. */
+  /** The process has called no execve since it was forked: a copy of its parent, such as a subshell. */
   readonly isCopy: boolean;
-  /** A thread of the kernel's: no program, and no signal ends it. */
-  readonly isKernels: boolean;
+  /** A kernel thread: has no program, and no signal ends it. */
+  readonly isKernelThread: boolean;
 }
 
 /** PF_FORKNOEXEC and PF_KTHREAD of the kernel's sched.h. */
 const forkedWithoutExec = 0x40;
 const kernelThread = 0x200000;
 
-/** No descriptor, no memory: nothing is said about the process. */
-const saysNothing = ["EMFILE", "ENFILE", "ENOMEM"];
+/** Errors of this process, which say nothing about the other one: no descriptor, no memory. */
+const localErrors = ["EMFILE", "ENFILE", "ENOMEM"];
 
-/** One process, or null if there is none (any more), or nothing can be said. proc(5), /proc/pid/stat. */
+/** Returns null if there is no such process, or it cannot be read. proc(5), /proc/pid/stat. */
 export function readProcess(pid: number): ProcessRow | null {
-  const row = lookAtProcess(pid);
+  const row = probeProcess(pid);
   return row === "unknown" ? null : row;
 }
 
-/** The same for whoever must not take a process for gone that may be there. */
-export function lookAtProcess(pid: number): ProcessRow | null | "unknown" {
+/** The same for callers that must distinguish a process that cannot be read ("unknown") from one that does not exist (null). */
+export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "latin1");
   } catch (error) {
-    // /proc may hide what is there (hidepid of proc(5), a security module): a job's sudo then looks like one that is gone.
-    const isThere = saysNothing.includes((error as NodeJS.ErrnoException).code ?? "") ||
+    // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has ended.
+    const exists = localErrors.includes((error as NodeJS.ErrnoException).code ?? "") ||
       (pid > 0 && sendSignal(pid, 0));
-    return isThere ? "unknown" : null;
+    return exists ? "unknown" : null;
   }
-  // The name stands in parentheses and may itself contain some; the fields behind it count from 3, the state.
+  // The name is in parentheses and may contain some; the field after it is number 3, the state.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number) => Number(fields[number - 3]);
   const state = fields[0] ?? "";
@@ -59,11 +59,11 @@ export function lookAtProcess(pid: number): ProcessRow | null | "unknown" {
     // A main thread that ended shows Z while other threads of its process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
-    isKernels: (field(9) & kernelThread) !== 0,
+    isKernelThread: (field(9) & kernelThread) !== 0,
   };
 }
 
-/** /proc knows threads by their numbers as well, without listing them. A process is its own; so is what is gone. */
+/** The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that has ended. */
 export function processOfThread(id: number): number {
   try {
     return Number(/^Tgid:\s*(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, "latin1"))?.[1] ?? id);
@@ -72,38 +72,38 @@ export function processOfThread(id: number): number {
   }
 }
 
-/** Whether it is there and has not ended, as far as can be told. */
+/** Whether the process exists and has not ended; true if it cannot be read. */
 export function isAlive(pid: number): boolean {
-  const row = lookAtProcess(pid);
+  const row = probeProcess(pid);
   return row === "unknown" || row?.dead === false;
 }
 
 /**
- * Whether this process's children are those of its first thread, which orphans are given to (find_new_reaper of the kernel's
- * exit.c); null as long as no child has told. The runtimes have many threads, and jobs end often.
+ * Whether all children of this process belong to its first thread, which adopts orphans (find_new_reaper of the kernel's exit.c); null
+ * until a child was started. Reading one thread instead of all is cheaper: the runtimes have many, and commands end often.
  */
-let firstThreadHasThemAll: boolean | null = null;
+let firstThreadHasAll: boolean | null = null;
 
-/** To be told of each process that this one has started, in the turn in which it was. */
+/** Call it for each process that this one has started, in the same turn of the event loop. */
 export function noteStarted(pid: number): void {
-  if (firstThreadHasThemAll !== null) return;
+  if (firstThreadHasAll !== null) return;
   try {
-    firstThreadHasThemAll = readOwnChildren().includes(pid);
+    firstThreadHasAll = readOwnChildren().includes(pid);
   } catch {
-    firstThreadHasThemAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
+    firstThreadHasAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
   }
 }
 
 /**
- * Opened when the first process is started, for as long as this one lives, and read from its beginning: whether something is
- * left of a job has to be seen also when no file can be opened any more.
+ * The list of children, opened when the first process is started and kept open: the survivors of a command have to be found even when
+ * no further file can be opened.
  */
 let ownChildrenFd: number | null = null;
 let ownChildrenText = Buffer.alloc(8192);
 
-/** Null where they have to be asked for thread by thread. */
+/** Null where every thread has to be read. */
 function ownChildren(): number[] | null {
-  if (!firstThreadHasThemAll) return null;
+  if (!firstThreadHasAll) return null;
   try {
     return readOwnChildren();
   } catch {
@@ -111,7 +111,7 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Throws what the system says. The kernel hands out less than a page at a time: only an empty read is the end. */
+/** Throws errors of the system. The kernel returns less than a page per read: only an empty read is the end. */
 function readOwnChildren(): number[] {
   ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
   for (let length = 0;;) {
@@ -127,7 +127,7 @@ function readOwnChildren(): number[] {
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
-/** Children of `pid`, dead ones included. */
+/** The children of `pid`, including dead ones. */
 export function childrenOf(pid: number): number[] {
   const own = pid === process.pid ? ownChildren() : null;
   if (own !== null) return own;
@@ -142,7 +142,7 @@ export function childrenOf(pid: number): number[] {
     try {
       children.push(...pidsIn(readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1")));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children moved on
+      if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children belong to another thread
       if (readProcess(pid) === null) return [];
       if (threadExists(pid, thread)) return allProcesses().filter((row) => row.parent === pid).map((row) => row.pid);
     }
@@ -150,7 +150,7 @@ export function childrenOf(pid: number): number[] {
   return children;
 }
 
-/** A thread that is there while its `children` is not means a kernel without CONFIG_PROC_CHILDREN. */
+/** If the thread exists and its file `children` does not, the kernel was built without CONFIG_PROC_CHILDREN. */
 function threadExists(pid: number, thread: string): boolean {
   try {
     return readdirSync(`/proc/${pid}/task`).includes(thread);
@@ -159,7 +159,7 @@ function threadExists(pid: number, thread: string): boolean {
   }
 }
 
-/** Everything below `pid`, itself left out; `skip` leaves out a child with all that is below it. */
+/** The descendants of `pid`; `skip` leaves out a child with its descendants. */
 export function descendantsOf(pid: number, skip: (pid: number) => boolean = () => false): number[] {
   const found = new Set<number>();
   const queue = [pid];
@@ -183,7 +183,7 @@ export function allProcesses(): ProcessRow[] {
   return rows;
 }
 
-/** The cookies that a process carries; none of one that is gone, another user's, or wrote over its environment. */
+/** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
 export function cookiesOf(pid: number): string[] {
   try {
     return cookiesIn(readFileSync(`/proc/${pid}/environ`, "latin1"));
@@ -193,21 +193,21 @@ export function cookiesOf(pid: number): string[] {
 }
 
 /**
- * Whether this is a PID namespace that was made inside the job of `cookie`: its first process is one of the job's, and whoever
- * holds the lock is not to be seen from here. False where that process is another user's.
+ * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's holder is not
+ * visible here. False if that process is another user's.
  */
 export function isNamespaceOf(cookie: string): boolean {
   return cookiesOf(1).includes(cookie);
 }
 
-/** Whether there is a /proc to read at all, and it is about the processes that are numbered here. */
+/** Whether there is a /proc, and it shows this PID namespace. */
 export function hasProcessTable(): boolean {
   return process.platform === "linux" && ownNumber() === process.pid;
 }
 
 /**
- * What is wrong with a /proc that another PID namespace's processes are in (`unshare -p` without --mount-proc): whoever goes
- * by its numbers signals others. Null where nothing is.
+ * The reason why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose numbers belong to
+ * other processes here. Null if it may be used.
  */
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;

@@ -1,7 +1,7 @@
-/** Signals to processes that may be gone. */
+/** Signals to processes that may have ended. */
 import process from "node:process";
 
-/** False if there was nothing to send to. EPERM: it is there, and not ours to signal. */
+/** Returns false if there is no such process. EPERM means that it exists and may not be signalled. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(pid, signal);

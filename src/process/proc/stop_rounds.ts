@@ -1,26 +1,26 @@
 /**
- * Ends processes that start others while they are being ended. All of them are stopped first, round by round, until rounds
- * find nothing that runs; then all are killed. A stopped process starts no other and reacts to no death. Where the rounds
- * do not come to an end soon, what is found is put into a cgroup, into which its children are born, and that is killed.
+ * Kills processes that start others while they are being killed. They are suspended (SIGSTOP) first, round by round, until rounds
+ * find no new process; then all are killed. A suspended process starts no other process and reacts to no death. If the rounds do not
+ * end soon, the processes are moved into a cgroup, which their children inherit, and the cgroup is killed.
  */
 import type { KillCgroup } from "./kill_cgroup.ts";
 import { sendSignal } from "./send_signal.ts";
 
-/** What is to end, as it is found. */
+/** Finds the processes to suspend or kill. */
 export interface Stoppable {
-  /** Those that live; `onFound` may be called for each as soon as it is found. `isCertain`: where there are none, none lives. */
+  /** The living processes; `onFound` may be called for each when it is found. `isCertain`: if none was found, none is alive. */
   find(onFound: (pid: number) => void): { readonly alive: readonly number[]; readonly isCertain: boolean };
-  /** A process group that is the job's: a signal reaches all of it at the same moment. Null for none. */
+  /** The job's process group, whose members a signal reaches at the same time; null for none. */
   group(): number | null;
 }
 
-/** How long the rounds may take at a time; the caller looks again soon. Milliseconds. */
+/** Milliseconds that the rounds of one call may take; the caller calls again soon. */
 const roundsMs = 20;
 
-/** After this many rounds that each found something new. */
+/** The number of rounds with new processes after which a cgroup is used. */
 const roundsBeforeCgroup = 8;
 
-/** A process that was about to fork when it was stopped has its child by the next round but one. */
+/** Rounds without a new process that prove that there is none: the child of a process that was forking appears within two. */
 const quietRounds = 2;
 
 export class StopRounds {
@@ -34,18 +34,18 @@ export class StopRounds {
     this.#cgroup = cgroup;
   }
 
-  /** Stops them all. */
+  /** Suspends all processes. */
   freeze(): void {
     this.#freeze();
   }
 
-  /** They were woken. */
-  thawed(): void {
+  /** The processes were resumed. */
+  resumed(): void {
     this.#stopped.clear();
     this.#busyRounds = 0;
   }
 
-  /** Kills them all. Whether they are dead is for the caller to find out. */
+  /** Kills all processes. The caller finds out whether they are dead. */
   kill(): void {
     const alive = this.#freeze();
     const group = this.#job.group();
@@ -54,15 +54,15 @@ export class StopRounds {
     if (this.#busyRounds > roundsBeforeCgroup) this.#cgroup.kill(alive);
   }
 
-  /** Nothing of the job is left. */
+  /** No process of the job is left. */
   close(): void {
     this.#cgroup.close();
   }
 
-  /** Returns those that were found last. */
+  /** Returns the processes that were found last. */
   #freeze(): readonly number[] {
     const endMs = performance.now() + roundsMs;
-    for (let quiet = 0;;) {
+    for (let quietCount = 0;;) {
       const news: number[] = [];
       const stop = (pid: number) => {
         if (this.#stopped.has(pid)) return;
@@ -72,8 +72,8 @@ export class StopRounds {
       };
       const { alive, isCertain } = this.#job.find(stop);
       alive.forEach(stop);
-      quiet = news.length === 0 ? quiet + 1 : 0;
-      if (isCertain && (alive.length === 0 || quiet >= quietRounds)) return alive;
+      quietCount = news.length === 0 ? quietCount + 1 : 0;
+      if (isCertain && (alive.length === 0 || quietCount >= quietRounds)) return alive;
       const group = this.#job.group();
       if (group !== null && news.length > 0) sendSignal(-group, "SIGSTOP");
       if (news.length > 0 && ++this.#busyRounds > roundsBeforeCgroup) this.#cgroup.add(news);

@@ -2,7 +2,7 @@
  * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its parent
  * sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
-import { registerOwnChild } from "../../support/own_children.ts";
+import { registerChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 
@@ -106,10 +106,12 @@ function startWithBun(
     detached: true,
     stdio: ["pipe", "pipe", stderr ?? "ignore"],
   });
-  const forget = registerOwnChild(child.pid);
+  const unregister = registerChild(child.pid, "helper");
   const reading = readLines(child.stdout, onLine);
   if (!isWaitedFor) child.unref();
-  const ended = Promise.all([child.exited, reading]).then(forget, forget).then(() => void running.delete(child.pid));
+  const ended = Promise.all([child.exited, reading]).then(unregister, unregister).then(() =>
+    void running.delete(child.pid)
+  );
   running.set(child.pid, { ended, hold: () => child.ref(), kill: () => child.kill("SIGKILL"), isExpected: false });
   return {
     pid: child.pid,
@@ -151,7 +153,7 @@ async function startWithNode(
     detached: true,
     stdio: ["pipe", "pipe", stderr ?? "ignore"],
   });
-  const forget = registerOwnChild(child.pid ?? 0);
+  const unregister = registerChild(child.pid ?? 0, "helper");
   if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
   child.stdin?.on("error", () => {}); // EPIPE; `ended` reports the end of the helper
   if (!isWaitedFor) child.unref();
@@ -161,7 +163,7 @@ async function startWithNode(
     onUnnamedSignal(child.pid ?? 0, () => resolve());
   });
   const pid = child.pid ?? 0;
-  const gone = ended.then(forget).then(() => void running.delete(pid));
+  const gone = ended.then(unregister).then(() => void running.delete(pid));
   if (pid > 0) {
     running.set(pid, {
       ended: gone,

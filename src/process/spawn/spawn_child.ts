@@ -3,7 +3,7 @@ import type { StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
-import { awaitStatus } from "../../support/own_children.ts";
+import { registerChild } from "../../support/own_children.ts";
 import { type ChildEnd, childEndOf } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
@@ -155,9 +155,9 @@ function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnTerms): Starte
       ...passOn(start.descriptors, null),
     ],
   });
-  const unlist = awaitStatus(child.pid);
+  const unregister = registerChild(child.pid, "command");
   onStarted?.(child.pid);
-  const ended = child.exited.finally(unlist).then(
+  const ended = child.exited.finally(unregister).then(
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
   );
@@ -192,16 +192,16 @@ async function spawnWithNode(
   });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
-  const unlist = awaitStatus(pid);
+  const unregister = registerChild(pid, "command");
   onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
     const ignore = onUnnamedSignal(pid, (number) => {
-      unlist();
+      unregister();
       resolve(childEndOf(null, number));
     });
     child.once("exit", (code, signal) => {
       ignore();
-      unlist();
+      unregister();
       resolve(childEndOf(code, signal));
     });
   });

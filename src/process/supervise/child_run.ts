@@ -9,7 +9,7 @@ import type { Guard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
 import { lossAtMs, lossMarginMs, planChild, type Situation, type StopReason } from "./child_plan.ts";
 import { commandSignals } from "./signal_source.ts";
-import type { JobProcesses } from "../proc/job_processes.ts";
+import type { CommandProcesses } from "../proc/job_processes.ts";
 import { isRevoked } from "../lease.ts";
 import type { SignalSource } from "./signal_source.ts";
 
@@ -29,8 +29,8 @@ export interface SharedProcesses {
 }
 
 export type SupervisedProcesses = Pick<
-  JobProcesses,
-  "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans"
+  CommandProcesses,
+  "alive" | "signalAll" | "signalCommand" | "commandEnded" | "reapOrphans"
 >;
 
 export interface ChildRunOptions {
@@ -132,7 +132,7 @@ export class ChildRun {
     const nowMs = this.#now();
     const { processes } = this.#options;
     this.#end = end;
-    processes.leaderEnded();
+    processes.commandEnded();
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;

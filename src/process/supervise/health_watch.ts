@@ -91,7 +91,7 @@ export function shellCheck({ line, env, clock }: ShellCheckOptions): CheckHealth
     const off = onAbort(signal, () => processes.signalAll("SIGKILL"));
     const end = await started.ended;
     off();
-    processes.leaderEnded();
+    processes.commandEnded();
     await killAll(processes, clock);
     switch (end.kind) {
       case "exited":

@@ -140,7 +140,7 @@ class SupervisedChild {
 
     const ownGroup = beside !== undefined || !isForeground(this.#options.foreground, libc);
     const adopts = libc?.becomeSubreaper() ?? false;
-    libc?.hearOfChildren();
+    libc?.restoreChildSignal();
     const job = this.#job;
     const spawned = await spawnReady(child, {
       ownGroup,

@@ -12,7 +12,7 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   startTicks: 5,
   dead: false,
   isCopy: false,
-  isKernels: false,
+  isKernelThread: false,
   ...more,
 });
 

@@ -1,17 +1,21 @@
 import { expect, test } from "bun:test";
-import { attributeProcesses, type Owners, type SeenProcess } from "../../../../src/process/proc/attribute_processes.ts";
+import {
+  attributeProcesses,
+  type ObservedProcess,
+  type Owners,
+} from "../../../../src/process/proc/attribute_processes.ts";
 
 /** baton is process 1; job a's command is 10, started at 100, job b's 20, started at 200. */
 const a = { cookie: "a", pid: 10, startTicks: 100 };
 const b = { cookie: "b", pid: 20, startTicks: 200 };
 
 /** A process of its own group and session, with a cleared environment, that baton has taken in. */
-function process(pid: number, startTicks: number, rest: Partial<SeenProcess> = {}): SeenProcess {
+function process(pid: number, startTicks: number, rest: Partial<ObservedProcess> = {}): ObservedProcess {
   return { pid, parent: 1, group: pid, session: pid, startTicks, cookies: [], ...rest };
 }
 
 function ownersOf(
-  processes: readonly SeenProcess[],
+  processes: readonly ObservedProcess[],
   { jobs = [a, b], known = new Map() }: { jobs?: readonly (typeof a)[]; known?: ReadonlyMap<number, Owners> } = {},
 ) {
   const found = attributeProcesses(processes, jobs, known);

@@ -38,7 +38,7 @@ class FakeJob {
         alive: () => this.living,
         signalAll: send,
         signalCommand: (signal) => send(`command ${signal}`),
-        leaderEnded() {},
+        commandEnded() {},
         reapOrphans() {},
       },
       ended: this.#ended.promise,
@@ -163,7 +163,7 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
       },
       signalAll() {},
       signalCommand() {},
-      leaderEnded() {},
+      commandEnded() {},
       reapOrphans() {},
     },
   });
