@@ -5,7 +5,9 @@
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { DamageError, sentenceOf } from "../../storage/damage.ts";
 import type { ChecksumTable } from "../../storage/checksum_table.ts";
+import { fingerprintOf } from "./message_fingerprint.ts";
 import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
+import { PutRowCounts } from "./put_row_counts.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
@@ -14,9 +16,11 @@ const readClients = `SELECT ${tables.clients.allColumns} FROM clients`;
 
 export class ClientRows {
   readonly #database: TopicDatabase;
+  readonly counts: PutRowCounts;
 
   constructor(database: TopicDatabase) {
     this.#database = database;
+    this.counts = new PutRowCounts(database);
   }
 
   /**
@@ -29,14 +33,18 @@ export class ClientRows {
     /** Clients without a session. */
     readonly plain: number;
     readonly damaged: string | null;
+    /** Fingerprints of the clients' names. */
+    readonly names: Set<number>;
   } {
     const where = `of topic ${JSON.stringify(topic)}`;
     const subscribers = new Map<string, TopicClient>();
+    const names = new Set<number>();
     const rows = this.#rowsOf(topicId, where);
     let damaged: string | null = null;
     let plain = 0;
     for (const row of rows ?? []) {
       if (row["session"] === 0) plain++;
+      if (row["name"] instanceof Uint8Array) names.add(fingerprintOf(row["name"]));
       if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
@@ -51,7 +59,7 @@ export class ClientRows {
       const found = rows === null ? "they cannot be read" : `${rows.length} were found`;
       damaged = this.#database.damage.found(`${count} clients ${where} were stored, but ${found}`).message;
     }
-    return { subscribers, count: Math.max(count, rows?.length ?? 0), plain, damaged };
+    return { subscribers, count: Math.max(count, rows?.length ?? 0), plain, damaged, names };
   }
 
   #rowsOf(topicId: number, where: string): SqlRow[] | null {
@@ -87,7 +95,12 @@ export class ClientRows {
     if (row === undefined) return null;
     const client = clientOf(this.#checked(tables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
-    throw this.#database.damage.found(
+    throw this.notFound(name);
+  }
+
+  /** The error for a client that is stored and that the index does not find. */
+  notFound(name: string): DamageError {
+    return this.#database.damage.found(
       `the index of the clients is damaged: ${JSON.stringify(name)} is not found by it`,
     );
   }
@@ -137,7 +150,9 @@ export class ClientRows {
     const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
-    for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
+    const rows = this.#read(what, () => this.#database.all(sql, client.id));
+    this.#requireAll("windows", client, rows.length);
+    for (const row of rows) {
       const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
       windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["first_unacked"])));
     }
@@ -162,6 +177,8 @@ export class ClientRows {
     const sql = `SELECT ${columns} FROM (SELECT id FROM ${table.name} WHERE client = ?) AS found
       LEFT JOIN ${table.name} AS stored ON stored.id = found.id ORDER BY found.id`;
     const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
+    // A row that the index has twice may hide another one.
+    this.#requireAll(table.name, { id, name }, new Set(rows.map((row) => row["id"])).size);
     for (const row of rows) {
       this.#checked(table, row, name);
       if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
@@ -173,6 +190,11 @@ export class ClientRows {
     const { damagedIndexes } = this.#database;
     if (damagedIndexes !== "all" && !damagedIndexes.has(id)) return;
     throw this.#database.damage.found(`the index of the puts of client ${JSON.stringify(name)} is damaged`);
+  }
+
+  #requireAll(table: string, { id, name }: Pick<TopicClient, "id" | "name">, found: number): void {
+    if (this.counts.agrees(table, id, found)) return;
+    throw this.#database.damage.found(`the index of the ${table} of client ${JSON.stringify(name)} is damaged`);
   }
 
   #checked(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {

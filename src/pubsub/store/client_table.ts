@@ -12,6 +12,8 @@ import {
 import { nameBytes, nameOf, rowOf, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
+import type { PutTable } from "./put_row_counts.ts";
+import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
@@ -42,6 +44,8 @@ export class ClientTable {
   readonly #changed = new Set<TopicClient>();
   readonly #resolved = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
   readonly #bounds = new Map<PublisherWindow, TopicClient>();
+  /** Fingerprints of the names of all clients of a topic: one that the index does not find is not a new client. */
+  readonly #names = new Map<number, Set<number>>();
   #nextClientId: number;
   #nextResolvedId: number;
   #nextKeyId: number;
@@ -55,7 +59,14 @@ export class ClientTable {
     this.#nextKeyId = next("msg_ids");
   }
 
-  /** Returns a known client without a subscription, or null. */
+  /** Reads the clients of a topic that is loaded. See `ClientRows.load`. */
+  load(topicId: number, topic: string, count: number): ReturnType<ClientRows["load"]> {
+    const loaded = this.rows.load(topicId, topic, count);
+    this.#names.set(topicId, loaded.names);
+    return loaded;
+  }
+
+  /** Returns a known client without a subscription, or null. Throws Damaged. */
   findUnsubscribed(topicId: number, name: string): TopicClient | null {
     // Shortcut for a publisher that puts again and again: it is the last one already.
     if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
@@ -63,7 +74,10 @@ export class ClientTable {
     let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
       client = this.rows.client(topicId, name) ?? undefined;
-      if (client === undefined) return null;
+      if (client === undefined) {
+        if (this.#names.get(topicId)?.has(fingerprintOf(nameBytes(name)))) throw this.rows.notFound(name);
+        return null;
+      }
     } else this.#unsubscribed.delete(slot);
     this.#unsubscribed.set(slot, client);
     this.#newest = client;
@@ -88,6 +102,7 @@ export class ClientTable {
       windows: new Map(),
       msgIds: new Map(),
     };
+    this.#names.get(topicId)?.add(fingerprintOf(nameBytes(name)));
     this.changed(client);
     this.addUnsubscribed(client);
     this.#withWindows.add(client);
@@ -100,8 +115,13 @@ export class ClientTable {
     if (!isNew || client.opSession + client.op > 0) return false;
     this.#changed.delete(client);
     this.#withWindows.delete(client);
+    this.#forgetName(client);
     this.removeUnsubscribed(client);
     return true;
+  }
+
+  #forgetName({ topicId, name }: TopicClient): void {
+    this.#names.get(topicId)?.delete(fingerprintOf(nameBytes(name)));
   }
 
   /** Called when the client has subscribed: its topic keeps it now. */
@@ -117,6 +137,7 @@ export class ClientTable {
   /** Drops a topic's clients from memory: the topic was dropped or replaced. */
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
+    this.#names.delete(topicId);
     for (const [slot, client] of this.#unsubscribed) if (client.topicId === topicId) this.#unsubscribed.delete(slot);
     for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
   }
@@ -132,6 +153,8 @@ export class ClientTable {
   forget(client: TopicClient): void {
     for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
     deleteRows(this.#database, "clients", "id = ?", client.id);
+    this.rows.counts.forget(client.id);
+    this.#forgetName(client);
     const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`);
     this.removeUnsubscribed(known ?? client);
     if (known === undefined) return;
@@ -190,6 +213,7 @@ export class ClientTable {
     const windows = this.windows(client);
     const window = new PublisherWindow(session, key, 0);
     windows.set(session, window);
+    this.rows.counts.add("windows", client.id, 1);
     this.#bounds.set(window, client);
     const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
     const isNewest = session > (others.at(-1) ?? 0);
@@ -198,8 +222,8 @@ export class ClientTable {
       windows.delete(number);
       client.forgottenSession = Math.max(client.forgottenSession, number);
       this.changed(client);
-      this.#database.run("DELETE FROM windows WHERE client = ? AND session = ?", client.id, number);
-      this.#database.run("DELETE FROM resolved WHERE client = ? AND session = ?", client.id, number);
+      this.#delete("windows", client.id, "session = ?", number);
+      this.#delete("resolved", client.id, "session = ?", number);
     }
     return window;
   }
@@ -224,7 +248,7 @@ export class ClientTable {
     if (known.size <= msgIdsMax) return;
     for (const oldest of known.values()) {
       known.delete(oldest.key);
-      this.#database.run("DELETE FROM msg_ids WHERE id = ?", oldest.rowId);
+      this.#delete("msg_ids", client.id, "id = ?", oldest.rowId);
       return;
     }
   }
@@ -245,6 +269,7 @@ export class ClientTable {
   }
 
   insertWindow(clientId: number, { session, key, firstUnacked, entries }: WindowRecord): void {
+    this.rows.counts.add("windows", clientId, 1);
     this.#database.replace(tables.windows, {
       client: clientId,
       session,
@@ -256,6 +281,7 @@ export class ClientTable {
 
   insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
     const id = this.#nextKeyId++;
+    this.rows.counts.add("msg_ids", clientId, 1);
     this.#database.insert(tables.msg_ids, { id, client: clientId, key: nameBytes(key), message, fingerprint });
     return id;
   }
@@ -288,16 +314,18 @@ export class ClientTable {
     window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);
     if (upTo === null) return;
-    this.#database.run(
-      "DELETE FROM resolved WHERE client = ? AND session = ? AND id <= ?",
-      client.id,
-      window.session,
-      upTo,
-    );
+    this.#delete("resolved", client.id, "session = ? AND id <= ?", window.session, upTo);
+  }
+
+  /** Counts only what is deleted: what a damaged index hides stays, and is missed when the client is read again. */
+  #delete(table: PutTable, client: number, condition: string, ...values: number[]): void {
+    const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
+    this.rows.counts.add(table, client, -deleted);
   }
 
   #insertEntries(client: number, session: number, firstUnacked: number, entries: readonly ResolvedCounter[]): number {
     const id = this.#nextResolvedId++;
+    this.rows.counts.add("resolved", client, 1);
     this.#database.insert(tables.resolved, {
       id,
       client,

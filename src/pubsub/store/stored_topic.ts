@@ -39,7 +39,7 @@ export class StoredTopic {
     this.baseOffset = Number(row["base_offset"]);
     const sealedFor = row["sealed_for"];
     this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
-    const known = clients.rows.load(this.id, this.name, Number(row["clients"]));
+    const known = clients.load(this.id, this.name, Number(row["clients"]));
     this.registration = Number(row["registration"]);
     this.subscribers = known.subscribers;
     this.clientCount = known.count;

@@ -87,11 +87,12 @@ export class TopicDatabase {
   }
 
   /** Executes a statement without result rows. */
-  run(sql: string, ...values: SqlValue[]): void {
+  run(sql: string, ...values: SqlValue[]): number {
     this.statements++;
-    this.#prepared(sql).run(...values);
+    const { changes } = this.#prepared(sql).run(...values);
     for (const value of values) if (value instanceof Uint8Array) this.#loggedBytes += value.byteLength;
     this.#loggedBytes += pageBytes;
+    return Number(changes);
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {

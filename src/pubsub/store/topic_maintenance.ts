@@ -87,13 +87,20 @@ export class TopicMaintenance {
     const topic = this.#serving(name, epoch);
     this.#engine.settle();
     let done: string[] = [];
-    this.#transaction(() => done = repairTopic(this.#database, this.#engine.topics, topic));
-    this.#database.checkIndexesAgain();
-    if (done.length === 0) return done;
-    this.#engine.topics.clients.forgetTopic(topic.id);
-    this.#engine.topics.load(topic.id);
+    // The disk may have damaged something since the store was opened.
+    const loaded = this.#loadAgain(topic);
+    this.#transaction(() => done = repairTopic(this.#database, this.#engine.topics, loaded));
+    this.#loadAgain(topic);
     this.#engine.wakeAll(topic);
     return done;
+  }
+
+  #loadAgain({ id }: StoredTopic): StoredTopic {
+    const { clients } = this.#engine.topics;
+    this.#database.checkIndexesAgain();
+    clients.forgetTopic(id);
+    clients.rows.counts.readAgain(this.#database);
+    return this.#engine.topics.load(id);
   }
 
   #find(topic: StoredTopic, name: string): TopicClient {

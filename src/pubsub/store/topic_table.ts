@@ -266,6 +266,7 @@ export class TopicTable {
     for (const id of clients) {
       for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", id);
       deleteRows(this.#database, "clients", "id = ?", id);
+      this.clients.rows.counts.forget(id);
     }
     if (clients.length > 0) return;
     this.#database.run("DELETE FROM topics WHERE id = ?", topic);

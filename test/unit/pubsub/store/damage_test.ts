@@ -186,6 +186,67 @@ describe("a damaged row of a topic", () => {
   });
 });
 
+describe("an index that is damaged while the store is open", () => {
+  const session = { number: 1, key: "k" };
+  const once = (counter: number, more = {}) => put(counter, "x", { client: "somebody", session, ...more });
+
+  /** Changes the file below the open store; nothing of it is in memory afterwards. */
+  function damageOpen(store: EngineDriver, change: (bytes: Buffer) => void): void {
+    store.engine.settle();
+    store.reopen();
+    store.database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const path = join(store.folder, "topics.sqlite");
+    const bytes = readFileSync(path);
+    change(bytes);
+    writeFileSync(path, bytes);
+    store.database.run("PRAGMA shrink_memory");
+  }
+
+  test("does not make a client a new one, and a repair finds it", () => {
+    for (const place of namePlaces) {
+      const store = filled();
+      store.execute(once(1), put(1, "y", { client: "anybody", session }));
+      damageOpen(store, (bytes) => {
+        const places: number[] = [];
+        for (let at = bytes.indexOf("somebody"); at >= 0; at = bytes.indexOf("somebody", at + 1)) places.push(at);
+        bytes.write("sumebody", places.at(place) ?? 0);
+      });
+      expect([place, store.execute(once(1))[0]?.code]).toEqual([place, "DAMAGED"]);
+      expect(codes(store.execute(put(1, "z", { client: "new", session })))).toEqual(["OK"]);
+      expect(store.maintenance.repair("news", 1).length).toBeGreaterThan(0);
+      expect(["OK", "UNREGISTERED"]).toContain(store.execute(once(1))[0]?.code ?? "");
+      store.close();
+      expect(verifyStore(store.folder).problems).toEqual([]);
+    }
+  });
+
+  for (const table of ["windows", "resolved", "msg_ids"] as const) {
+    test(`does not make a repeated put a new one: it finds fewer ${table}`, () => {
+      const store = filled();
+      for (const counter of [1, 2, 3]) store.execute(once(counter, { msgId: `key ${counter}` }));
+      damageOpen(store, () => {});
+      const id = store.database.get("SELECT id FROM clients WHERE name = CAST('somebody' AS BLOB)")?.["id"] as number;
+      const some = table === "windows" ? "" : "AND id = (SELECT max(id) FROM " + table + ")";
+      store.database.run(`DELETE FROM ${table} WHERE client = ? ${some}`, id);
+      expect(store.execute(once(3, { msgId: "key 3" }))[0]).toMatchObject({ code: "DAMAGED" });
+      expect(codes(store.execute(put(1, "z", { client: "new", session })))).toEqual(["OK"]);
+    });
+  }
+
+  test("is no damage where rows were stored and deleted since the store was opened", () => {
+    const store = filled();
+    for (let number = 1; number <= 12; number++) {
+      store.execute(put(number, "x", { client: "somebody", session: { number, key: "k" }, msgId: `key ${number}` }));
+      store.engine.topics.clients.forgetWindows();
+    }
+    const last = put(12, "x", { client: "somebody", session: { number: 12, key: "k" }, msgId: "key 12" });
+    const [again] = store.execute(last);
+    expect(again).toMatchObject({ code: "OK" });
+    store.reopen();
+    expect(store.execute(last)[0]).toEqual({ ...again, ticket: expect.any(Number) } as never);
+  });
+});
+
 describe("a client that its index does not lead to", () => {
   const session = { number: 1, key: "k" };
   const once = put(1, "x", { client: "somebody", session });
