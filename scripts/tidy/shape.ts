@@ -29,7 +29,7 @@ function functionsOf(lines: readonly string[]): { line: number; length: number }
   return lines.flatMap((text, index) => {
     const start = /^(\s*)(?:export )?(?:async )?(?:function\b|(?:(?:static|async|override|get|set) )*\*?#?[a-z]\w*\()/
       .exec(text);
-    if (start === null || !text.endsWith("{") || /^\s*(if|for|while|switch|catch|describe\w*|test)\b/.test(text)) {
+    if (start === null || !/(?<!=>) {$/.test(text) || /^\s*(if|for|while|switch|catch|describe\w*|test)\b/.test(text)) {
       return [];
     }
     const end = lines.indexOf(`${start[1]}}`, index);

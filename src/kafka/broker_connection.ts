@@ -1,4 +1,4 @@
-/** One connection to a Kafka broker: one request after the other, each with its answer. Owns the socket, and no retry. */
+/** One connection to a Kafka broker: one request at a time, each with its response. Owns the socket; does not retry. */
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
 import type { Dial } from "../sockets/connection.ts";
@@ -53,7 +53,9 @@ export class BrokerConnection {
     });
   }
 
-  /** Rejects with UNREACHABLE when nobody answers there, with REFUSED for credentials, with the signal's reason. */
+  /**
+   * Connects. Rejects with UNREACHABLE when no broker responds, with REFUSED for wrong credentials, or with the signal's reason.
+   */
   static async open(address: Address, options: BrokerOptions, signal: AbortSignal): Promise<BrokerConnection> {
     const { clientId, dial, tls, credentials } = options;
     const broker = new BrokerConnection(formatAddress(address), clientId);
@@ -84,21 +86,21 @@ export class BrokerConnection {
     return known !== undefined && version >= known.min && version <= known.max;
   }
 
-  /** Rejects with CONNECTION_LOST when the connection ends first: whether it was done nobody can say then. */
+  /** Sends a request. Rejects with CONNECTION_LOST when the connection ends first: its outcome is then unknown. */
   async request<R extends KafkaRequest>(
     request: R,
     value: KafkaRequestOf<R>,
     signal: AbortSignal,
   ): Promise<KafkaResponseOf<R>> {
-    if (this.#pending !== null) throw new BatonError("INTERNAL", `Two requests at once to ${this.name}`);
+    if (this.#pending !== null) throw new BatonError("INTERNAL", `Two requests at the same time to ${this.name}`);
     if (this.#isClosed) throw this.#lost(null);
     const correlation = this.#correlation++;
     const answer = Promise.withResolvers<KafkaResponseOf<R>>();
-    // The frame is the socket's: it is read before the call returns.
+    // Decode it immediately: the frame belongs to the socket.
     const answered = (frame: Uint8Array) => answer.resolve(decodeResponse(request, frame));
     this.#pending = { correlation, answered, failed: answer.reject };
     const off = onAbort(signal, (reason) => {
-      // Its answer may still come; nothing can be asked on this connection any more.
+      // The response may still arrive, so the connection can carry no further request.
       answer.reject(reason);
       this.close();
     });
@@ -120,7 +122,7 @@ export class BrokerConnection {
 
   async #fetchVersions(signal: AbortSignal): Promise<void> {
     const { error, apis } = await this.request(apiVersions, {}, signal);
-    if (error !== 0) throw protocolError(`${this.name} answers ApiVersions with ${kafkaErrorName(error)}`);
+    if (error !== 0) throw protocolError(`${this.name} returned an error for ApiVersions: ${kafkaErrorName(error)}`);
     for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
   }
 
@@ -128,7 +130,7 @@ export class BrokerConnection {
     const shaken = await this.request(saslHandshake, { mechanism }, signal);
     if (shaken.error !== 0) {
       const known = (shaken.mechanisms ?? []).join(", ");
-      throw new BatonError("REFUSED", `${this.name} does not take a password by ${mechanism}; it knows ${known}`);
+      throw new BatonError("REFUSED", `${this.name} does not support ${mechanism}; it supports ${known}`);
     }
     const say = async (text: string): Promise<string> => {
       const { error, message, bytes } = await this.request(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
@@ -141,11 +143,11 @@ export class BrokerConnection {
     exchange.verify(await say(await exchange.final(await say(exchange.first()))));
   }
 
-  /** What it throws ends the connection. */
+  /** Handles a response. An exception ends the connection. */
   #answered(frame: Uint8Array): void {
     const waiting = this.#pending;
     if (waiting === null || correlationOf(frame) !== waiting.correlation) {
-      throw protocolError(`${this.name} answers what it was not asked`);
+      throw protocolError(`${this.name} sent an unexpected response`);
     }
     waiting.answered(frame);
   }
@@ -156,12 +158,12 @@ export class BrokerConnection {
   }
 
   #lost(error: Error | null): BatonError {
-    // Text, or a record of TLS, is not what a broker answers.
+    // The first bytes were text or a TLS record, not a broker's response.
     if (error instanceof BatonError) {
-      const hint = `${this.name} does not speak Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
+      const hint = `${this.name} does not use Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
       return new BatonError(error.code, hint, { cause: error });
     }
-    const why = error === null ? "it has closed the connection" : messageOf(error);
+    const why = error === null ? "it closed the connection" : messageOf(error);
     return new BatonError("CONNECTION_LOST", `${this.name}: ${why}`, { cause: error ?? undefined });
   }
 }

@@ -1,4 +1,4 @@
-/** The connections to a cluster: one for each broker that is spoken to, opened when it is needed. */
+/** The connections to a Kafka cluster: one for each broker in use, opened when needed. */
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { BrokerConnection, type BrokerOptions } from "./broker_connection.ts";
@@ -7,12 +7,12 @@ import { throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 
 export interface BrokersOptions extends BrokerOptions {
-  /** Those that are asked first. */
+  /** The brokers to try first. */
   readonly addresses: readonly Address[];
   readonly clock: Clock;
 }
 
-/** One attempt at one broker, where others may be there. Milliseconds. */
+/** The time limit of one attempt at one broker, in milliseconds. */
 const attemptMs = 5000;
 
 export class Brokers {
@@ -23,18 +23,18 @@ export class Brokers {
     this.#options = options;
   }
 
-  /** As they were named. */
+  /** The configured addresses, for messages. */
   get names(): string {
     return this.#options.addresses.map(formatAddress).join(", ");
   }
 
-  /** The one at this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
+  /** The connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
   async at(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
     const name = formatAddress(address);
     const known = this.#open.get(name);
     if (known !== undefined && !known.isClosed) return known;
     const { clock } = this.#options;
-    const reason = () => new BatonError("UNREACHABLE", `${name}: no answer for ${attemptMs / 1000} s`);
+    const reason = () => new BatonError("UNREACHABLE", `${name}: no response for ${attemptMs / 1000} s`);
     const deadline = deadlineAfter(clock, attemptMs, { signal, reason });
     try {
       const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
@@ -45,7 +45,9 @@ export class Brokers {
     }
   }
 
-  /** Any: one that is spoken to already, else the first that answers. Rejects with UNREACHABLE when none does. */
+  /**
+   * A connection to any broker: an open one, or else the first that responds. Rejects with UNREACHABLE when none does.
+   */
   async any(signal: AbortSignal): Promise<BrokerConnection> {
     for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
     const failures: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * Puts records into one Kafka topic, one after the other, each acknowledged by all replicas that are in sync (acks=all). Idempotent: a
- * record that is sent again because its answer did not come has the same number, and the broker keeps one of the two. That holds
- * within this producer's life; another process that sends the same key again makes a second record.
+ * Writes records to one Kafka topic, one at a time, each acknowledged by all in-sync replicas (acks=all). The producer is
+ * idempotent: a record that is sent again because its response was lost has the same sequence number, and the broker stores it
+ * once. That holds for this producer's life; another process that sends the same key again writes a second record.
  */
 import { BatonError, messageOf } from "../errors.ts";
 import type { Address } from "../sockets/connection.ts";
@@ -27,27 +27,27 @@ export type { KafkaRecord };
 
 export interface KafkaProducerOptions extends BrokersOptions {
   readonly topic: string;
-  /** How it is made when it is not there; null: then nothing can be sent. */
+  /** How to create a missing topic; null: sending fails instead. */
   readonly createAs: KafkaTopicShape | null;
-  /** For one record, all attempts included. */
+  /** The time limit for one record, including all attempts. */
   readonly timeoutMs: number;
 }
 
 const backoff = { firstMs: 100, maxMs: 1000 };
-/** A record at which the connection ends so often may be the reason: a broker closes it where a request is over its limit. */
+/** The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its limit. */
 const connectionLossesMax = 3;
 
 export class KafkaProducer {
   readonly #options: KafkaProducerOptions;
   readonly #brokers: Brokers;
   #leaders: readonly (Address | null)[] = [];
-  /** By which the broker knows this producer; null: not asked yet. */
+  /** The ID that the broker has given this producer; null: not requested yet. */
   #producer: Omit<ProducerStamp, "sequence"> | null = null;
-  /** The number of the next record in each partition. */
+  /** The sequence number of the next record in each partition. */
   readonly #sequences = new Map<number, number>();
-  /** The record that was sent and not answered for: nobody knows whether the broker has counted it. */
+  /** The record that was sent without a response: the broker may have counted it. */
   #unconfirmed: { readonly key: string; readonly partition: number } | null = null;
-  /** How often a connection has ended instead of an answer. */
+  /** Connections that ended instead of a response. */
   #connectionLosses = 0;
 
   constructor(options: KafkaProducerOptions) {
@@ -56,8 +56,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Whether records can be sent. Rejects with CONFIG when the topic is not there, with REFUSED when it or the cluster may not be used,
-   * with UNREACHABLE when nobody answers.
+   * Checks that records can be sent. Rejects with CONFIG when the topic does not exist, with REFUSED for missing permissions,
+   * with UNREACHABLE when no broker responds.
    */
   async check(signal: AbortSignal): Promise<void> {
     await this.#within(signal, async (ending) => {
@@ -66,8 +66,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Resolves when the record is durable by what the topic asks of its replicas. Rejects as `check`; with BAD_DATA when this record is
-   * never going to be taken; with CONNECTION_LOST when the time is over, and then it may be there or not.
+   * Resolves when the record is as durable as the topic requires. Rejects like `check`; with BAD_DATA when the broker will never
+   * accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#within(signal, async (ending) => {
@@ -79,7 +79,7 @@ export class KafkaProducer {
         losses += this.#connectionLosses - before;
         if (losses >= connectionLossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
         const wait = sleep(this.#options.clock, backoffMs(attempt, backoff), ending);
-        // What was in the way says more than that the time is over.
+        // The obstacle tells more than the end of the time limit.
         await wait.catch((reason) => {
           throw signal.aborted ? reason : this.#failure("CONNECTION_LOST", obstacle);
         });
@@ -91,7 +91,7 @@ export class KafkaProducer {
     this.#brokers.close();
   }
 
-  /** Null: it is there. A text: what was in the way, and may not be the next time. */
+  /** Tries once. Null: the record is written. A text: an obstacle that may be gone at the next attempt. */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
     try {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
@@ -102,7 +102,7 @@ export class KafkaProducer {
     const partition = this.#unconfirmed?.key === record.key
       ? this.#unconfirmed.partition
       : partitionOf(record.key, this.#leaders.length);
-    // Another record instead of the one in doubt would have its number: the broker could take it for that one.
+    // Another record would have the sequence number of the unconfirmed one, and the broker could take it for a repetition.
     if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
     if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
@@ -111,7 +111,7 @@ export class KafkaProducer {
       broker = await this.#brokers.at(leader, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
-      // Where the others are gone as well, asking for another leader says so.
+      // If no other broker responds either, fetching the metadata reports that.
       return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
     }
     try {
@@ -147,9 +147,9 @@ export class KafkaProducer {
     return topics?.[0]?.partitions?.[0]?.error ?? kafkaErrors.REQUEST_TIMED_OUT;
   }
 
-  /** As `#attempt`. */
+  /** Handles the error code of a response. Returns like `#attempt`. */
   #handleResult(error: number, partition: number): string | null {
-    // A number that the broker has had already: the record is there from the time before.
+    // The broker has this sequence number: an earlier attempt wrote the record.
     if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
       this.#sequences.set(partition, ((this.#sequences.get(partition) ?? 0) + 1) & 0x7fffffff);
       this.#unconfirmed = null;
@@ -162,9 +162,9 @@ export class KafkaProducer {
     }
     if (isRecordRefused(error)) {
       this.#unconfirmed = null;
-      throw this.#failure("BAD_DATA", `the broker does not take this message (${name})`);
+      throw this.#failure("BAD_DATA", `the broker does not accept this message (${name})`);
     }
-    if (isNotAllowed(error)) throw this.#failure("REFUSED", `this client may not write to it (${name})`);
+    if (isNotAllowed(error)) throw this.#failure("REFUSED", `this client has no permission to write (${name})`);
     return this.#forgetLeaders(name);
   }
 
@@ -179,7 +179,7 @@ export class KafkaProducer {
     return obstacle;
   }
 
-  /** Gets this producer its number. As `#attempt`. */
+  /** Requests an ID for this producer. Returns like `#attempt`. */
   async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
     if (!broker.supports(initProducerId)) {
       this.#producer = noProducerStamp;
@@ -187,10 +187,11 @@ export class KafkaProducer {
     }
     const answer = await broker.request(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
     const { error, producerId, producerEpoch } = answer;
-    const why = `the broker gives this producer no number (${kafkaErrorName(error)})`;
+    const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
     if (isRetriable(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
-    // Before 2.8 a right of its own (IDEMPOTENT_WRITE on the cluster): without it the record's key has to tell repetitions.
+    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must identify
+    // repetitions.
     else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
     else throw this.#failure("UNREACHABLE", why);
     return null;
@@ -206,11 +207,11 @@ export class KafkaProducer {
         this.#leaders = leaders;
         return;
       }
-      const missing = `there is no such topic at ${this.#brokers.names}`;
+      const missing = `the topic does not exist at ${this.#brokers.names}`;
       if (createAs === null && obstacle === null) {
-        throw this.#failure("CONFIG", `${missing}; make it, or add ?create=yes`);
+        throw this.#failure("CONFIG", `${missing}; create it, or add ?create=yes`);
       }
-      let why = obstacle ?? `${missing} yet, which was asked for`;
+      let why = obstacle ?? `${missing} yet; its creation was requested`;
       if (createAs !== null && obstacle === null && !isAsked) {
         const maker = controller === null ? broker : await this.#brokers.at(controller, signal);
         const refusal = await createTopic(maker, topic, createAs, signal);
@@ -224,10 +225,10 @@ export class KafkaProducer {
     }
   }
 
-  /** Under this producer's deadline. */
+  /** Runs `work` with this producer's time limit. */
   async #within(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, timeoutMs } = this.#options;
-    const reason = () => this.#failure("CONNECTION_LOST", `no answer within ${formatDuration(timeoutMs)}`);
+    const reason = () => this.#failure("CONNECTION_LOST", `no response within ${formatDuration(timeoutMs)}`);
     const deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
     try {
       await work(deadline.signal);
@@ -241,7 +242,7 @@ export class KafkaProducer {
   }
 }
 
-/** The connection has ended, and another one may do better. */
+/** Whether the connection ended: another one may succeed. */
 function isLost(error: unknown): boolean {
   return error instanceof BatonError && error.code === "CONNECTION_LOST";
 }

@@ -1,4 +1,4 @@
-/** What the cluster says of one topic: who leads each of its partitions. Asks a broker; makes the topic where that is wanted. */
+/** A topic's metadata, with the leader of each partition; creates the topic if configured. */
 import { BatonError } from "../errors.ts";
 import type { Address } from "../sockets/connection.ts";
 import { isNotAllowed, isRetriable, kafkaErrorName, kafkaErrors } from "../wire/kafka/kafka_error_codes.ts";
@@ -6,27 +6,30 @@ import { createTopics, metadata, oldMetadata } from "../wire/kafka/kafka_request
 import type { BrokerConnection } from "./broker_connection.ts";
 
 export interface KafkaTopicMetadata {
-  /** Address of each partition's leader, by its number; null: it has none now. None at all: the topic is not there, or not yet. */
+  /**
+   * The address of each partition's leader by partition number; null: it has none now. Empty: the topic does not exist, or not
+   * yet.
+   */
   readonly leaders: readonly (Address | null)[];
-  /** Who makes topics. */
+  /** The broker that creates topics. */
   readonly controller: Address | null;
-  /** Why there are no leaders to be had now, where that passes by itself; null: the topic is there, or it is not. */
+  /** Why there are no leaders now, if that is temporary; null: the topic exists, or it does not. */
   readonly obstacle: string | null;
 }
 
-/** How a topic that is not there is made; -1 leaves it to the broker. */
+/** The settings of a new topic; -1 uses the broker's default. */
 export interface KafkaTopicShape {
   readonly partitions: number;
   readonly replication: number;
 }
 
-/** Rejects with REFUSED, and CONFIG for a name that cannot be. */
+/** Fetches the metadata. Rejects with REFUSED, or with CONFIG for an invalid name. */
 export async function describeTopic(
   broker: BrokerConnection,
   topic: string,
   signal: AbortSignal,
 ): Promise<KafkaTopicMetadata> {
-  // A broker of before 0.11 makes every topic it is asked about: it is asked about all there are.
+  // Brokers before 0.11 create every topic that a request names: request all topics instead.
   const { brokers, topics, controller } = broker.supports(metadata)
     ? await broker.request(metadata, { topics: [topic], makesTopics: false }, signal)
     : await broker.request(oldMetadata, { topics: null }, signal);
@@ -46,8 +49,8 @@ export async function describeTopic(
 }
 
 /**
- * Asks for it; that another one has made it meanwhile is as good. A text: what was in the way, and may not be the next time. Rejects
- * with REFUSED or CONFIG.
+ * Creates the topic. Succeeds if another client has created it meanwhile. Returns an obstacle that may be gone at the next
+ * attempt, or null. Rejects with REFUSED or CONFIG.
  */
 export async function createTopic(
   broker: BrokerConnection,
@@ -71,7 +74,10 @@ export async function createTopic(
   return kafkaErrorName(error);
 }
 
-/** Brokers that cannot be asked to make a topic may make one that they are asked about (auto.create.topics.enable). */
+/**
+ * Creates a topic on brokers without CreateTopics: they may create a topic that a metadata request names
+ * (auto.create.topics.enable).
+ */
 async function createTopicByMetadata(broker: BrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
   if (broker.supports(metadata)) await broker.request(metadata, { topics: [topic], makesTopics: true }, signal);
   else await broker.request(oldMetadata, { topics: [topic] }, signal);

@@ -1,8 +1,8 @@
-/** The ways to prove to a Kafka broker who one is. */
+/** Authentication at a Kafka broker. */
 export const saslMechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] as const;
 
 export interface KafkaCredentials {
-  /** PLAIN (RFC 4616) tells the broker the password. */
+  /** PLAIN (RFC 4616) sends the password to the broker. */
   readonly mechanism: (typeof saslMechanisms)[number];
   readonly user: string;
   readonly password: string;

@@ -1,6 +1,6 @@
 /**
- * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and has the server prove that it knows it
- * as well. Texts in, texts out; never touches a socket. The password is taken as UTF-8, without SASLprep's mapping of lookalikes.
+ * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and checks that the server knows
+ * it too. Texts in, texts out; uses no socket. The password is taken as UTF-8, without SASLprep's mapping of lookalikes.
  */
 import { createHash, createHmac, pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
@@ -8,9 +8,9 @@ import { BatonError } from "../errors.ts";
 
 export type ScramHash = "sha256" | "sha512";
 
-/** A server that asks for more would keep this process busy for its own reasons. */
+/** More iterations would keep this process busy. */
 const iterationsMax = 1_000_000;
-/** RFC 7677, section 4: fewer are refused. */
+/** The minimum of RFC 7677, section 4. */
 const iterationsMin = 4096;
 
 export class ScramExchange {
@@ -24,7 +24,7 @@ export class ScramExchange {
     readonly hash: ScramHash;
     readonly user: string;
     readonly password: string;
-    /** Random, printable, without a comma. */
+    /** Random printable text without a comma. */
     readonly nonce: string;
   }) {
     this.#hash = hash;
@@ -37,11 +37,13 @@ export class ScramExchange {
     return `n,,${this.#firstBare}`;
   }
 
-  /** The answer to the server's first message. Rejects with PROTOCOL, with REFUSED for what the server says no to. */
+  /** The response to the server's first message. Rejects with REFUSED for a message that is not valid. */
   async final(serverFirst: string): Promise<string> {
     const { r: nonce = "", s: salt = "", i: count = "" } = attributes(serverFirst);
     const iterations = /^\d{1,7}$/.test(count) ? Number(count) : 0;
-    if (!nonce.startsWith(this.#nonce) || nonce === this.#nonce || salt === "") throw broken("its first message");
+    if (!nonce.startsWith(this.#nonce) || nonce === this.#nonce || salt === "") {
+      throw broken("the first message is incomplete");
+    }
     if (iterations < iterationsMin || iterations > iterationsMax) throw broken(`${count} iterations`);
     const bytes = this.#hash === "sha256" ? 32 : 64;
     const derive = promisify(pbkdf2);
@@ -59,7 +61,7 @@ export class ScramExchange {
   verify(serverFinal: string): void {
     const { v: signature } = attributes(serverFinal);
     if (signature === undefined || signature !== this.#serverSignature) {
-      throw new BatonError("REFUSED", "the broker does not prove that it knows the password: it may be somebody else");
+      throw new BatonError("REFUSED", "the broker did not prove that it knows the password: it may be an impostor");
     }
   }
 
@@ -73,5 +75,5 @@ function attributes(message: string): Record<string, string> {
 }
 
 function broken(what: string): BatonError {
-  return new BatonError("REFUSED", `the broker's SCRAM exchange makes no sense: ${what}`);
+  return new BatonError("REFUSED", `the broker sent an invalid SCRAM message: ${what}`);
 }

@@ -1,4 +1,4 @@
-/** A connection over one of Bun's sockets, made by either side. */
+/** A connection over one of Bun's sockets. */
 import type { Socket, SocketHandler } from "bun";
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 
@@ -6,7 +6,7 @@ export class BunConnection implements Connection {
   readonly peer: string;
   #socket: Socket<BunConnection> | null = null;
   #handlers: ConnectionHandlers | null = null;
-  /** What the kernel did not take; the first chunk may be the rest of a larger one. */
+  /** Chunks that the kernel did not take; the first may be the rest of a larger one. */
   #unsent: Uint8Array[] = [];
   #unsentBytes = 0;
   #ending = false;
@@ -48,13 +48,13 @@ export class BunConnection implements Connection {
     if (!this.#closed) this.#socket?.terminate();
   }
 
-  /** From here on `handlers` hears what happens. */
+  /** Sets the receiver of events. */
   setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
-    if (this.#closed) queueMicrotask(() => handlers.closed(null)); // the peer was gone before anybody could listen
+    if (this.#closed) queueMicrotask(() => handlers.closed(null)); // the peer had closed before handlers were set
   }
 
-  /** The rest is called by Bun's handlers below. */
+  /** The methods below are called by Bun's handlers. */
   opened(socket: Socket<BunConnection>): void {
     this.#socket = socket;
     socket.setNoDelay(true);
@@ -94,13 +94,13 @@ export class BunConnection implements Connection {
     this.#handlers?.closed(error);
   }
 
-  /** Bun answers -1 for a socket that is closing; its `close` handler will tell. */
+  /** Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing; `close` follows. */
   #take(socket: Socket<BunConnection>, bytes: Uint8Array): number {
     return Math.max(0, socket.write(bytes));
   }
 }
 
-/** One set of handlers for all sockets: the connection travels as the socket's data. */
+/** The handlers of all sockets; the connection is the socket's data. */
 export const bunHandlers: SocketHandler<BunConnection> = {
   binaryType: "uint8array",
   open: (socket) => socket.data.opened(socket),
@@ -110,7 +110,7 @@ export const bunHandlers: SocketHandler<BunConnection> = {
   error: (socket, error) => socket.data.closed(error),
 };
 
-/** For connections whose two directions end apart. */
+/** The handlers of connections whose two directions end separately. */
 export const bunHalfOpenHandlers: SocketHandler<BunConnection> = {
   ...bunHandlers,
   end: (socket) => socket.data.ended(),

@@ -1,16 +1,16 @@
-/** Connects by Bun's own sockets, without TLS. See dial.ts for the contract. */
+/** Connects with Bun's sockets, without TLS. See dial.ts for the contract. */
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
-/** Attempts that were given up but that the kernel is still making: Bun offers nothing to cancel them by. */
+/** Attempts that were abandoned but that the kernel still makes: Bun cannot cancel them. */
 const abandoned = new Set<string>();
 
 /**
- * True while an abandoned attempt at this address is under way. The next one has to be made in a way that can be
- * cancelled, or attempts at a host that swallows packets would pile up for the two minutes the kernel gives each.
+ * True while an abandoned attempt at this address is in progress. The next attempt must be cancellable; otherwise attempts at a
+ * host that drops packets would accumulate for the kernel's time limit of two minutes.
  */
 export function isCancellationNeeded(address: Address): boolean {
   return abandoned.has(formatAddress(address));

@@ -1,4 +1,4 @@
-/** Listens by Bun's own sockets, without TLS. See listen.ts for the contract. */
+/** Listens with Bun's sockets, without TLS. See listen.ts for the contract. */
 import type { Socket, SocketHandler } from "bun";
 import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { formatAddress } from "./connection.ts";
@@ -9,7 +9,7 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
   const open = (socket: Socket<BunConnection>): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
-      // Bun's types leave out that a peer which has already reset the connection has no address.
+      // Bun's types do not show that a peer that has reset the connection has no address.
       : formatAddress({ kind: "tcp", host: socket.remoteAddress ?? "", port: socket.remotePort ?? 0 });
     const connection = new BunConnection(peer);
     socket.data = connection;

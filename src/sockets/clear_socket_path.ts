@@ -1,4 +1,4 @@
-/** Makes room for a unix socket where one was left behind, and takes away nothing else: a file, or somebody who is listening. */
+/** Removes a stale unix socket. Removes nothing else: no file, and no socket that a process listens at. */
 import { type BigIntStats, lstatSync, rmSync } from "node:fs";
 import process from "node:process";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -6,50 +6,53 @@ import { deadlineAfter } from "../support/deadline.ts";
 import { dial as systemDial } from "./dial.ts";
 import { type Dial } from "./connection.ts";
 
-/** The system's room for a unix socket's path, without the zero at its end. */
+/** The maximum length of a unix socket's path, without the final zero byte. */
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
-/** Milliseconds; who has not answered by then is there, and busy. */
+/** A process that does not respond within this time exists, but is busy. Milliseconds. */
 const answerMsMax = 2_000;
 
-/** What a connection to a socket fails with that nobody stands behind. */
+/** Errors of connecting to a socket without a listener. */
 const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
 
-const inUse = "somebody else listens there already";
+const inUse = "another process already listens there";
 
 export interface ClearSocketOptions {
-  /** The caller knows that whoever still listens there has no right to: it is taken away from him. */
+  /** The caller owns the path: a process that still listens there loses it. */
   readonly mayTakeOver?: boolean;
-  /** How it is found out whether somebody answers. */
+  /** Used to find out whether a process listens. */
   readonly dial?: Dial;
   readonly clock?: Clock;
 }
 
-/** Throws the end of a sentence when something stays in the way. */
+/** Throws the end of a sentence when the path is in use. */
 export async function clearSocketPath(
   path: string,
   { mayTakeOver = false, dial = systemDial, clock = systemClock() }: ClearSocketOptions = {},
 ): Promise<void> {
   const bytes = Buffer.byteLength(path);
   if (bytes > socketPathBytesMax) {
-    throw new Error(`a socket's path has ${socketPathBytesMax} bytes at most, and this one has ${bytes}`);
+    throw new Error(`a socket's path is limited to ${socketPathBytesMax} bytes; this one has ${bytes}`);
   }
   const found = socketFile(path);
   if (found === null) return;
-  if (!found.isSocket()) throw new Error("a file that is no socket stands there");
+  if (!found.isSocket()) throw new Error("a file that is not a socket is there");
   if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
   const again = socketFile(path);
-  // Somebody else may have cleared it and bound in the meantime.
+  // Another process may have removed the socket and bound its own meanwhile.
   if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
   rmSync(path, { force: true });
 }
 
-/** Whatever stands at a socket's path; null when nothing does. */
+/** The status of a file at a socket's path; null when there is none. */
 export function socketFile(path: string): BigIntStats | null {
   return lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
 }
 
-/** The number of a file that was removed is given to the next one at once, which has another time; a change of mode has not. */
+/**
+ * Whether two are the same file. The inode of a removed file is reused immediately, but with another time; a change of mode
+ * keeps the time.
+ */
 export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;
 }
@@ -60,7 +63,7 @@ async function hasListener(path: string, dial: Dial, clock: Clock): Promise<bool
     (await dial({ kind: "unix", path }, { data() {}, closed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
-    // Anything else, such as a queue of connections that is full, is no proof that nobody is there.
+    // Other errors, such as a full backlog, do not prove that no process listens.
     return !noListenerCodes.includes((error as NodeJS.ErrnoException).code);
   } finally {
     deadline.cancel();

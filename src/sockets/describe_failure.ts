@@ -1,4 +1,4 @@
-/** What a system error is about, for the sentence that says why no server could be reached. */
+/** Short descriptions of system errors, for messages about servers that cannot be reached. */
 import { BatonError, messageOf } from "../errors.ts";
 import type { TlsOptions } from "./connection.ts";
 
@@ -8,17 +8,17 @@ const systemTexts: Record<string, string> = {
   ENOENT: "no such socket",
   EACCES: "permission denied",
   ENOTFOUND: "no such host name",
-  EAI_AGAIN: "the name server does not answer",
+  EAI_AGAIN: "the name server does not respond",
   EHOSTUNREACH: "no route to the host",
   ENETUNREACH: "no route to the network",
   ETIMEDOUT: "no connection",
 };
 
-/** One server's failure in a few words. `tls` is what the connection was tried with. */
+/** A server's failure in a few words. `tls` is what the connection was tried with. */
 export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
   if (error instanceof BatonError) return messageOf(error);
   const code = systemCode(error);
-  // Whatever is not TLS ends with the client's first bytes.
+  // A server without TLS closes the connection after the client's first bytes.
   if (tls !== undefined && code === "ECONNRESET") return "connection reset; does this port use TLS?";
   return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
 }

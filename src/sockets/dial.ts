@@ -1,14 +1,14 @@
 /**
- * Connects: tcp, unix, TLS over either. Picks the implementation that costs least here; both behave alike, and one
- * suite tests them. Owns no retry and no deadline: the caller's signal is both.
+ * Connects over TCP, unix sockets, and TLS. Uses the cheaper of two implementations, which behave alike and pass the same tests.
+ * Does not retry and has no time limit: the caller's signal ends an attempt.
  */
 import { bunDial, isCancellationNeeded } from "./bun_dial.ts";
 import type { Dial } from "./connection.ts";
 
 /**
- * Connects to `address`; a host name is looked up by the system. Rejects with the system's error (`code` ECONNREFUSED,
- * ENOENT, ENOTFOUND …) or the signal's reason; no handler is called before the promise has resolved.
- * Bun's own sockets are used under Bun: loading node:net costs 5 of the 12 ms that a whole `lock` would take.
+ * Connects to `address`; the system resolves host names. Rejects with the system's error (`code` ECONNREFUSED, ENOENT, ENOTFOUND
+ * …) or the signal's reason. Calls no handler before the promise has resolved. Under Bun it uses Bun's sockets: loading node:net
+ * takes 5 of the 12 ms of a whole `lock`.
  */
 export const dial: Dial = async (address, handlers, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

@@ -1,20 +1,20 @@
-/** A connection as a stream of frames. Who listens changes once: the handshake first, then the link. */
+/** A connection as a stream of frames. Its listener changes once: first the handshake, then the link. */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 import { JuteFrameDecoder } from "../wire/jute/jute_frame.ts";
 
 /**
- * The longest frame taken from a server. Servers limit what they are sent, not what they answer: the names of 100,000
- * children take several times their jute.maxbuffer. Whatever is no ZooKeeper server is still found out by its first bytes:
- * read as a length, four characters of text come to more than this, and so does a record of TLS.
+ * The longest frame accepted from a server. Servers limit requests, not responses: the names of 100,000 children take several
+ * times jute.maxbuffer. Servers of other protocols are still recognized by their first bytes: text and TLS records, read as a
+ * length, exceed this.
  */
 const replyBytesMax = 64 << 20;
 
 export interface FrameListener {
-  /** One frame; a view that is valid for the call. What it throws ends the connection. */
+  /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
   frame(frame: Uint8Array): void;
-  /** All frames that came together have been handed over. */
+  /** All frames of a chunk were delivered. */
   chunkEnd(): void;
-  /** The connection is over. Called once; not after `destroy`. */
+  /** The connection has ended. Called once; not after `destroy`. */
   closed(error: Error | null): void;
 }
 
@@ -30,7 +30,7 @@ export class FrameStream implements ConnectionHandlers {
     this.#listener = listener;
   }
 
-  /** The connection whose handlers this is. */
+  /** Sets the connection of this stream. */
   attach(connection: Connection): void {
     this.#connection = connection;
   }
@@ -44,7 +44,7 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection?.write(bytes);
   }
 
-  /** Closes at once; nobody is told. */
+  /** Closes immediately, without notice to the listener. */
   destroy(): void {
     this.#over = true;
     this.#connection?.destroy();

@@ -1,9 +1,9 @@
-/** Listens: tcp, unix, TLS over either. Owns the listening socket; who accepts a connection owns that connection. */
+/** Listens on TCP and unix sockets, also with TLS. Owns the listening socket; the acceptor owns its connections. */
 import type { Listen } from "./connection.ts";
 
 /**
- * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). A unix socket gets the mode that
- * the umask leaves; a file that is in the way is the caller's to remove. Bun's own sockets are used under Bun.
+ * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). The umask determines the mode of a unix
+ * socket; the caller removes an existing file. Under Bun it uses Bun's sockets.
  */
 export const listen: Listen = async (address, accept, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

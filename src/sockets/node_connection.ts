@@ -1,4 +1,4 @@
-/** A connection over a node:net or node:tls socket, made by either side. */
+/** A connection over a node:net or node:tls socket. */
 import type { Socket } from "node:net";
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 
@@ -22,7 +22,7 @@ export class NodeConnection implements Connection {
     socket.on("error", (error) => failure = error);
     socket.on("end", () => this.#handlers.ended?.());
     socket.on("close", () => this.#handlers.closed(failure));
-    // Not as the Buffer that it is: a Buffer's `slice` is no copy, and whoever keeps one would keep what is not his.
+    // Convert the Buffer: its `slice` makes no copy, so that a receiver would keep memory that is reused.
     socket.on("data", ({ buffer, byteOffset, byteLength }: Uint8Array) => {
       this.#handlers.data(new Uint8Array(buffer, byteOffset, byteLength));
     });

@@ -1,4 +1,4 @@
-/** Connects by node:net and node:tls. See dial.ts for the contract. */
+/** Connects with node:net and node:tls. See dial.ts for the contract. */
 import net from "node:net";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
@@ -9,7 +9,7 @@ import { selfConnectionError } from "./self_connection.ts";
 export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
   const target = address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
-  // Loaded only when asked for: node:tls is not needed by most and not free.
+  // Import it only when needed: loading node:tls takes time.
   const socket = tls === undefined
     ? net.connect({ ...target, allowHalfOpen })
     : (await import("node:tls")).connect({ ...target, ...tlsSettings(tls, address) });
@@ -22,7 +22,8 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
       offAbort();
       reject(error);
     };
-    // Stays until the connection has its own: an aborted attempt may still raise an error, which must not crash.
+    // Keep this handler until the connection has its own: an aborted attempt may still emit an error, which would end the
+    // process.
     socket.once("error", failed);
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();
@@ -40,7 +41,7 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
 };
 
 function tlsSettings(tls: TlsOptions, address: Address) {
-  // An IP literal is no server name (RFC 6066, section 3); the certificate is then checked against the address.
+  // An IP literal is not a server name (RFC 6066, section 3); the certificate is then checked against the address.
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = tls.serverName ?? (isIpLiteral(host) ? undefined : host);
   return {

@@ -1,11 +1,11 @@
-/** Listens by node:net and node:tls. See listen.ts for the contract. */
+/** Listens with node:net and node:tls. See listen.ts for the contract. */
 import net, { type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Listen } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 
-/** Whoever has not finished the TLS handshake by then is closed: nobody above knows of the connection yet. */
+/** Connections that have not finished the TLS handshake after this time are closed: no other code knows of them yet. */
 const handshakeMsMaxDefault = 10_000;
 const handshakesMaxDefault = 1_000;
 
@@ -30,13 +30,13 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
       handshakeTimeout: handshakeMsMax,
     }, opened);
   if (tls !== undefined && address.kind === "tcp") boundHandshakes(server, handshakesMax);
-  // Bun and Deno tell of a failed handshake, and leave the socket open.
+  // Bun and Deno report a failed handshake, but leave the socket open.
   server.on("tlsClientError", (_error: unknown, socket: TLSSocket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.once("listening", () => {
       server.off("error", reject);
-      // Running out of descriptors fails one accept, not the server: the next one may work.
+      // Missing descriptors fail one accept, not the server: the next one may succeed.
       server.on("error", () => {});
       resolve();
     });
@@ -52,15 +52,17 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
   };
 };
 
-/** Nobody above counts connections in their TLS handshake: silent ones must not use up the descriptors. */
+/**
+ * Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the descriptors.
+ */
 function boundHandshakes(server: Server, handshakesMax: number): void {
-  // By the peer: where Node makes one object for the TCP connection, and another for that of TLS.
+  // The key is the peer: Node.js has one object for the TCP connection, and another for TLS.
   const handshakes = new Map<string, Socket>();
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
   server.on("connection", (socket: Socket) => {
-    if (socket.remotePort === undefined) return; // reset already
+    if (socket.remotePort === undefined) return; // already reset
     const peer = peerOf(socket);
-    handshakes.get(peer)?.destroy(); // gone, and its port used again
+    handshakes.get(peer)?.destroy(); // an ended connection whose port is reused
     handshakes.set(peer, socket);
     socket.once("close", () => {
       if (handshakes.get(peer) === socket) handshakes.delete(peer);

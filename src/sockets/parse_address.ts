@@ -1,7 +1,7 @@
-/** Reads an address as users write it. */
+/** Parses addresses as users write them. */
 import type { Address } from "./connection.ts";
 
-/** `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`; port 0 included. Null for anything else. */
+/** Parses `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`; port 0 is allowed. Null for other texts. */
 export function parseAddress(text: string): Address | null {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);
@@ -13,7 +13,7 @@ export function parseAddress(text: string): Address | null {
   return host === undefined || port > 65_535 ? null : { kind: "tcp", host, port };
 }
 
-/** Where to listen; `:port` means loopback. */
+/** Parses an address to listen on; `:port` means loopback. */
 export function parseListenAddress(text: string): Address | null {
   return parseAddress(text.startsWith(":") ? `127.0.0.1${text}` : text);
 }

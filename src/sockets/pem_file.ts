@@ -1,4 +1,4 @@
-/** Files with certificates and keys: read, and looked into at once, before a handshake fails for a reason nobody understands. */
+/** Reads and checks PEM files with certificates and keys, so that mistakes are reported before a handshake fails. */
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -9,14 +9,19 @@ const certificateBlock =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
 const privateKeyBlock = /-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----[^]*?-----END \1-----/;
 
-/** The text of a PEM file with certificates. Throws CONFIG unless it can be read and its first certificate makes sense. */
+/**
+ * The content of a PEM file with certificates. Throws CONFIG if it cannot be read or its first certificate is not valid.
+ */
 export function readCertificates(file: string): string {
   const pem = read(file);
   firstCertificate(pem, file);
   return pem;
 }
 
-/** The text of a PEM file with a private key. Throws CONFIG unless it can be read, by nobody else, and opened with `passphrase`. */
+/**
+ * The content of a PEM file with a private key. Throws CONFIG if it cannot be read, other users can read it, or `passphrase`
+ * does not open it.
+ */
 export function readPrivateKey(file: string, passphrase: string | undefined): string {
   const pem = read(file);
   privateKey(pem, file, passphrase);
@@ -24,14 +29,14 @@ export function readPrivateKey(file: string, passphrase: string | undefined): st
   return pem;
 }
 
-/** Throws CONFIG when a certificate and a key that were read are not for each other. */
+/** Throws CONFIG when the private key does not belong to the certificate. */
 export function checkPair(
   cert: { file: string; pem: string },
   key: { file: string; pem: string },
   passphrase?: string,
 ): void {
   if (firstCertificate(cert.pem, cert.file).checkPrivateKey(privateKey(key.pem, key.file, passphrase))) return;
-  throw config(`The private key in ${key.file} is not that of the certificate in ${cert.file}`);
+  throw config(`The private key in ${key.file} does not belong to the certificate in ${cert.file}`);
 }
 
 function read(file: string): string {
@@ -45,33 +50,33 @@ function read(file: string): string {
 function firstCertificate(pem: string, file: string): X509Certificate {
   const [block] = certificateBlock.exec(pem) ?? [];
   if (block === undefined) {
-    throw config(`There is no certificate in ${file}: a PEM file has a line -----BEGIN CERTIFICATE-----`);
+    throw config(`${file} contains no certificate: a PEM file needs a line -----BEGIN CERTIFICATE-----`);
   }
   try {
     return new (crypto().X509Certificate)(block);
   } catch (error) {
-    throw config(`The certificate in ${file} makes no sense: ${messageOf(error)}`, error);
+    throw config(`The certificate in ${file} is not valid: ${messageOf(error)}`, error);
   }
 }
 
 function privateKey(pem: string, file: string, passphrase: string | undefined): KeyObject {
   const [block] = privateKeyBlock.exec(pem) ?? [];
   if (block === undefined) {
-    throw config(`There is no private key in ${file}: a PEM file has a line that ends with PRIVATE KEY-----`);
+    throw config(`${file} contains no private key: a PEM file needs a line that ends with PRIVATE KEY-----`);
   }
   const isEncrypted = block.includes("ENCRYPTED");
   if (isEncrypted && passphrase === undefined) {
-    throw config(`The private key in ${file} is encrypted, and there is no passphrase to open it`);
+    throw config(`The private key in ${file} is encrypted; set its passphrase`);
   }
   try {
     return crypto().createPrivateKey(passphrase === undefined ? block : { key: block, passphrase });
   } catch (error) {
-    const what = isEncrypted ? "cannot be opened with the passphrase" : "makes no sense";
+    const what = isEncrypted ? "cannot be opened with the passphrase" : "is not valid";
     throw config(`The private key in ${file} ${what}: ${messageOf(error)}`, error);
   }
 }
 
-/** Loaded only when there is such a file: it is slow to load. */
+/** Loaded only for such files: it is slow to load. */
 function crypto() {
   return process.getBuiltinModule("node:crypto");
 }

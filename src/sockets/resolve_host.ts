@@ -1,11 +1,11 @@
-/** Host names to addresses, by the system's resolver. */
+/** Resolves host names with the system's resolver. */
 
-/** All addresses of `host`, asked anew at every call. Rejects with the resolver's error (`code` ENOTFOUND …). */
+/** All addresses of `host`, resolved at each call. Rejects with the resolver's error (`code` ENOTFOUND …). */
 export type Resolve = (host: string) => Promise<string[]>;
 
 const ipv4Literal = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 
-/** An IP literal is its own address; the resolver is loaded only for names. */
+/** An IP literal is its own address; the resolver is only loaded for names. */
 export const resolveHost: Resolve = async (host) => {
   if (isIpLiteral(host)) return [host];
   const { lookup } = await import("node:dns/promises");

@@ -1,4 +1,4 @@
-/** A connection that was made to itself: nobody listened, and the kernel chose the port that was dialled for this end, too. */
+/** Detects a TCP connection to itself: no process listened, and the kernel chose the dialled port for this end too. */
 import { type Address, formatAddress } from "./connection.ts";
 
 export interface SocketEnds {
@@ -9,12 +9,13 @@ export interface SocketEnds {
 }
 
 /**
- * What the dial is to reject with; null when there are two ends. Linux lets TCP do it (RFC 9293, 3.5, simultaneous open) for a
- * port of its ephemeral range; whoever dials again and again meets it, hears itself, and keeps the port from its owner.
+ * The error for a connection to itself; null for other connections. Linux allows this (RFC 9293, 3.5, simultaneous open) for
+ * ports of its ephemeral range. A client that retries often meets it; it would read its own bytes and keep the port from its
+ * owner.
  */
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;
   if (address.kind !== "tcp" || localPort !== remotePort || localAddress !== remoteAddress) return null;
-  const message = `connect ECONNREFUSED ${formatAddress(address)}: nobody listens, and the connection was to itself`;
+  const message = `connect ECONNREFUSED ${formatAddress(address)}: no process listens (connected to itself)`;
   return Object.assign(new Error(message), { code: "ECONNREFUSED" });
 }

@@ -1,15 +1,17 @@
-/** Joins two connections: what one side sends goes to the other, no faster than that one reads, each direction with its own end. */
+/**
+ * Joins two connections: bytes from one side go to the other, as fast as that side reads. Each direction ends separately.
+ */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 
-/** What one direction may have waiting in this process before its sender is held back. */
+/** Bytes of one direction that may wait in this process before its sender must wait. */
 export const waitingBytesMax = 256 * 1024;
 
-/** One side of a pair. Made before its connection is there, and before the other side is. */
+/** One side of a pair. Created before its connection and before the other side exist. */
 export class SpliceEnd implements ConnectionHandlers {
   readonly #onClosed: () => void;
   #connection: Connection | null = null;
   #other: SpliceEnd | null = null;
-  /** What came before there was another side: a connection that was paused may have had some on the way. */
+  /** Bytes that arrived before the sides were joined. */
   #early: Uint8Array[] = [];
   #hasEnded = false;
   #isClosed = false;
@@ -26,7 +28,7 @@ export class SpliceEnd implements ConnectionHandlers {
     this.#connection = connection;
   }
 
-  /** From now on bytes flow between the two, which both have their connection. */
+  /** Joins the two sides, which both have their connection. */
   join(other: SpliceEnd): void {
     this.#other = other;
     other.#other = this;
@@ -38,7 +40,7 @@ export class SpliceEnd implements ConnectionHandlers {
   }
 
   data(chunk: Uint8Array): void {
-    const own = chunk.slice(); // it is lent for the length of this call
+    const own = chunk.slice(); // the chunk is only valid during the call
     if (this.#other === null) this.#early.push(own);
     else this.#pass(own);
   }
@@ -55,10 +57,10 @@ export class SpliceEnd implements ConnectionHandlers {
   closed(error: Error | null): void {
     this.#isClosed = true;
     const peer = this.#peer();
-    // A broken connection must not look to the other side like one that was ended.
+    // A failed connection must not look like an orderly end to the other side.
     if (error === null) peer?.end();
     else peer?.destroy();
-    // Nothing is held back for this side any more: the other one's end can only be heard by reading up to it.
+    // Resume the other side: its end can only be detected by reading.
     peer?.resume();
     this.#onClosed();
   }

@@ -1,6 +1,6 @@
 /**
- * Hands connections on to whoever leads. Owns the connections it was given: when the leader changes all of them are
- * closed, and whoever connects next reaches the new one.
+ * Forwards connections to the current leader. Owns the accepted connections: when the leader changes it closes all of them, and
+ * new connections reach the new leader.
  */
 import { messageOf } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
@@ -15,21 +15,21 @@ import { SpliceEnd } from "./splice_connections.ts";
 export interface TcpForwarderOptions {
   readonly dial: Dial;
   readonly clock: Clock;
-  /** How long a new connection waits for a leader that answers. */
+  /** A new connection waits this long for a leader that responds. Milliseconds. */
   readonly connectTimeoutMs: number;
   readonly connectionsMax: number;
-  /** Hears of what a user would wonder about, a sentence at a time. */
+  /** Receives sentences for the user. */
   readonly log: (sentence: string) => void;
 }
 
-/** From one leader to the next. */
+/** The leader until it is replaced. */
 interface CurrentLeader {
-  /** Null when nobody leads, or nobody can be connected to. */
+  /** Null when there is no leader, or when it has no address. */
   readonly address: Address | null;
   readonly replaced: AbortController;
 }
 
-/** A leader that was elected a moment ago may not listen yet. */
+/** A new leader may not listen yet. */
 const retryWait = { firstMs: 20, maxMs: 250 };
 
 export class TcpForwarder {
@@ -43,7 +43,7 @@ export class TcpForwarder {
     this.#options = options;
   }
 
-  /** Somebody else leads, or, with null, nobody. */
+  /** Replaces the leader; null: there is none. */
   setLeader(address: Address | null): void {
     const before = this.#leader;
     this.#leader = { address, replaced: new AbortController() };
@@ -56,43 +56,43 @@ export class TcpForwarder {
     for (const end of this.#open) end.destroy();
   }
 
-  /** To be called with each new connection. */
+  /** Call it with each new connection. */
   readonly accept = (connection: Connection): ConnectionHandlers => {
     const end = new SpliceEnd(() => this.#open.delete(end));
     end.attach(connection);
     const { connectionsMax, log } = this.#options;
     if (this.#isClosed || this.#open.size >= connectionsMax) {
-      if (!this.#isFull) log(`${connectionsMax} connections are open (--max-connections); new ones are closed`);
+      if (!this.#isFull) log(`${connectionsMax} connections are open; new ones are closed (--max-connections)`);
       this.#isFull = true;
       connection.destroy();
       return end;
     }
     this.#isFull = false;
     this.#open.add(end);
-    connection.pause(); // what it has to say waits for somebody who hears it
+    connection.pause(); // its bytes wait until it is joined to the leader
     void this.#serve(end, connection.peer);
     return end;
   };
 
   async #serve(client: SpliceEnd, peer: string): Promise<void> {
     const { clock, connectTimeoutMs, log } = this.#options;
-    let why = "nobody leads";
+    let why = "there is no leader";
     const deadline = deadlineAfter(clock, connectTimeoutMs, { reason: () => null });
     try {
       for (let failures = 0; !deadline.signal.aborted && !client.isClosed && !this.#isClosed; failures++) {
-        const reign = this.#leader;
-        const { address } = reign;
+        const leader = this.#leader;
+        const { address } = leader;
         if (address === null) {
-          await leaderReplaced(reign, deadline.signal);
+          await leaderReplaced(leader, deadline.signal);
           continue;
         }
         try {
-          return await this.#join(client, address, { reign, signal: deadline.signal });
+          return await this.#join(client, address, { leader, signal: deadline.signal });
         } catch (thrown) {
-          if (!deadline.signal.aborted && !reign.replaced.signal.aborted) why = messageOf(thrown);
+          if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = messageOf(thrown);
         }
-        // Over at once when another leads.
-        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([reign.replaced.signal, deadline.signal]))
+        // Stop waiting when another leader is set.
+        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([leader.replaced.signal, deadline.signal]))
           .catch(
             () => {},
           );
@@ -101,7 +101,7 @@ export class TcpForwarder {
       deadline.cancel();
     }
     if (!client.isClosed && !this.#isClosed) {
-      log(`a connection from ${peer} is closed: ${why}, for ${formatDuration(connectTimeoutMs)}`);
+      log(`closed a connection from ${peer} after ${formatDuration(connectTimeoutMs)}: ${why}`);
     }
     client.destroy();
   }
@@ -109,9 +109,9 @@ export class TcpForwarder {
   async #join(
     client: SpliceEnd,
     address: Address,
-    { reign, signal }: { readonly reign: CurrentLeader; readonly signal: AbortSignal },
+    { leader, signal }: { readonly leader: CurrentLeader; readonly signal: AbortSignal },
   ): Promise<void> {
-    const { signal: over } = reign.replaced;
+    const { signal: over } = leader.replaced;
     let off = () => {};
     const server = new SpliceEnd(() => off());
     const connection = await this.#options.dial(address, server, {
@@ -122,7 +122,7 @@ export class TcpForwarder {
     if (client.isClosed || over.aborted) {
       connection.destroy();
       if (client.isClosed) return;
-      throw new Error(`${formatAddress(address)} does not lead any more`);
+      throw new Error(`${formatAddress(address)}is no longer the leader`);
     }
     off = onAbort(over, () => {
       client.destroy();
@@ -132,10 +132,10 @@ export class TcpForwarder {
   }
 }
 
-/** Resolves when another leads, or when the signal aborts. */
-function leaderReplaced(reign: CurrentLeader, signal: AbortSignal): Promise<void> {
+/** Resolves when the leader is replaced, or when the signal aborts. */
+function leaderReplaced(leader: CurrentLeader, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const either = AbortSignal.any([reign.replaced.signal, signal]);
+    const either = AbortSignal.any([leader.replaced.signal, signal]);
     onAbort(either, () => resolve());
   });
 }

@@ -1,18 +1,17 @@
 /**
- * The one bounds-checked cursor over bytes. Big-endian. Length arithmetic lives here and nowhere else.
- * Owns no protocol: what the numbers mean is the caller's business.
+ * Bounds-checked reading and writing of bytes, big-endian. All length arithmetic is here. The caller defines the meaning.
  */
 import { BatonError } from "../errors.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** What every reader in `wire` throws for bytes that do not make sense: a peer broke the protocol, or the data is damaged. */
+/** The error of all readers in `wire`: a peer broke the protocol, or data is damaged. */
 export function protocolError(message: string, cause?: unknown): BatonError {
   return new BatonError("PROTOCOL", message, cause === undefined ? undefined : { cause });
 }
 
-/** Reads forward through one complete piece of bytes. Every read is checked; none allocates by an unchecked length. */
+/** Reads forward through a byte array. Checks every read, also before allocating memory. */
 export class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -23,7 +22,7 @@ export class ByteReader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Bytes not yet read. */
+  /** The number of bytes not yet read. */
   get remaining(): number {
     return this.#bytes.byteLength - this.#offset;
   }
@@ -44,7 +43,7 @@ export class ByteReader {
     return this.#view.getBigInt64(this.#advance(8));
   }
 
-  /** A whole number below 2^53 in eight bytes, where a bigint for each would cost too much. */
+  /** Reads eight bytes as a number below 2^53, which is cheaper than a bigint. */
   u53(): number {
     const at = this.#advance(8);
     const value = this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4);
@@ -52,13 +51,13 @@ export class ByteReader {
     return value;
   }
 
-  /** The next `length` bytes, as a view onto the input: copy it if it must outlive the input. */
+  /** The next `length` bytes as a view onto the input. Copy it if it must outlive the input. */
   view(length: number): Uint8Array {
     const start = this.#advance(length);
     return this.#bytes.subarray(start, start + length);
   }
 
-  /** The next `length` bytes as UTF-8 text. Invalid UTF-8 is a protocol error. */
+  /** The next `length` bytes as UTF-8 text. Throws PROTOCOL for invalid UTF-8. */
   utf8(length: number): string {
     const bytes = this.view(length);
     try {
@@ -68,7 +67,7 @@ export class ByteReader {
     }
   }
 
-  /** Throws unless everything was read. */
+  /** Throws PROTOCOL unless everything was read. */
   end(): void {
     if (this.remaining > 0) throw protocolError(`${this.remaining} bytes are left over after a complete record`);
   }
@@ -83,7 +82,7 @@ export class ByteReader {
   }
 }
 
-/** Appends to a buffer that grows by doubling; `finish()` gives the bytes written so far. */
+/** Appends to a buffer that grows by doubling. */
 export class ByteWriter {
   #bytes: Uint8Array;
   #view: DataView;
@@ -94,7 +93,7 @@ export class ByteWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** Bytes written so far. */
+  /** The number of bytes written. */
   get length(): number {
     return this.#length;
   }
@@ -110,7 +109,10 @@ export class ByteWriter {
     this.#view.setInt16(at, value);
   }
 
-  /** A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as -1, "any version". */
+  /**
+   * Writes a 32-bit number. A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as -1, "any
+   * version".
+   */
   i32(value: number): void {
     if (value !== (value | 0)) throw new RangeError(`${value} is not a 32-bit number`);
     const at = this.#grow(4);
@@ -135,7 +137,7 @@ export class ByteWriter {
     this.#bytes.set(bytes, at);
   }
 
-  /** UTF-8 text behind a 32-bit count of its bytes (not of its UTF-16 units). */
+  /** Writes UTF-8 text after a 32-bit count of its bytes (not of its UTF-16 units). */
   utf8WithI32Length(text: string): void {
     const start = this.#grow(4 + text.length * 3);
     const { written } = encoder.encodeInto(text, this.#bytes.subarray(start + 4));
@@ -143,18 +145,18 @@ export class ByteWriter {
     this.#length = start + 4 + written;
   }
 
-  /** Overwrites four bytes at `offset`, to fill in a length that was not known before. */
+  /** Overwrites four bytes at `offset`, to set a length that was unknown before. */
   setI32(offset: number, value: number): void {
     if (offset < 0 || offset + 4 > this.#length) throw new RangeError(`No 4 written bytes at offset ${offset}`);
     this.#view.setInt32(offset, value);
   }
 
-  /** What was written, as a view: it stays valid as long as nothing more is written. */
+  /** The written bytes as a view, valid until the next write. */
   finish(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Begins again, in the same memory: what `finish` gave is overwritten. */
+  /** Starts again in the same memory: bytes returned by `finish` are overwritten. */
   clear(): void {
     this.#length = 0;
   }

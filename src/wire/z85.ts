@@ -1,12 +1,12 @@
-/** Z85, the text form of ZeroMQ's keys: four bytes as five printable characters. RFC 32. Pure. */
+/** Z85, ZeroMQ's text form of keys: four bytes as five printable characters. RFC 32. Pure. */
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
 const digits = new Map(Array.from(alphabet, (character, digit) => [character, digit]));
 
-/** Five characters for every four bytes. Throws RangeError where that leaves bytes over. */
+/** Encodes four bytes as five characters. Throws RangeError if the length is not a multiple of four. */
 export function encodeZ85(bytes: Uint8Array): string {
-  if (bytes.byteLength % 4 !== 0) throw new RangeError(`${bytes.byteLength} bytes are no multiple of 4`);
+  if (bytes.byteLength % 4 !== 0) throw new RangeError(`${bytes.byteLength} bytes are not a multiple of 4`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let text = "";
   for (let at = 0; at < bytes.byteLength; at += 4) {
@@ -21,7 +21,7 @@ export function encodeZ85(bytes: Uint8Array): string {
   return text;
 }
 
-/** The bytes that `text` stands for, or what is wrong with it, in words that do not repeat it: it may be a secret. */
+/** The decoded bytes, or what is wrong with the text. The message does not repeat the text, which may be a secret. */
 export function decodeZ85(text: string): Uint8Array | { readonly wrong: string } {
   const stray = Array.from(text).findIndex((character) => !digits.has(character));
   if (stray !== -1) return { wrong: `its character ${stray + 1} is none of Z85` };

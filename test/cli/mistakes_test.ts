@@ -81,7 +81,7 @@ test("words in the wrong place, unknown or missing", async () => {
 });
 
 test("a host that nobody knows cannot be listened at, and that is said", async () => {
-  const why = ": the name nowhere.invalid has no address here; see /etc/hosts\n";
+  const why = ": the name nowhere.invalid cannot be resolved to an address; check /etc/hosts\n";
   const words = "--data-dir unknown --idle-exit 1ms";
   await expectRefused(`keeper ${words} --listen nowhere.invalid:1`, 73, `on nowhere.invalid:1${why}`);
   await expectRefused(`keeper ${words} --metrics-listen nowhere.invalid:1`, 73, `nowhere.invalid:1${why}`);

@@ -207,7 +207,7 @@ describeWithPeer("cc", `a keeper whose storage fails it [BATON_SEED=${seed}]`, (
       await traffic.work(20);
       keeper.faults.fail(fault);
       await traffic.work();
-      await eventually(() => keeper.output.includes("Nothing is acknowledged until it can be stored again"), {
+      await eventually(() => keeper.output.includes("writes are refused until the disk can store again"), {
         what: "the keeper to say what is wrong",
       });
       expect(await traffic.problems()).toEqual([]);

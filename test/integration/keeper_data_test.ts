@@ -46,17 +46,17 @@ test("running or not, what is there is counted and found whole", async () => {
 test.each([
   ["a node without a parent", "DELETE FROM nodes WHERE id = (SELECT max(id) - 1 FROM nodes)", /\/x\/y has no parent/],
   ["an ephemeral without a session", "DELETE FROM sessions", /belongs to session/],
-  ["a row cut short", "UPDATE nodes SET body = substr(body, 1, 20) WHERE id = 2", /Row 2 is not as it was stored/],
+  ["a row cut short", "UPDATE nodes SET body = substr(body, 1, 20) WHERE id = 2", /Row 2 is damaged/],
   [
     "a row under another's number",
     "UPDATE nodes SET id = 99 WHERE id = (SELECT max(id) FROM nodes)",
-    /Row 99 is not as it was stored/,
+    /Row 99 is damaged/,
   ],
-  ["a zxid of another transaction", "UPDATE progress SET zxid = 1", /stored as 1, and its checksum does not match/],
+  ["a zxid of another transaction", "UPDATE progress SET zxid = 1", /transaction, 1, does not match its checksum/],
   [
     "a zxid from the past",
     `UPDATE progress SET zxid = 1, checksum = ${zxidChecksum(1n)}`,
-    /was changed by transaction/,
+    /has zxid \d+; the last zxid is/,
   ],
 ])("%s is found", async (_, sql, message) => {
   const { keeper, client } = await running("a");
@@ -116,8 +116,8 @@ test("a file that was cut to nothing is said to be empty, is not backed up, and 
     "CONFIG",
     expect.stringMatching(/sqlite is empty: the file was truncated\. Replace it .* while no lock is held$/),
   ]);
-  expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: it is empty");
-  expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: it is empty");
+  expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: the file was truncated");
+  expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: the file was truncated");
   expect(existsSync(join(root, "copy"))).toBe(false);
 });
 
@@ -130,7 +130,7 @@ test("a keeper starts from a backup made while another one was writing", async (
   await Promise.all(writing);
   await keeper.close();
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(() => backUpData(join(root, "a"), file)).toThrow(/exists already/);
+  expect(() => backUpData(join(root, "a"), file)).toThrow(/already exists/);
 
   mkdirSync(join(root, "b"), { mode: 0o700 });
   renameSync(file, join(root, "b/keeper.sqlite"));
@@ -149,7 +149,7 @@ test("a backup that fails leaves no file that could be taken for one", async () 
   const file = join(root, "copy");
   expect(() => backUpData(join(root, "a"), file)).toThrow(/^Cannot back up .*keeper\.sqlite: /);
   expect(readdirSync(root)).toEqual(["a"]);
-  expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/there is no keeper\.sqlite in it/);
+  expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/it does not contain keeper\.sqlite/);
   expect(readdirSync(root)).toEqual(["a"]);
   expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(/^Cannot write the backup .*ENOENT/);
 });
@@ -167,7 +167,7 @@ test("a backup that was interrupted is no copy, and the next one to its name say
   rmSync(part);
   backUpData(join(root, "a"), file);
   expect([statSync(file).mode & 0o777, existsSync(part)]).toEqual([0o600, false]);
-  expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: it exists already`);
+  expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: it already exists`);
 });
 
 test.skipIf(!canMountDisk("no backup is written to a full disk"))(

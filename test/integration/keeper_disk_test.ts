@@ -46,7 +46,7 @@ test.skipIf(!hasPrlimit)(
     };
     await fill().catch(() => {});
     await client.closed;
-    expect(server.output).toContain("Nothing is acknowledged until it can be stored again");
+    expect(server.output).toContain("writes are refused until the disk can store again");
 
     const { sessionId, passwd } = client.hello;
     const resume = () => RawClient.connect(address, { sessionId, passwd: passwd ?? new Uint8Array() });

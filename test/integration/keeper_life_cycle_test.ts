@@ -195,7 +195,7 @@ test("a folder that cannot be written is reported at once, with the path and the
   utimesSync(join(root, "k", "starting"), 0, 0);
   const error = await ensure().then(() => null, (thrown) => thrown);
   expect(error).toMatchObject({ code: "CANNOT_CREATE" });
-  expect(error.message).toStartWith(`Cannot start the keeper, because ${dir}/starting cannot be written: `);
+  expect(error.message).toStartWith(`Cannot start the keeper: cannot write ${dir}/starting: `);
   expect(error.message).toMatch(/EISDIR|ENOTEMPTY|ENOTDIR/);
 });
 

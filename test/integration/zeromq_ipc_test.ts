@@ -50,12 +50,12 @@ test("a socket that somebody answers at stays his, and a file that is no socket 
   await first.bind(`ipc://${path}`);
   await expect(dealer().bind(`ipc://${path}`)).rejects.toMatchObject({
     code: "CANNOT_CREATE",
-    message: `Cannot listen on ipc://${path}: somebody else listens there already`,
+    message: `Cannot listen on ipc://${path}: another process already listens there`,
   });
   const file = newPath();
   writeFileSync(file, "precious");
-  await expect(dealer().bind(`ipc://${file}`)).rejects.toThrow("a file that is no socket stands there");
-  await expect(dealer().bind(`ipc://${folder}/none/x.sock`)).rejects.toThrow("there is no such folder");
+  await expect(dealer().bind(`ipc://${file}`)).rejects.toThrow("a file that is not a socket is there");
+  await expect(dealer().bind(`ipc://${folder}/none/x.sock`)).rejects.toThrow("the folder does not exist");
   expect(existsSync(file)).toBe(true);
   const third = dealer();
   third.connect(`ipc://${path}`);
@@ -96,7 +96,7 @@ test("a socket that somebody has put in the place of a stale one meanwhile stays
   };
   const left = new DealerSocket({ dial });
   open.push(left);
-  await expect(left.bind(`ipc://${path}`)).rejects.toThrow("somebody else listens there already");
+  await expect(left.bind(`ipc://${path}`)).rejects.toThrow("another process already listens there");
   expect(existsSync(path)).toBe(true);
   // Most file systems give the number of a file that was removed to the next one; where not, this proves less.
   if (statSync(path).ino !== ino) console.error(`the inode was not used again: ${ino}`);

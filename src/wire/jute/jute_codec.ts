@@ -1,18 +1,21 @@
 /**
- * Jute, ZooKeeper's record format: one declaration per record gives the reader, the writer and the TypeScript type.
- * Big-endian; a string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the elements.
+ * Jute, ZooKeeper's record format: one declaration per record defines the reader, the writer and the TypeScript type.
+ * Big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the elements.
  * Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../bytes.ts";
 
-/** How one type is read and written. `bytesMin` is the least room a value takes, so that a count can be checked before anything is allocated. */
+/**
+ * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked before memory
+ * is allocated.
+ */
 export interface Codec<T> {
   readonly bytesMin: number;
   read(reader: ByteReader): T;
   write(writer: ByteWriter, value: T): void;
 }
 
-/** Some codec, whatever its values are: what a table of records may contain. */
+/** A codec of any type, for tables of records. */
 export interface AnyCodec {
   readonly bytesMin: number;
   read(reader: ByteReader): unknown;
@@ -40,7 +43,7 @@ export const boolean: Codec<boolean> = {
   write: (writer, value) => writer.u8(value ? 1 : 0),
 };
 
-/** A string that may be null on the wire, which ZooKeeper's own reader treats as the empty one. */
+/** A string. ZooKeeper's own reader takes null for the empty string. */
 export const ustring: Codec<string> = {
   bytesMin: 4,
   read(reader) {
@@ -50,7 +53,7 @@ export const ustring: Codec<string> = {
   write: (writer, value) => writer.utf8WithI32Length(value),
 };
 
-/** Bytes, or null. What is read is a copy: it outlives the frame it came in. */
+/** Bytes, or null. The result is a copy: it outlives the frame. */
 export const buffer: Codec<Uint8Array | null> = {
   bytesMin: 4,
   read(reader) {
@@ -89,12 +92,12 @@ export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly ele
 
 type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: CodecValue<F[Name]> };
 
-/** A record: its fields in the order of the declaration. */
+/** A record with its fields in this order. */
 export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> & { readonly fields: F } {
   const entries = Object.entries(fields) as [string, Codec<unknown>][];
   return {
     fields,
-    // A vector element of no size would let a 4-byte count ask for 2^31 of them.
+    // An element of size 0 would let a 4-byte count request 2^31 of them.
     bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
     read(reader) {
       const value: Record<string, unknown> = {};

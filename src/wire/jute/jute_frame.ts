@@ -1,12 +1,12 @@
-/** ZooKeeper framing: a 32-bit length, then so many bytes. Bytes in, frames out; never touches a socket or a clock. */
+/** ZooKeeper framing: a 32-bit length, then the bytes. Bytes in, frames out. Uses no socket and no clock. */
 import { ByteWriter, protocolError } from "../bytes.ts";
 
-/** The server's default jute.maxbuffer; a larger frame is refused unless the limit is set higher. */
+/** The server's default jute.maxbuffer: the longest frame by default. */
 export const frameBytesMaxDefault = 0xfffff;
 
 /**
- * Cuts a stream of chunks into frames. A length outside 0…frameBytesMax is a protocol error, raised before anything
- * is allocated. The frames of one chunk are views onto it; only a frame that spans chunks is copied, once.
+ * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are views
+ * onto their chunk; only a frame that spans chunks is copied, once.
  */
 export class JuteFrameDecoder {
   readonly #frameBytesMax: number;
@@ -19,12 +19,12 @@ export class JuteFrameDecoder {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Room taken for a frame that is not complete. */
+  /** Bytes allocated for an incomplete frame. */
   get pendingBytes(): number {
     return this.#body?.byteLength ?? 0;
   }
 
-  /** The frames that are complete with this chunk, without their length. */
+  /** The frames that this chunk completes, without their length field. */
   *push(chunk: Uint8Array): Generator<Uint8Array, void, void> {
     let at = 0;
     while (at < chunk.byteLength) {
@@ -62,13 +62,13 @@ export class JuteFrameDecoder {
     const [a = 0, b = 0, c = 0, d = 0] = this.#header;
     const length = (a << 24) | (b << 16) | (c << 8) | d;
     if (length < 0 || length > this.#frameBytesMax) {
-      throw protocolError(`A frame claims ${length} bytes; 0 to ${this.#frameBytesMax} are allowed`);
+      throw protocolError(`The length of a frame is ${length}; 0 to ${this.#frameBytesMax} bytes are allowed`);
     }
     return length;
   }
 }
 
-/** One frame with its length in front; `write` fills the body. The result is a view that nothing else writes to. */
+/** Encodes one frame; `write` writes the body. No later frame reuses the returned bytes. */
 export function encodeFrame(write: (writer: ByteWriter) => void): Uint8Array {
   const writer = new ByteWriter();
   writer.i32(0);

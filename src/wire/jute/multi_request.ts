@@ -9,7 +9,7 @@ import * as records from "./zookeeper_records.ts";
 const errorType = -1;
 const endMark = { type: errorType, done: true, err: -1 };
 
-/** What may stand in a multi or multiRead. */
+/** The operations that a multi or multiRead may contain. */
 export const multiOperations = {
   create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
   delete: { code: 2, request: records.DeleteRequest, response: empty },
@@ -27,7 +27,7 @@ export type MultiOperationName = keyof typeof multiOperations;
 export type MultiRequest = {
   [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["request"]>;
 }[MultiOperationName];
-/** One operation's outcome, or the number of its error. */
+/** The result of one operation, or its error code. */
 export type MultiResult =
   | { [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["response"]> }[
     MultiOperationName
@@ -95,7 +95,7 @@ function readItems<T>(reader: ByteReader, operation: (name: MultiOperationName) 
       continue;
     }
     const name = namesByCode.get(header.type);
-    if (name === undefined) throw protocolError(`Operation ${header.type} cannot stand in a multi`);
+    if (name === undefined) throw protocolError(`Operation ${header.type} is not allowed in a multi`);
     items.push(operation(name));
   }
 }

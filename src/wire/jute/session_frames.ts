@@ -1,6 +1,6 @@
 /**
- * The two frames that open a connection. Their readOnly byte is optional: clients and servers before 3.4 leave it out,
- * and a server answers in the shape it was asked in.
+ * The two frames that open a connection. Their readOnly byte is optional: clients and servers before 3.4 omit it, and a server
+ * includes it if the client did.
  */
 import type { ByteReader, ByteWriter } from "../bytes.ts";
 import type { Codec, CodecValue } from "./jute_codec.ts";

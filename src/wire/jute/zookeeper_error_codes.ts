@@ -1,4 +1,4 @@
-/** KeeperException.Code: the numbers a server answers with, and the names people know them by. */
+/** KeeperException.Code: the error codes of responses and their names. */
 
 export const zooKeeperErrorNumbers = {
   SYSTEMERROR: -1,
@@ -40,7 +40,7 @@ const names = new Map<number, ZooKeeperErrorName>(
   Object.entries(zooKeeperErrorNumbers).map(([name, number]) => [number, name as ZooKeeperErrorName]),
 );
 
-/** The name of a server's error number, or undefined for a number this version does not know. */
+/** The name of an error code, or undefined when this version does not know it. */
 export function zooKeeperErrorName(number: number): ZooKeeperErrorName | undefined {
   return names.get(number);
 }

@@ -1,4 +1,4 @@
-/** Every operation of the protocol: its number, what is sent and what comes back. Client and server read the same table. */
+/** All operations of the protocol: code, request and response. The client and the keeper use the same table. */
 import { type AnyCodec, type CodecValue, empty } from "./jute_codec.ts";
 import * as records from "./zookeeper_records.ts";
 import type { Acl } from "./zookeeper_records.ts";
@@ -34,15 +34,15 @@ export type OperationName = keyof typeof operations;
 export type OperationRequest<Name extends OperationName> = CodecValue<(typeof operations)[Name]["request"]>;
 export type OperationResponse<Name extends OperationName> = CodecValue<(typeof operations)[Name]["response"]>;
 
-/** Operations whose body is a list of others; their bodies are in multi.ts. */
+/** The codes of multi and multiRead, which contain other operations; their bodies are in multi_request.ts. */
 export const multiCode = 14;
 export const multiReadCode = 22;
-/** Only legal inside a multi: alone it stops a 3.8.0 server for good (ZOOKEEPER-2623). */
+/** Only allowed inside a multi: on its own it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
 export const checkCode = 13;
 export const reconfigCode = 16;
 export const saslCode = 102;
 
-/** Replies that belong to no numbered request carry one of these instead of a request's xid. */
+/** The xids of replies without a numbered request. */
 export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 
 export const eventType = {
@@ -53,10 +53,10 @@ export const eventType = {
 } as const;
 export type EventTypeName = keyof typeof eventType;
 
-/** KeeperState.SyncConnected: the state in every event a server sends. */
+/** KeeperState.SyncConnected: the state in all events of a server. */
 export const eventStateConnected = 3;
 
-/** ZooDefs.Perms */
+/** ZooDefs.Perms. */
 export const permission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
 
 /** CreateMode's flags, for create and create2. */
@@ -70,5 +70,7 @@ export const createFlag = {
   persistentSequentialTtl: 6,
 } as const;
 
-/** One object for all, so that it costs nothing and is told by identity: not to be changed. */
+/**
+ * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change it.
+ */
 export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];

@@ -1,4 +1,4 @@
-/** The records of zookeeper.jute (3.8), names and field order as there. */
+/** The records of zookeeper.jute (3.8), with the same names and field order. */
 import { boolean, buffer, type CodecValue, int, long, record, ustring, vector } from "./jute_codec.ts";
 
 export const Id = record({ scheme: ustring, id: ustring });
@@ -20,7 +20,7 @@ export const Stat = record({
 });
 export type Stat = CodecValue<typeof Stat>;
 
-/** Without the trailing readOnly byte, which clients before 3.4 do not send: see session_frames.ts. */
+/** The trailing readOnly byte, which clients before 3.4 omit, is in session_frames.ts. */
 export const ConnectRequest = record({
   protocolVersion: int,
   lastZxidSeen: long,

@@ -1,4 +1,4 @@
-/** CRC-32C (Castagnoli), RFC 3720 appendix B.4: the polynomial that Kafka's batches use, and node:zlib has not. */
+/** CRC-32C (Castagnoli), RFC 3720 appendix B.4: the checksum of Kafka's record batches. node:zlib does not provide it. */
 
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte;

@@ -1,7 +1,7 @@
 /**
- * What Kafka's primitive types have that jute's have not. The rest is the same on the wire: INT32, INT64 and BOOLEAN, BYTES and ARRAY
- * behind a 32-bit length, -1 for null. Source: Kafka protocol guide, "Protocol Primitive Types"; only versions before the
- * compact ("flexible") forms are spoken.
+ * Kafka's primitive types that jute does not have. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit length, -1 for null)
+ * are the same on the wire. Source: Kafka protocol guide, "Protocol Primitive Types". Only versions without the compact
+ * ("flexible") forms are used.
  */
 import { protocolError } from "../bytes.ts";
 import type { Codec } from "../jute/jute_codec.ts";
@@ -12,7 +12,7 @@ export const short: Codec<number> = {
   write: (writer, value) => writer.i16(value),
 };
 
-/** STRING and NULLABLE_STRING: a 16-bit length. */
+/** STRING and NULLABLE_STRING, with a 16-bit length. */
 export const text: Codec<string | null> = {
   bytesMin: 2,
   read(reader) {

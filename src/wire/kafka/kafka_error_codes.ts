@@ -1,4 +1,4 @@
-/** Kafka's error codes, those that a producer meets. Source: Kafka protocol guide, "Error Codes". */
+/** The error codes of Kafka that a producer meets. Source: Kafka protocol guide, "Error Codes". */
 
 export const kafkaErrors = {
   NONE: 0,
@@ -45,7 +45,7 @@ type KafkaErrorName = keyof typeof kafkaErrors;
 
 const names = new Map<number, string>(Object.entries(kafkaErrors).map(([name, code]) => [code, name]));
 
-/** As the guide calls it; the number where it is none of the above. */
+/** The guide's name of an error code, or its number. */
 export function kafkaErrorName(code: number): string {
   return names.get(code) ?? `error ${code}`;
 }
@@ -55,7 +55,7 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
   return (code) => codes.has(code);
 }
 
-/** The guide's column "Retriable": the same request may be answered otherwise a moment later, maybe by another broker. */
+/** The guide's column "Retriable": the request may succeed a moment later, possibly at another broker. */
 export const isRetriable = isOneOf(
   "CORRUPT_MESSAGE",
   "UNKNOWN_TOPIC_OR_PARTITION",
@@ -78,7 +78,7 @@ export const isRetriable = isOneOf(
   "THROTTLING_QUOTA_EXCEEDED",
 );
 
-/** The broker does not know the producer's numbers, or takes them for another's: begin again under a new one. */
+/** The broker does not know the producer's ID or sequence: request a new ID. */
 export const isStaleProducer = isOneOf(
   "OUT_OF_ORDER_SEQUENCE",
   "UNKNOWN_PRODUCER_ID",
@@ -86,7 +86,7 @@ export const isStaleProducer = isOneOf(
   "PRODUCER_FENCED",
 );
 
-/** This record will never be taken; others may be. */
+/** The broker will never accept this record; it may accept others. */
 export const isRecordRefused = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",

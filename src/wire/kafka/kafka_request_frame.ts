@@ -1,10 +1,10 @@
-/** One request as bytes, and one answer as what it says. Request header 1, response header 0. Pure. */
+/** Encodes requests and decodes responses. Request header version 1, response header version 0. Pure. */
 import { ByteReader } from "../bytes.ts";
 import { encodeFrame } from "../jute/jute_frame.ts";
 import { text } from "./kafka_codec.ts";
 import type { KafkaRequest, KafkaRequestOf, KafkaResponseOf } from "./kafka_requests.ts";
 
-/** Length in front. */
+/** Encodes a request with its length in front. */
 export function encodeRequest<R extends KafkaRequest>(
   { key, version, request }: R,
   value: KafkaRequestOf<R>,
@@ -19,7 +19,7 @@ export function encodeRequest<R extends KafkaRequest>(
   });
 }
 
-/** Which request an answer belongs to. Throws PROTOCOL, as what follows. */
+/** The correlation ID of a response. Throws PROTOCOL, like `decodeResponse`. */
 export function correlationOf(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }

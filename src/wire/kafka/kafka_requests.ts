@@ -1,6 +1,6 @@
 /**
- * What is asked of a Kafka broker, and what it answers: names, order and versions as in the Kafka protocol guide. Each version is
- * one that brokers from 0.11 to 4 know (KIP-896 says which ones 4 has left out), but for making topics, which takes 2.4.
+ * The requests to a Kafka broker and their responses; names, order and versions as in the Kafka protocol guide. Brokers from
+ * 0.11 to 4 support these versions (KIP-896 lists those that 4 has removed); CreateTopics needs 2.4.
  */
 import {
   type AnyCodec,
@@ -16,7 +16,7 @@ import {
 import { short, text } from "./kafka_codec.ts";
 
 export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
-  /** As the guide calls it, for messages. */
+  /** The guide's name, for messages. */
   readonly name: string;
   readonly key: number;
   readonly version: number;
@@ -59,7 +59,7 @@ export const metadata = {
   }),
 } as const;
 
-/** Of a broker that cannot be told to make no topic. Topics null: all there are. */
+/** The metadata request of brokers that create every topic that it names. Topics null: all topics. */
 export const oldMetadata = {
   name: "Metadata",
   key: 3,

@@ -1,6 +1,6 @@
 /**
- * A batch of one record, as a topic keeps it: format 2 ("magic 2"), which has headers, and a producer's number for each record.
- * Source: Kafka documentation, "Message Format", "Record Batch" and "Record". Pure.
+ * A batch of one record in format 2 ("magic 2"), which has headers and a producer's sequence number. Source: Kafka
+ * documentation, "Message Format", "Record Batch" and "Record". Pure.
  */
 import { ByteWriter } from "../bytes.ts";
 import { crc32c } from "./crc32c.ts";
@@ -13,28 +13,28 @@ export interface KafkaRecord {
   readonly timestampMs: number;
 }
 
-/** By which the broker knows a record it has had: producer, and a number that grows by one in each partition. */
+/** Identifies a record to the broker: the producer's ID and a number that increases by one in each partition. */
 export interface ProducerStamp {
   readonly producerId: bigint;
   readonly producerEpoch: number;
   readonly sequence: number;
 }
 
-/** Of a producer that the broker does not look after. */
+/** The stamp of a producer without an ID. */
 export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
-/** From the partition leader's epoch up to the checksum, which covers all that follows it. */
+/** The bytes between the length and the end of the checksum, which covers all that follows. */
 const checkedFrom = 4 + 1 + 4;
 
 export function encodeBatch(kept: KafkaRecord, { producerId, producerEpoch, sequence }: ProducerStamp): Uint8Array {
   const writer = new ByteWriter(256 + kept.value.byteLength);
-  writer.i64(0n); // base offset: the broker's to say
-  writer.i32(0); // length, below
+  writer.i64(0n); // base offset: set by the broker
+  writer.i32(0); // length: set below
   const start = writer.length;
   writer.i32(-1); // partition leader epoch
   writer.u8(2); // magic
-  writer.i32(0); // checksum, below
-  writer.i16(0); // attributes: not compressed, time of creation, no transaction
+  writer.i32(0); // checksum: set below
+  writer.i16(0); // attributes: no compression, creation time, no transaction
   writer.i32(0); // last offset delta
   writer.i64(BigInt(kept.timestampMs)); // first timestamp
   writer.i64(BigInt(kept.timestampMs)); // last timestamp
@@ -70,7 +70,7 @@ function writeBytes(writer: ByteWriter, bytes: Uint8Array): void {
   writer.raw(bytes);
 }
 
-/** Zigzag, seven bits a byte, least first; of a number from 0 to 2^31 - 1. */
+/** Writes a number from 0 to 2^31 - 1 in zigzag encoding, seven bits per byte, least significant first. */
 function writeVarint(writer: ByteWriter, value: number): void {
   let rest = value * 2;
   for (; rest > 0x7f; rest = Math.floor(rest / 128)) writer.u8((rest % 128) | 0x80);

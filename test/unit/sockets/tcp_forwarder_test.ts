@@ -122,7 +122,7 @@ describe("a forwarder", () => {
     const { forwarder, call, said } = await forward({ connectTimeoutMs: 50 });
     const lonely = await call();
     await eventually(() => lonely.closings.length === 1);
-    expect(said[0]).toMatch(/^a connection from 127\.0\.0\.1:\d+ is closed: nobody leads, for 50 ms$/);
+    expect(said[0]).toMatch(/^closed a connection from 127\.0\.0\.1:\d+ after 50 ms: there is no leader$/);
     const gone = await serve("gone");
     await gone.listener.close();
     forwarder.setLeader(gone.address);
@@ -141,7 +141,7 @@ describe("a forwarder", () => {
       const one = await call();
       await eventually(() => one.closings.length === 1);
     }
-    expect(said).toEqual(["2 connections are open (--max-connections); new ones are closed"]);
+    expect(said).toEqual(["2 connections are open; new ones are closed (--max-connections)"]);
     clients[0]?.connection?.destroy();
     await eventually(() => leader.ears.some(({ closings }) => closings.length === 1));
     const next = await call();

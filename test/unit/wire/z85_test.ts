@@ -41,5 +41,5 @@ test("what is no Z85 is said without repeating it", () => {
   expect(wrong("0000_")).toBe("its character 5 is none of Z85");
   expect(wrong("00 00")).toBe("its character 3 is none of Z85");
   expect(wrong("ö0000")).toBe("its character 1 is none of Z85");
-  expect(() => encodeZ85(new Uint8Array(5))).toThrow("5 bytes are no multiple of 4");
+  expect(() => encodeZ85(new Uint8Array(5))).toThrow("5 bytes are not a multiple of 4");
 });

@@ -115,7 +115,9 @@ describe("connect", () => {
     await clock.advance(1000);
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringContaining("10.0.0.1:2181: the port does not use ZooKeeper's protocol (A frame claims"),
+      message: expect.stringContaining(
+        "10.0.0.1:2181: the port does not use ZooKeeper's protocol (The length of a frame is",
+      ),
     });
   });
 
@@ -199,7 +201,7 @@ describe("connect", () => {
     await clock.advance(1000);
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringMatching(/protocol \(A frame claims .*\); does this port need TLS\?$/),
+      message: expect.stringMatching(/protocol \(The length of a frame is .*\); does this port need TLS\?$/),
     });
   });
 

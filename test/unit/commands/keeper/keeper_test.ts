@@ -41,8 +41,11 @@ test("a certificate where nothing listens over TCP is a mistake", async () => {
 
 const pem = (name: string) => join(import.meta.dir, `../../../fixtures/tls/${name}.pem`);
 test.each([
-  [["--tls-cert", pem("server"), "--tls-key", pem("ca")], "--tls-key: There is no private key in "],
-  [["--tls-cert", pem("server_key"), "--tls-key", pem("server_key")], "--tls-cert: There is no certificate in "],
+  [["--tls-cert", pem("server"), "--tls-key", pem("ca")], `--tls-key: ${pem("ca")} contains no private key`],
+  [
+    ["--tls-cert", pem("server_key"), "--tls-key", pem("server_key")],
+    `--tls-cert: ${pem("server_key")} contains no certificate`,
+  ],
   [["--tls-cert", pem("server")], "--tls-cert: a certificate and its private key must be given together"],
   [["--tls-ca", pem("ca")], "--tls-ca: a CA for client certificates needs TLS: add --tls-cert"],
 ])("before it takes its data it looks into its files: %p", async (words, message) => {

@@ -179,16 +179,16 @@ describe("a value that cannot be used is reported with where it stands", () => {
     ],
     [
       { file: `\ntls.ca = "${pem("client_key")}"` },
-      `CONFIG /c.toml, line 2: tls.ca: There is no certificate in ${pem("client_key")}: a PEM file has a line`,
+      `CONFIG /c.toml, line 2: tls.ca: ${pem("client_key")} contains no certificate: a PEM file needs a line`,
     ],
-    [{ flags: { tlsCa: broken } }, `USAGE --tls-ca: The certificate in ${broken} makes no sense: `],
+    [{ flags: { tlsCa: broken } }, `USAGE --tls-ca: The certificate in ${broken} is not valid: `],
     [
       { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: pem("ca") } },
-      `CONFIG BATON_TLS_KEY: There is no private key in ${pem("ca")}: a PEM file has a line`,
+      `CONFIG BATON_TLS_KEY: ${pem("ca")} contains no private key: a PEM file needs a line`,
     ],
     [
       { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: pem("server_key") } },
-      `CONFIG BATON_TLS_KEY: The private key in ${pem("server_key")} is not that of the certificate in ${
+      `CONFIG BATON_TLS_KEY: The private key in ${pem("server_key")} does not belong to the certificate in ${
         pem("client")
       }`,
     ],
@@ -198,7 +198,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
     ],
     [
       { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked } },
-      `CONFIG BATON_TLS_KEY: The private key in ${locked} is encrypted, and there is no passphrase to open it`,
+      `CONFIG BATON_TLS_KEY: The private key in ${locked} is encrypted; set its passphrase`,
     ],
     [
       { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked, BATON_TLS_PASSPHRASE: "wrong" } },

@@ -83,13 +83,13 @@ test("a port that is taken is said to be taken", async () => {
   const [taken] = listeners.addresses;
   const error = await listeners.open(taken as Address, undefined).then(() => null, (thrown) => thrown);
   expect(error).toMatchObject({ code: "CANNOT_CREATE" });
-  expect(error.message).toMatch(/^Cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
+  expect(error.message).toMatch(/^Cannot listen on 127\.0\.0\.1:\d+: another process already listens there$/);
 });
 
 test("a path that is too long for a socket is said to be", async () => {
   const error = await listeners.open(at("x".repeat(100)), undefined).then(() => null, (thrown) => thrown);
   expect(error).toMatchObject({ code: "CANNOT_CREATE" });
-  expect(error.message).toMatch(/: a socket's path has 10[37] bytes at most, and this one has \d{3}$/);
+  expect(error.message).toMatch(/: a socket's path is limited to 10[37] bytes; this one has \d{3}$/);
 });
 
 describe("what stands where a socket is wanted", () => {
@@ -100,7 +100,7 @@ describe("what stands where a socket is wanted", () => {
     await other.listeners.open(at("run/keeper.sock"), undefined);
     const refused = await open(at("run/keeper.sock"));
     expect(refused).toMatchObject({ code: "CANNOT_CREATE" });
-    expect(refused.message).toContain("run/keeper.sock: somebody else listens there already");
+    expect(refused.message).toContain("run/keeper.sock: another process already listens there");
     expect(await answers(at("run/keeper.sock"))).toBe(true);
   });
 
@@ -127,7 +127,7 @@ describe("what stands where a socket is wanted", () => {
       mkdirSync(join(root, folder));
       writeFileSync(join(root, folder, "notes"), "of years");
       const refused = await open(at(`${folder}/notes`));
-      expect(refused.message).toContain(`${folder}/notes: a file that is no socket stands there`);
+      expect(refused.message).toContain(`${folder}/notes: a file that is not a socket is there`);
       expect(readFileSync(join(root, folder, "notes"), "utf8")).toBe("of years");
     }
   });

@@ -54,5 +54,5 @@ test("what it holds is counted: what nobody has taken, and the room for what is 
 test("a frame that is too long is refused as soon as its length is there", () => {
   const intake = new ReadBuffer(100);
   intake.push(new Uint8Array([0, 0, 0, 101]));
-  expect(() => intake.next()).toThrow(/0 to 100 are allowed/);
+  expect(() => intake.next()).toThrow(/0 to 100 bytes are allowed/);
 });

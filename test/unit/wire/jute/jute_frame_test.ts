@@ -47,9 +47,11 @@ property(
 
 describe("a frame", () => {
   test("over the limit is refused as soon as its length is there", () => {
-    expect(() => framesOf([hex("0000"), hex("0065")], 100)).toThrow("A frame claims 101 bytes; 0 to 100 are allowed");
+    expect(() => framesOf([hex("0000"), hex("0065")], 100)).toThrow(
+      "The length of a frame is 101; 0 to 100 bytes are allowed",
+    );
     expect(framesOf([hex("0000"), hex("0064")], 100)).toEqual([]);
-    expect(() => framesOf([hex("00100000")])).toThrow("1048576 bytes; 0 to 1048575 are allowed");
+    expect(() => framesOf([hex("00100000")])).toThrow("1048576; 0 to 1048575 bytes are allowed");
     expect(() => framesOf([hex("ffffffff")])).toThrow("-1 bytes");
   });
 

@@ -184,8 +184,8 @@ describe("bytes as they stand in a capture", () => {
     ]);
   });
 
-  test("what cannot stand in a multi is refused", () => {
-    expect(() => decode(multiRequest, hex("00000003 00 ffffffff"))).toThrow("Operation 3 cannot stand in a multi");
+  test("what is not allowed in a multi is refused", () => {
+    expect(() => decode(multiRequest, hex("00000003 00 ffffffff"))).toThrow("Operation 3 is not allowed in a multi");
     expect(() => decode(multiRequest, hex("ffffffff 00 00000000 00000000"))).toThrow(
       "A multi request contains an error record",
     );
