@@ -88,13 +88,13 @@ export const doctorCommand = defineCommand({
   },
 });
 
-function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolean): DiagnosisFinding[] {
+function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): DiagnosisFinding[] {
   if (grantedMs < sessionTimeoutMsMin) {
     const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, but a lock needs at least ` +
       `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
     return [{ kind: "problem", where: "session", what }];
   }
-  const warning = sessionTimeoutWarning({ askedMs, grantedMs, standsAlone });
+  const warning = sessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
   if (warning === null) return [];
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
 }

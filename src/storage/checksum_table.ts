@@ -1,23 +1,23 @@
 /**
- * A table whose rows have a checksum over all of their columns: what SQLite gives back as it was not stored, because a disk has
- * changed a bit, is recognized. SQLite itself checks its pages' structure only, and its log. Pure; owns no database.
+ * Tables whose rows have a checksum over all columns, so that a row changed by a disk error is detected. SQLite itself checks
+ * only the structure of its pages, and its log. Pure; owns no database.
  */
 import { crc32 } from "node:zlib";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 
 export interface ChecksumTable<Column extends string> {
   readonly name: string;
-  /** All but `sum`, in the order in which the checksum takes them. */
+  /** All columns but `sum`, in the order of the checksum. */
   readonly columns: readonly Column[];
-  /** The columns of a row with its checksum, for a SELECT: what is left out cannot be checked. */
+  /** All columns including the checksum, for a SELECT: the checksum needs all of them. */
   readonly allColumns: string;
   readonly insert: string;
   readonly replace: string;
-  /** What `insert` and `replace` bind. Values of other columns than these are not looked at. */
+  /** The values that `insert` and `replace` bind. Other values of the row are ignored. */
   bind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
-  /** The checksum that a row of these values has. */
+  /** The checksum of a row with these values. */
   sumOf(row: Readonly<Record<Column, SqlValue>>): number;
-  /** Whether a row that was read has the values that were stored. */
+  /** Whether a row has the values that were stored. */
   isIntact(row: SqlRow): boolean;
 }
 
@@ -47,12 +47,12 @@ export function checksumTable<const Column extends string>(
 
 const kinds = { nothing: 0, number: 1, text: 2, bytes: 3 } as const;
 const encoder = new TextEncoder();
-/** Numbers and short texts are gathered here: to have many small pieces summed takes longer than one. */
+/** A buffer for numbers and short texts: one checksum over many values is faster than many small ones. */
 const gathered = new Uint8Array(2048);
 const view = new DataView(gathered.buffer);
 const shortTextMax = 256;
 
-/** CRC-32 of the values, each with its kind and length, so that what goes from one to the next is seen as well. */
+/** CRC-32 of the values, each with its kind and length, so that moved bytes are detected too. */
 export function checksumOf(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;
   const flush = () => {
@@ -85,8 +85,8 @@ export function checksumOf(values: readonly SqlValue[]): number {
 }
 
 /**
- * SQLite found what it read to be damaged, or the row has a number that none was ever stored as. Other failures, of the disk
- * or of a lock, say nothing about a row.
+ * Whether the error means damaged data: SQLite found damaged pages, or a number that was never stored. Other errors, of the disk
+ * or of a lock, tell nothing about a row.
  */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -1,7 +1,7 @@
 /**
- * A number in a small file beside a database: the last commit that was stored at least. SQLite takes a write-ahead log that was
- * cut off or removed for one that never was, and reads the database as it was before; the mark is then above the number that the
- * database itself has. It is written after a commit was flushed, so that it is never above what a crash leaves.
+ * A small file beside a database with the number of a commit: at least this one was stored. If a write-ahead log was truncated
+ * or removed, SQLite reads an older state without any notice; the mark is then above the number in the database. The mark is
+ * written after a commit was flushed, so that a crash never leaves it too high.
  */
 import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -11,7 +11,10 @@ import { flushPath } from "./durable_file.ts";
 const numberBytes = 8;
 const markBytes = numberBytes + 4;
 
-/** 0 when there is none, and when its checksum does not match: a write that a crash has cut short. Throws the system's error. */
+/**
+ * The number in the file; 0 when there is none, or when a crash has interrupted a write (wrong checksum). Throws the system's
+ * error.
+ */
 export function readMark(path: string): bigint {
   let bytes: Buffer;
   try {
@@ -33,11 +36,11 @@ export class CommittedMark {
   }
 
   /**
-   * `flush`: with the first commit of a write-ahead log. The later ones need it not: whoever loses power then loses the numbers
-   * of these, and not that of the first. Throws the system's error.
+   * Writes the number. `flush`: only with the first commit of a write-ahead log; a power failure can then lose later numbers,
+   * but not the first. Throws the system's error.
    */
   write(number: bigint, { flush }: { readonly flush: boolean }): void {
-    if (flush) this.close(); // it may have been removed
+    if (flush) this.close(); // the file may have been removed
     const isNew = this.#file === null;
     this.#file ??= openSync(this.#path, constants.O_RDWR | constants.O_CREAT, 0o600);
     const bytes = Buffer.alloc(markBytes);
@@ -49,7 +52,7 @@ export class CommittedMark {
     flushPath(dirname(this.#path));
   }
 
-  /** When everything is in the database itself. */
+  /** Removes the file when the database itself contains everything. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

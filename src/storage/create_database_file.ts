@@ -1,11 +1,12 @@
-/** An SQLite database's file that is never there without content, so that an empty one is known for what was cut off. */
+/** Creates SQLite database files that are never empty, so that an empty file is known to be truncated. */
 import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { flushPath } from "./durable_file.ts";
 
 /**
- * Makes one without tables, in WAL mode, with `pragmas` set, under another name first: whoever is killed meanwhile leaves that.
- * Lets be what somebody else has made at the same time. Its name is the caller's to flush. Throws the system's error, SQLite's.
+ * Creates a database without tables, in WAL mode, with these pragmas. Uses another name until it is complete; a killed process
+ * leaves that file. Keeps a file that another process has created meanwhile. The caller flushes the folder. Throws the errors of
+ * the system and of SQLite.
  */
 export function createDatabaseFile(path: string, pragmas = ""): void {
   const making = `${path}.new-${crypto.randomUUID()}`;
@@ -21,7 +22,8 @@ export function createDatabaseFile(path: string, pragmas = ""): void {
     try {
       linkSync(making, path);
     } catch (thrown) {
-      // There already; or a file system without links, where who has opened another one meanwhile finds it replaced.
+      // The file exists, or the file system has no links. In the latter case a process that has opened another file meanwhile
+      // detects the replacement.
       if (!existsSync(path)) {
         if ((thrown as NodeJS.ErrnoException).code === "ENOENT") throw thrown;
         renameSync(making, path);

@@ -1,27 +1,27 @@
 /**
- * What was found damaged in a store: a row that is not as it was stored, or is missing. Whoever finds it throws, and the
- * request that met it is refused; what is told once, and counted, is each row.
+ * The damaged and missing rows that were found in a store. The request that meets such a row fails; each row is reported and
+ * counted once.
  */
 import type { SqlRow } from "./sql_row.ts";
 import { type ChecksumTable, isDamage } from "./checksum_table.ts";
 
-/** Rows that are told of; the rest is as many. */
+/** The limit of rows that are reported and counted. */
 const reportedMax = 10_000;
 
-/** A sentence without its end, to stand behind "…, " or before it: `row 17 of the messages of topic "news" is damaged`. */
+/** A sentence without its end, used before or after a comma: `row 17 of the messages of topic "news" is damaged`. */
 export class DamageError extends Error {}
 
 export class DamageLog {
   readonly #known = new Set<string>();
-  /** Told of each damage once. */
+  /** Called once for each damage. */
   onFound: (sentence: string) => void = () => {};
 
-  /** Damages that were found since the store was opened. */
+  /** The number of damages since the store was opened. */
   get count(): number {
     return this.#known.size;
   }
 
-  /** To be thrown, or not. */
+  /** Records a damage, and returns an error that the caller may throw. */
   found(sentence: string): DamageError {
     if (!this.#known.has(sentence) && this.#known.size < reportedMax) {
       this.#known.add(sentence);
@@ -30,13 +30,13 @@ export class DamageLog {
     return new DamageError(sentence);
   }
 
-  /** The row of this table. Throws Damaged when it is not as it was stored. `where`: as in "of topic news". */
+  /** Returns an intact row. Throws DamageError otherwise. `where`: as in "of topic news". */
   checked<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
     if (table.isIntact(row)) return row;
     throw this.found(sentenceOf(table.name, row["id"], where));
   }
 
-  /** What reading gives; Damaged where SQLite finds its pages damaged, or a number that none was stored as. */
+  /** The result of `read`. Throws DamageError when SQLite finds damaged pages, or a number that was never stored. */
   reading<T>(what: string, read: () => T): T {
     try {
       return read();
@@ -51,7 +51,7 @@ export function sentenceOf(table: string, id: unknown, where: string): string {
   return `${id === undefined ? "a row" : `row ${id}`} of the ${table} ${where} is damaged`;
 }
 
-/** Messages that are missing or cannot be read. */
+/** The messages as an error names them. */
 export function rangeOfMessages(first: number, last: number): string {
   return first === last ? `message ${first}` : `messages ${first} to ${last}`;
 }

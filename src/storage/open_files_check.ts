@@ -1,38 +1,38 @@
-/** Whether files that are open are still those with their names: what is written to removed ones is lost. */
+/** Checks that open files still have their names: writes to removed files are lost. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 
 export class OpenFilesCheck {
   readonly #folder: string;
-  readonly #lookMs: number;
+  readonly #checkMs: number;
   readonly #inodes: ReadonlyMap<string, bigint | null>;
-  #lookedMs = -Infinity;
+  #checkedMs = -Infinity;
 
-  /** To be made when they are open. `lookMs`: how old a look may be, in milliseconds. */
-  constructor(folder: string, names: readonly string[], { lookMs }: { readonly lookMs: number }) {
+  /** Create it when the files are open. `checkMs`: the maximum age of a check, in milliseconds. */
+  constructor(folder: string, names: readonly string[], { checkMs }: { readonly checkMs: number }) {
     this.#folder = folder;
-    this.#lookMs = lookMs;
+    this.#checkMs = checkMs;
     this.#inodes = new Map(names.map((name) => [name, inodeOf(folder, name)]));
   }
 
-  /** Looks, unless it just did. Throws when one of them is gone, or another file has its name. */
+  /** Checks the files, unless the last check is recent. Throws when a file is gone or was replaced. */
   check(): void {
     const nowMs = performance.now();
-    if (nowMs - this.#lookedMs < this.#lookMs) return;
-    this.#lookedMs = nowMs;
+    if (nowMs - this.#checkedMs < this.#checkMs) return;
+    this.#checkedMs = nowMs;
     for (const [name, inode] of this.#inodes) {
       if (inodeOf(this.#folder, name) === inode) continue;
       throw new Error(`${name} was removed or replaced while it was in use`);
     }
   }
 
-  /** The next check looks, however new the last look is. */
+  /** Makes the next call of `check` check the files. */
   invalidate(): void {
-    this.#lookedMs = -Infinity;
+    this.#checkedMs = -Infinity;
   }
 }
 
-/** The file's number; null when there is none that can be seen. */
+/** The file's inode; null when the file cannot be seen. */
 function inodeOf(folder: string, name: string): bigint | null {
   return statSync(join(folder, name), { bigint: true, throwIfNoEntry: false })?.ino ?? null;
 }

@@ -1,12 +1,13 @@
-/** What SQLite gives and takes: numbers, texts, bytes, or nothing; a row by the names of its columns. */
+/** Values and rows of SQLite: numbers, texts, bytes, or null; a row maps column names to values. */
 import type { StatementSync } from "node:sqlite";
 
 export type SqlValue = number | string | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
 
 /**
- * What `read` gives: a row, rows, or undefined. No row was stored with an integer that a JavaScript number cannot represent; where a
- * disk has made one of it, the row has the nearest number in its place, so that its checksum tells, and the other rows are read.
+ * The result of `read`: a row, rows, or undefined. No row was stored with an integer that a JavaScript number cannot represent.
+ * If a disk error has produced one, the row gets the nearest number: its checksum detects the damage, and the other rows can be
+ * read.
  */
 export function withNearestNumbers<Read>(statement: StatementSync, read: (statement: StatementSync) => unknown): Read {
   try {

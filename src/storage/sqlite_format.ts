@@ -1,9 +1,9 @@
-/** Whose SQLite database a file is, and in which form: PRAGMA application_id and user_version. */
+/** Checks the owner and the format of an SQLite database: PRAGMA application_id and user_version. */
 import type { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../errors.ts";
 
 export interface SqliteFormat {
-  /** As messages call it: "topic store". */
+  /** The name in messages: "topic store". */
   readonly what: string;
   readonly folder: string;
   readonly path: string;
@@ -11,7 +11,7 @@ export interface SqliteFormat {
   readonly format: number;
 }
 
-/** Throws CONFIG for another program's database, and for a form that this version does not know. A new file is in order. */
+/** Throws CONFIG for another program's database, and for an unknown format. A new file passes. */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
   const format = pragma("user_version");
@@ -22,9 +22,9 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
   }
   if (format === wanted.format) return;
-  const age = format > wanted.format ? "a newer one" : "one before the first release";
+  const age = format > wanted.format ? "a newer version" : "a version before the first release";
   throw new BatonError(
     "CONFIG",
-    `The ${what} in ${folder} has format ${format}; this version of baton knows ${wanted.format}: ${age} wrote it`,
+    `The ${what} in ${folder} was written by ${age} (format ${format}); this version of baton reads format ${wanted.format}`,
   );
 }

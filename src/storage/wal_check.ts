@@ -1,29 +1,33 @@
 /**
- * Whether SQLite's write-ahead log is whole. SQLite reads it up to the first frame that does not fit and takes that for its
- * end, as after a crash; where a bit has flipped, it leaves out what was acknowledged since, and says nothing. Two things tell
- * the one from the other: a frame that goes on from a commit was written only after that commit had been flushed, and the index
- * beside the log, which outlives a killed process, says how far it went. Reads only. Source: SQLite's "WAL-mode File Format".
- *
- * Another process may write meanwhile, so that what one read returns was never in the file at one moment. A frame is damaged only
- * if it was known to be stored before it was read, and if the log has the same header after that. SQLite changes no frame of a
- * commit before it has begun the log again, and that begins with another header.
+ * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit and takes that for its end, as
+ * after a crash. If a bit has flipped there, SQLite silently omits everything acknowledged since. Two facts reveal that: a frame
+ * after a commit is only written when that commit has been flushed, and the index beside the log, which survives a killed
+ * process, tells how many frames there were. Reads only. Source: SQLite's "WAL-mode File Format".
+ * Another process may write meanwhile, so that the result of one read may mix several states. A frame is damaged only if it was
+ * known to be stored before it was read, and if the log's header is still the same afterwards. SQLite changes no frame of a
+ * commit before it restarts the log, which changes the header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { blockFor } from "../support/write_whole.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
-/** The last bit says in which order the checksums read the bytes. */
+/** The last bit tells the byte order of the checksums. */
 const magic = 0x377f0682;
-/** The index begins with two copies of its header, the second of which is written first. */
+/** The index begins with two copies of its header; the second is written first. */
 const indexHeaderBytes = 48;
-/** A log that is begun again during each of these reads was copied into the database as often: no process needs its frames. */
+/**
+ * A log that is restarted during each of these reads was copied into the database each time: its frames are not needed.
+ */
 const readsMax = 20;
-/** One write of 32 bytes, which no signal cuts in two: a header that stays as it is through these reads is not being written. */
+/**
+ * A header is written with one write of 32 bytes, which no signal interrupts: a header that stays the same during these reads is
+ * not being written.
+ */
 const headerReads = 10;
 const pauseMs = 3;
 
-/** Salts, checksums and the like, as pairs of 32-bit numbers. */
+/** A pair of 32-bit numbers: a salt or a checksum. */
 type NumberPair = readonly [number, number];
 
 interface WalHeader {
@@ -33,19 +37,22 @@ interface WalHeader {
   readonly isBigEndian: boolean;
 }
 
-/** Frames that a log with these salts is known to have stored, up to and with the last of a commit; `why` for the message. */
+/**
+ * The number of frames that a log with these salts has certainly stored, up to the last frame of a commit; `why` is for the
+ * message.
+ */
 interface StoredFrames {
   readonly salts: NumberPair;
   readonly count: number;
   readonly why: string;
 }
 
-/** The file's first bytes, at most this many; null when there is no such file. */
+/** The first bytes of a file, at most `bytesMax`; null when there is no such file. */
 export type ReadFile = (path: string, bytesMax: number) => Uint8Array | null;
 
 /**
- * A sentence about the damage in the log beside the database, or null: when it is whole, and when there is none. To be asked while
- * this process does not have the database open: closing a file ends all locks that the process has on it (fcntl(2)), SQLite's too.
+ * A sentence about damage in the log beside the database; null when the log is intact or missing. Call it only while this
+ * process does not have the database open: closing a file releases all locks of the process on it (fcntl(2)), SQLite's too.
  */
 export function damageInLog(databasePath: string, read: ReadFile = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
@@ -61,7 +68,7 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
     if (header === null) {
       blockFor(pauseMs);
       damagedHeaders = staysAsItIs() ? damagedHeaders + 1 : 0;
-      if (damagedHeaders === headerReads) return "the log's header is damaged, so that nothing of the log can be read";
+      if (damagedHeaders === headerReads) return "the log's header is damaged, so the log cannot be read";
       continue;
     }
     const frames = new WalFrames(log, header);
@@ -74,18 +81,19 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
     }
     const later = frames.laterCommit(whole + 1);
     if (later === null) return null;
-    // The frames before that commit may have been read before they were written, and it after that: now they are there.
-    const why = `frame ${later}, a commit after it, had been stored`;
+    // The frames before that commit may have been read before they were written; in the next read they must be there.
+    const why = `frame ${later}, a later commit, was stored`;
     seen = { salts: header.salts, count: later, why };
   }
   return null;
 }
 
-const otherFilesLog = "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
+const otherFilesLog =
+  "the log beside it belongs to a file that was here before: remove the files that end in -wal and -shm";
 
 /**
- * A database that has never had a log says so (its header's write version): such a one was put beside this log, which SQLite would
- * write into it all the same. To be asked after the log was read. "Database File Format" 1.3.3.
+ * Whether the log belongs to another database file: this one has never had a log (its header's write version), but SQLite would
+ * use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
  */
 function isOfAnotherFile(databasePath: string, read: ReadFile): boolean {
   const writeVersionAt = 18;
@@ -107,7 +115,7 @@ class WalFrames {
     this.#count = Math.floor((log.byteLength - logHeaderBytes) / this.#frameBytes);
   }
 
-  /** Frames from the beginning up to the first that does not go on from the one before. */
+  /** The number of frames from the beginning whose checksums follow from each other. */
   wholeCount(): number {
     let frame = 1;
     while (frame <= this.#count && this.#goesOn(frame)) frame++;
@@ -115,14 +123,13 @@ class WalFrames {
   }
 
   /**
-   * The first commit from `damaged` on that another frame goes on from; null when there is none. A frame whose own checksum does not
-   * match is taken for a commit only if there is a later one: it may be a frame of a transaction that was rolled back, which the
-   * header of a commit is just written over.
+   * The first commit from `damaged` on that another frame continues; null when there is none. A frame with a wrong checksum
+   * counts as a commit only if a later commit exists: it may be a frame of a rolled-back transaction that is being overwritten.
    */
   laterCommit(damaged: number): number | null {
     let unsure: number | null = null;
     for (let frame = damaged; frame <= this.#count; frame++) {
-      if (frame > damaged && !this.#hasSalts(frame)) return null; // of an earlier time
+      if (frame > damaged && !this.#hasSalts(frame)) return null; // a frame of an earlier log
       const isCommit = this.#view.getUint32(this.#at(frame) + 4) !== 0;
       if (!isCommit) continue;
       const isSure = this.#goesOn(frame);
@@ -134,7 +141,7 @@ class WalFrames {
     return null;
   }
 
-  /** Whether the frame's checksum is the one that follows from the one before it, as that stands there. */
+  /** Whether the frame's checksum follows from the stored checksum of the frame before it. */
   #goesOn(frame: number): boolean {
     if (!this.#hasSalts(frame)) return false;
     const at = this.#at(frame);
@@ -158,7 +165,7 @@ class WalFrames {
   }
 }
 
-/** Null: it does not fit itself. None: nothing was ever written, or all of it is kept free for later. */
+/** The log's header. Null: damaged. "none": nothing was ever written, or the file is only reserved. */
 function headerOf(log: Uint8Array): WalHeader | "none" | null {
   const bytes = log.subarray(0, logHeaderBytes);
   if (bytes.byteLength < logHeaderBytes || bytes.every((byte) => byte === 0)) return "none";
@@ -174,20 +181,20 @@ function hasHeaderOf(log: Uint8Array, again: Uint8Array | null): boolean {
   return again !== null && Buffer.compare(log.subarray(0, logHeaderBytes), again.subarray(0, logHeaderBytes)) === 0;
 }
 
-/** What each copy of the index's header says, if its checksum matches. */
+/** The facts in each copy of the index's header whose checksum matches. */
 function framesIndexed(index: Uint8Array | null): StoredFrames[] {
   const copies = [0, indexHeaderBytes].map((at) => index?.subarray(at, at + indexHeaderBytes) ?? new Uint8Array());
   return copies.flatMap((copy) => {
     if (copy.byteLength < indexHeaderBytes) return [];
     const view = viewOf(copy);
-    const native = (at: number) => view.getUint32(at, true); // as the machine that wrote it, which is this one's kind
+    const native = (at: number) => view.getUint32(at, true); // in the byte order of the machine, which is little-endian
     if (!isSame(summed(copy.subarray(0, 40), [0, 0], false), [native(40), native(44)])) return [];
     const count = native(16);
-    return [{ salts: pairAt(view, 32), count, why: `its index knows of ${count}` }];
+    return [{ salts: pairAt(view, 32), count, why: `its index lists ${count} frames` }];
   });
 }
 
-/** SQLite's checksum of pairs of 32-bit words, going on from `before`. */
+/** SQLite's checksum over pairs of 32-bit words, continued from `before`. */
 function summed(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
   let [first, second] = before;

@@ -1,11 +1,13 @@
-/** Waiting that ends: with the promise, or with the signal. */
+/** Waiting that ends with a promise or with a signal. */
 
 /** Throws the signal's reason if it has been aborted. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
-/** Calls `listener` when the signal aborts, at once if it already has. Returns what takes the listener off again. */
+/**
+ * Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener.
+ */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {
@@ -17,7 +19,9 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
   return () => signal.removeEventListener("abort", listen);
 }
 
-/** The promise's outcome, or a rejection with the signal's reason, whichever comes first. The promise itself goes on. */
+/**
+ * The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not cancelled.
+ */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {

@@ -9,7 +9,7 @@ export class CachedClock {
     this.#clock = clock;
   }
 
-  /** Milliseconds; read from the clock at the first call, and again after the next microtask. */
+  /** Milliseconds, read from the clock once per task of the event loop. */
   now(): number {
     if (this.#nowMs !== null) return this.#nowMs;
     queueMicrotask(this.#forget);

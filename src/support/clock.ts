@@ -1,41 +1,43 @@
 /**
- * Time for decisions: monotonic milliseconds, never the wall clock. Takes the place of a timer and of `performance.now`
- * everywhere, so that a test can turn the hands itself.
+ * The time for decisions: monotonic milliseconds, never the wall clock. Used instead of timers and `performance.now`, so that
+ * tests can control the time.
  */
 import { openSync, readSync } from "node:fs";
 
 export interface Clock {
-  /** Monotonic milliseconds since some fixed moment, suspended time included as far as it was noticed. */
+  /** Monotonic milliseconds since a fixed moment, including suspended time that was noticed. */
   now(): number;
-  /** Looks whether the machine was suspended since the last look. Call it before a `now()` that safety hangs on. */
+  /** Checks whether the machine was suspended since the last check. Call it before a `now()` that safety depends on. */
   noticeSuspend(): void;
-  /** Runs `callback` once in `delayMs`, in a timer that keeps the process alive. Returns what cancels it. */
+  /** Calls `callback` once after `delayMs`; the timer keeps the process alive. Returns a function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** setTimeout takes 32 bits; a longer delay would fire at once. */
+/** setTimeout takes 32 bits; a longer delay would fire immediately. */
 const delayMsMax = 0x7fffffff;
 
-/** Milliseconds by which two readings of the two clocks may differ without a suspend: /proc/uptime counts in 10 ms. */
+/** The difference between two readings of the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms. */
 const suspendMsMin = 100;
 
 /**
- * The wall clock goes on in a suspend too, and is cheap to read: as long as it has moved with `performance.now`, the file need
- * not be. Where somebody sets it back by what a suspend has added, the file says so this much later. Milliseconds.
+ * The wall clock also continues during a suspend, and is cheap to read: while it agrees with `performance.now`, /proc/uptime is
+ * not read. If the wall clock was set back by the length of a suspend, the suspend is noticed this much later. Milliseconds.
  */
 const quiet = { driftMs: 20, readEveryMs: 1000 };
 
 let shared: Clock | undefined;
 
-/** The clock of this process, one for all: what two clocks have noticed of a suspend may differ, and leases are compared. */
+/**
+ * The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different suspends.
+ */
 export function systemClock(): Clock {
   shared ??= startClock();
   return shared;
 }
 
 /**
- * `performance.now` stands still while a machine is suspended, a server's clock does not:
- * where /proc/uptime exists (it goes on) the difference is added.
+ * Starts the clock. `performance.now` stops while a machine is suspended; a server's clock does not. The difference is added
+ * where /proc/uptime exists, which continues.
  */
 function startClock(): Clock {
   const readBootTimeMs = openBootTime();
@@ -74,7 +76,7 @@ function startClock(): Clock {
   return clock;
 }
 
-/** Asked many times for each job: the file is opened once, for as long as the process lives, and read from its beginning. */
+/** A function that reads the time since boot in milliseconds. It is called often, so the file stays open. */
 function openBootTime(): () => number | null {
   try {
     const fd = openSync("/proc/uptime", "r");
@@ -87,6 +89,6 @@ function openBootTime(): () => number | null {
       }
     };
   } catch {
-    return () => null; // not Linux: a suspend goes unseen, which docs/limits.md says
+    return () => null; // not Linux: a suspend is not noticed, see docs/limits.md
   }
 }

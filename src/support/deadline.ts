@@ -1,4 +1,4 @@
-/** A signal that aborts when its time is over, or with the signal above it. */
+/** Signals that abort after a time limit, or with a parent signal. */
 import { BatonError } from "../errors.ts";
 import { onAbort } from "./abort.ts";
 import type { Clock } from "./clock.ts";
@@ -6,11 +6,11 @@ import { formatDuration } from "./duration.ts";
 
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** Takes the timer and the listener off; call it when the work is done. */
+  /** Removes the timer and the listener. Call it when the work is done. */
   cancel(): void;
 }
 
-/** Aborts with `reason()` after `delayMs`, or with the parent's reason when that comes first. */
+/** Aborts with `reason()` after `delayMs`, or with the parent's reason if that comes first. */
 export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }: {
   readonly signal?: AbortSignal | undefined;
   readonly reason: () => unknown;
@@ -27,18 +27,20 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
   };
 }
 
-/** The reason of a signal whose time is over. What is waited for may know more than that no server has answered. */
+/** The reason of a time limit. A caller may know a better message. */
 export class WaitTimeout extends BatonError {
   readonly waitMs: number;
 
   constructor(waitMs: number) {
-    super("UNREACHABLE", `No server has answered within ${formatDuration(waitMs)}`);
+    super("UNREACHABLE", `No server responded within ${formatDuration(waitMs)}`);
     this.name = "WaitOver";
     this.waitMs = waitMs;
   }
 }
 
-/** The limit of a whole call: every wait in it takes this signal. Aborts with a WaitOver; never by time without `waitMs`. */
+/**
+ * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit.
+ */
 export function waitLimit(
   clock: Clock,
   waitMs: number | undefined,
@@ -49,7 +51,7 @@ export function waitLimit(
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });
 }
 
-/** Waits, or rejects with the signal's reason. */
+/** Waits for `delayMs`, or rejects with the signal's reason. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancelTimer = clock.after(delayMs, () => {

@@ -1,9 +1,9 @@
-/** What somebody probably meant to type: the nearest of the words that exist. */
+/** Finds the known word that a mistyped word probably means. */
 
-/** No word is suggested that needs more edits than this. */
+/** A word that needs more edits than this is not suggested. */
 const editsMax = 3;
 
-/** The known word nearest to `word`, or null when none is near enough to be worth saying. */
+/** The known word nearest to `word`; null when none is near enough. */
 export function nearestWord(word: string, known: readonly string[]): string | null {
   let nearest: string | null = null;
   let least = Math.min(editsMax, Math.floor(Math.max(word.length, 3) / 2)) + 1;
@@ -14,13 +14,15 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   return nearest;
 }
 
-/** `, did you mean "…"?` or nothing: the end of a sentence about an unknown word. */
+/** The end of a sentence about an unknown word: `, did you mean "…"?`, or nothing. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const nearest = nearestWord(word, known);
   return nearest === null ? "" : `, did you mean "${nearest}"?`;
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment) from one word to the other. */
+/**
+ * The number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).
+ */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);

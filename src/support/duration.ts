@@ -1,11 +1,11 @@
-/** Durations as people write them: `250ms`, `10s`, `5m`, `2h`, `1d`. In the code a duration is a number of milliseconds. */
+/** Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`. In code a duration is a number of milliseconds. */
 import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Whole milliseconds in `text`, a number with a unit: 2.01s is 2010 of them, and not 2009.9999999999998. Throws USAGE for
- * anything else: a bare number has no unit to guess.
+ * Parses a number with a unit into whole milliseconds: 2.01s is 2010. Throws USAGE for other texts; a number without a unit is
+ * ambiguous.
  */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
@@ -19,7 +19,7 @@ export function parseDuration(text: string): number {
   return Math.round(Number(match[1]) * unit);
 }
 
-/** Milliseconds for people, two units at most: `12 m`, `1 h 5 m`, `2.5 s`, `40 ms`. */
+/** Formats milliseconds with at most two units: `12 m`, `1 h 5 m`, `2.5 s`, `40 ms`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10} s`;

@@ -1,4 +1,4 @@
-/** First in, first out, at a cost that does not grow with the length: `Array.shift` moves every element. */
+/** A queue, first in, first out, whose cost does not grow with its length: `Array.shift` moves every element. */
 export class FifoQueue<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -11,7 +11,7 @@ export class FifoQueue<T> {
     this.#items.push(item);
   }
 
-  /** The oldest element, left in place. */
+  /** The oldest element, which stays in the queue. */
   peek(): T | undefined {
     return this.#items[this.#head];
   }
@@ -20,7 +20,7 @@ export class FifoQueue<T> {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
     this.#items[this.#head++] = undefined;
-    // Moving at most as many elements as were taken since the last time keeps the average cost constant.
+    // Moving at most as many elements as were removed since the last time keeps the average cost constant.
     if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
@@ -28,7 +28,7 @@ export class FifoQueue<T> {
     return item;
   }
 
-  /** Takes everything out, oldest first. */
+  /** Removes and returns all elements, oldest first. */
   drain(): T[] {
     const items = this.#items.slice(this.#head) as T[];
     this.#items = [];

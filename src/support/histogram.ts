@@ -1,6 +1,6 @@
-/** How many of what was measured were up to each of some bounds: as much memory as there are bounds, however much is measured. */
+/** Counts values by upper bounds. Its memory depends on the number of bounds only. */
 export class Histogram {
-  /** Ascending. */
+  /** The upper bounds, ascending. */
   readonly bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
@@ -17,12 +17,12 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** Of everything that was measured. */
+  /** The sum of all values. */
   get sum(): number {
     return this.#sum;
   }
 
-  /** How many were up to each bound; the last one counts all. */
+  /** The number of values up to each bound; the last element counts all values. */
   cumulative(): number[] {
     let count = 0;
     return this.#counts.map((own) => count += own);

@@ -1,9 +1,9 @@
-/** A moment by the wall clock, as others have written it down. Pure. */
+/** Wall-clock times from outside. Pure. */
 
-/** The last that RFC 3339 can write, in the year 9999. */
+/** The latest time that RFC 3339 can express, in the year 9999. */
 export const latestInstantMs = 253_402_300_799_999;
 
-/** Whether `value` is Unix milliseconds that can be shown as a date. */
+/** Whether `value` is a time in Unix milliseconds that can be shown as a date. */
 export function isInstant(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= latestInstantMs;
 }

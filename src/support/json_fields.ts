@@ -1,8 +1,8 @@
-/** The fields of a JSON object that somebody else may have written. */
+/** Fields of JSON objects from outside. */
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
-/** None of what is no object, or no JSON. */
+/** The fields; none when the data is not a JSON object. */
 export function jsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
@@ -12,7 +12,7 @@ export function jsonFields(data: Uint8Array): JsonFields {
   }
 }
 
-/** Empty for what is no text. */
+/** The text; empty when the value is not a text. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 export const isFields = (value: unknown): value is JsonFields => typeof value === "object" && value !== null;

@@ -1,4 +1,4 @@
-/** Whether two are one file: of descriptors and names that are open, or there, at this moment. A number may be given again later. */
+/** Compares open or existing files. The inode of a removed file may be reused later. */
 import type { Stats } from "node:fs";
 
 type Numbers = Pick<Stats, "dev" | "ino">;

@@ -1,4 +1,4 @@
-/** Places in a queue that have a name; the lowest number goes first. */
+/** Named priorities in a queue; the lowest number goes first. */
 export const namedPriorities = { foreground: 100, background: 200 } as const;
 
 export type PriorityName = keyof typeof namedPriorities;

@@ -1,10 +1,13 @@
-/** Reading what may have no end: a pipe, a device, a file that somebody named by mistake. */
+/** Reads from descriptors that may have no end: a pipe, a device, a file named by mistake. */
 import { readSync } from "node:fs";
 
-/** Of one read, in bytes. */
+/** The size of one read, in bytes. */
 const chunkBytes = 64 * 1024;
 
-/** From where the descriptor stands: up to one byte more than `bytesMax`, which tells that it is too much. Throws what the system says. */
+/**
+ * Reads from the descriptor's position up to one byte more than `bytesMax`, which shows that the input is too long. Throws the
+ * system's error.
+ */
 export function readAtMost(fd: number, bytesMax: number): Uint8Array {
   const chunks: Uint8Array[] = [];
   for (let room = bytesMax + 1; room > 0;) {

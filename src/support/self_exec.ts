@@ -1,9 +1,9 @@
-/** How this program starts itself again: as the compiled binary, under Bun or under Deno. */
+/** The command that starts this program again: the compiled binary, Bun or Deno. */
 import process from "node:process";
 
 /**
- * The command and first arguments that run this same program; append the words of the command line.
- * In a compiled binary Bun puts the program into a virtual folder, and the executable is the whole command.
+ * The executable and the first arguments; append the command line. Bun puts the compiled program into a virtual folder; the
+ * executable is then the whole command.
  */
 export function selfCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
@@ -13,8 +13,8 @@ export function selfCommand(): [command: string, ...args: string[]] {
 }
 
 /**
- * Linux adds " (deleted)" to the path of an executable that an update has replaced, here between its start and the look at
- * its path. The process's own link leads to the file all the same, and a process that is about to become it has one too.
+ * The path of the executable. Linux adds " (deleted)" to the path after an update has replaced the file. The process's own link
+ * still leads to the file, also for a process that is about to execute it.
  */
 function executable(path: string): string {
   return path.endsWith(" (deleted)") ? "/proc/self/exe" : path;

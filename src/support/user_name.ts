@@ -1,10 +1,10 @@
-/** Who runs this process, for people to read. */
+/** The name of the user who runs this process, for display. */
 import { readFileSync } from "node:fs";
 import process from "node:process";
 
 /**
- * The effective user's name in the user database; where it has none, what the environment says, or the number.
- * node:os has userInfo() for this, but Bun answers it from the environment, which cron, sudo and `env -i` change.
+ * The effective user's name in the user database; without an entry, the name in the environment, or the number. node:os has
+ * userInfo() for this, but Bun's reads the environment, which cron, sudo and `env -i` change.
  */
 export function userName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());
@@ -12,12 +12,12 @@ export function userName(userDatabase: string = "/etc/passwd"): string {
   return nameInDatabase(uid, userDatabase) ?? (LOGNAME || USER || uid);
 }
 
-/** Undefined where it has none, or nobody may ask. */
+/** Undefined when the user has no entry, or the database cannot be read. */
 export function nameInDatabase(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");
     return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0];
   } catch {
-    return undefined; // containers may have none
+    return undefined; // containers may have no user database
   }
 }

@@ -1,10 +1,9 @@
-/** Writes all of a text to a descriptor that may be a pipe which another program made non-blocking. */
+/** Writes a whole text to a descriptor, also to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
 
 /**
- * Writes all of it to a descriptor before it returns, whatever the kernel takes at once. A full pipe that somebody made
- * non-blocking is waited for, 10 s when left out; that stops everything else, so that a job's chatter must not wait
- * long. Throws what the kernel says.
+ * Writes all of the text before it returns. Waits for a full non-blocking pipe, 10 s by default. Waiting blocks this process, so
+ * use a short limit for output of a command. Throws the system's error.
  */
 export function writeWhole(
   fd: number,
@@ -23,12 +22,12 @@ export function writeWhole(
   }
 }
 
-/** The name of the system call's error: "EPIPE". Undefined when the value is no error of a system call. */
+/** The name of a system call's error: "EPIPE". Undefined for other errors. */
 export function errnoOf(thrown: unknown): string | undefined {
   return (thrown as NodeJS.ErrnoException).code;
 }
 
-/** Stops this thread: for code that cannot wait in another way, as between two tries of a call that is synchronous. */
+/** Blocks this thread. Only for synchronous code that must wait between two attempts. */
 export function blockFor(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

@@ -1,27 +1,27 @@
 /**
- * X25519, the Diffie-Hellman function of RFC 7748, from node:crypto, where it is ten times as fast as in plain TypeScript and
- * takes the same time for every key. Owns no protocol.
+ * X25519, the Diffie-Hellman function of RFC 7748. Uses node:crypto, which is ten times as fast as plain TypeScript and takes
+ * the same time for every key.
  */
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
 
-/** Bytes of a key, secret or public, and of what two of them agree on. */
+/** The size of a secret key, a public key and a shared secret. */
 export const x25519KeyBytes = 32;
 
-/** What stands before the 32 bytes of a key in the form that node:crypto reads. RFC 8410, sections 4 and 7. */
+/** The bytes before the 32 bytes of a key in the DER form that node:crypto reads. RFC 8410, sections 4 and 7. */
 const secretPrefix = Buffer.from("302e020100300506032b656e04220420", "hex");
 const publicPrefix = Buffer.from("302a300506032b656e032100", "hex");
 
 const zeros = new Uint8Array(x25519KeyBytes);
 
-/** One's own half of an agreement. */
+/** A secret key that is ready for use. */
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
-  /** What both sides come to; null for a public key with which the result would not depend on the secret. */
+  /** The shared secret; null for a public key with which the result would not depend on the secret. */
   agree(publicKey: Uint8Array): Uint8Array | null;
 }
 
-/** A secret key of 32 bytes, made ready for use. It is copied. Throws RangeError for another length. */
+/** Prepares a secret key of 32 bytes, which is copied. Throws RangeError for another length. */
 export function x25519Secret(bytes: Uint8Array): X25519Secret {
   checkLength(bytes);
   const der = Buffer.concat([secretPrefix, bytes]);
@@ -32,8 +32,8 @@ export function x25519Secret(bytes: Uint8Array): X25519Secret {
 }
 
 /**
- * Whether these are the bytes in which everybody writes that key. X25519 takes others for the same key: with the highest bit
- * set, or with a number of 2^255 - 19 and more. Two writings of one key would be two clients to a list of keys.
+ * Whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with the highest bit
+ * set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of keys.
  */
 export function isCanonicalPublicKey(bytes: Uint8Array): boolean {
   const last = bytes[x25519KeyBytes - 1] ?? 0xff;
@@ -49,7 +49,7 @@ function agree(own: KeyObject, theirs: Uint8Array): Uint8Array | null {
     const shared = diffieHellman({ privateKey: own, publicKey: createPublicKey({ key, format: "der", type: "spki" }) });
     return timingSafeEqual(shared, zeros) ? null : new Uint8Array(shared);
   } catch {
-    return null; // OpenSSL and BoringSSL refuse a public key of low order themselves.
+    return null; // OpenSSL and BoringSSL refuse public keys of low order.
   }
 }
 
@@ -59,5 +59,5 @@ function rawPublicKey(key: KeyObject): Uint8Array {
 
 function checkLength(bytes: Uint8Array): void {
   if (bytes.byteLength === x25519KeyBytes) return;
-  throw new RangeError(`A key of X25519 has ${x25519KeyBytes} bytes, not ${bytes.byteLength}`);
+  throw new RangeError(`An X25519 key has ${x25519KeyBytes} bytes, not ${bytes.byteLength}`);
 }

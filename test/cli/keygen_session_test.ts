@@ -45,7 +45,7 @@ test.each([
     78,
     "Cannot read the key file nowhere.key: it is not there; baton pubsub keygen nowhere.key makes one",
   ],
-  ["-p open.key", 78, "The secret key open.key has mode 644, which lets others read it: chmod 600 open.key"],
+  ["-p open.key", 78, "The secret key open.key has mode 644, which lets other users read it: chmod 600 open.key"],
   ["-p b.key.pub", 78, "b.key.pub has a public key only, and the secret one is wanted here, which is likely in b.key"],
   ["nowhere/a.key", 73, "Cannot make the key file nowhere/a.key: there is no folder nowhere"],
   ["''", 64, "baton pubsub keygen: FILE is empty"],

@@ -169,7 +169,7 @@ describe("78: the configuration does not fit", () => {
   test("a scope that is demanded and not reached", async () => {
     const ended = await session.run('"$baton" lock --scope cluster a -- true');
     expect(ended.code).toBe(78);
-    expect(ended.stderr).toStartWith("baton: --scope cluster is demanded, but");
+    expect(ended.stderr).toStartWith("baton: --scope cluster is required, but");
     expect(await session.run('"$baton" lock -q --scope user a -- true')).toMatchObject({ code: 0 });
   });
 

@@ -373,7 +373,7 @@ describe("mistakes are told in words", () => {
     const newer = await store.run("@retry call -- touch ran");
     expect(newer).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining("has format 99; this version of baton knows 3"),
+      stderr: expect.stringContaining("(format 99); this version of baton reads format 3"),
     });
     writeFileSync(
       `${store.folder}/messages.sqlite`,

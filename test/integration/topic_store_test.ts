@@ -286,7 +286,7 @@ describe("a data directory", () => {
       code: "CONFIG",
       message: `The topic store in ${
         join(root, "a")
-      } has format 99; this version of baton knows 4: a newer one wrote it`,
+      } was written by a newer version (format 99); this version of baton reads format 4`,
     });
   });
 

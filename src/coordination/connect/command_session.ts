@@ -83,7 +83,7 @@ export function warnOfTimeout(
   const warning = sessionTimeoutWarning({
     askedMs: values.sessionTimeout,
     grantedMs: zk.session.timeoutMs,
-    standsAlone: place.servers.startsWith("unix:"),
+    isStandalone: place.servers.startsWith("unix:"),
   });
   if (warning !== null && !quiet) io.err(warning);
 }

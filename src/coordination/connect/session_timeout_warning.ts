@@ -6,16 +6,16 @@ import { formatDuration } from "../../support/duration.ts";
  * Returns the warning with a line feed, or null. By default the minimum session timeout of an ensemble is two ticks, so that
  * the granted timeout shows the tick; docs/limits.md recommends a value.
  */
-export function sessionTimeoutWarning({ askedMs, grantedMs, standsAlone }: {
+export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly askedMs: number;
   readonly grantedMs: number;
   /** True for a single server behind a unix socket, where the tick does not matter. */
-  readonly standsAlone: boolean;
+  readonly isStandalone: boolean;
 }): string | null {
   if (grantedMs <= askedMs) return null;
   const [asked, granted] = [formatDuration(askedMs), formatDuration(grantedMs)];
   const what = `baton: requested a session timeout of ${asked}, but the minimum of the servers is ${granted}`;
-  if (standsAlone) return `${what}; set --session-timeout to that, or give the keeper a lower minimum\n`;
+  if (isStandalone) return `${what}; set --session-timeout to that, or give the keeper a lower minimum\n`;
   const tick = `tickTime is then ${
     formatDuration(grantedMs / 2)
   }, and should be at most a fifth of the session timeout`;

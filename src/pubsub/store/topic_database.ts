@@ -31,7 +31,7 @@ export const checkpointBytes = 4 << 20;
 export const blockingCheckpointBytes = 32 << 20;
 const pageBytes = 4096;
 /** Maximum age of the check that the files are in place when something is committed, in milliseconds. */
-const lookMs = 100;
+const checkMs = 100;
 
 /** Another process owns the data now. */
 export class StoreLost extends Error {}
@@ -83,7 +83,7 @@ export class TopicDatabase {
       throw storeError(error, dataDir);
     }
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
-    this.#files = new OpenFilesCheck(dataDir, names, { lookMs });
+    this.#files = new OpenFilesCheck(dataDir, names, { checkMs });
   }
 
   /** Executes a statement without result rows. */

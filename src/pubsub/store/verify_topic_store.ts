@@ -44,13 +44,13 @@ export function verifyStore(dataDir: string): TopicStoreReport {
 
 /** Checks an open database in one consistent snapshot. */
 export function verifyRows(database: DatabaseSync): TopicStoreReport {
-  const { problems, say } = problemList();
+  const { problems, addProblem } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
   verifyTables(database, {
     schema,
     tables: Object.values(tables),
-    say,
+    addProblem,
     columns: { messages: ", records" },
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
@@ -59,14 +59,16 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
       return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
     },
   });
-  verifyPart("the topics", say, () => {
-    for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) verifyTopic(database, row, { say, report });
+  verifyPart("the topics", addProblem, () => {
+    for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) {
+      verifyTopic(database, row, { addProblem, report });
+    }
   });
-  verifyPart("the messages", say, () => {
+  verifyPart("the messages", addProblem, () => {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of rows(database, strays)) {
-      say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
+      addProblem(`${counted(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
     }
   });
   return { ...report, problems };
@@ -82,8 +84,8 @@ function describeTopic(database: DatabaseSync, { topic }: SqlRow): string {
   }
 }
 
-function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
-  readonly say: ReportProblem;
+function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }: {
+  readonly addProblem: ReportProblem;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
@@ -99,14 +101,14 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
     bytes: number("bytes"),
     clients: number("clients"),
   };
-  verifyClients(database, topic, say, report);
-  verifyMessages(database, topic, say, report);
+  verifyClients(database, topic, addProblem, report);
+  verifyMessages(database, topic, addProblem, report);
 }
 
 function verifyClients(
   database: DatabaseSync,
   { id, title, last, clients }: TopicRows,
-  say: ReportProblem,
+  addProblem: ReportProblem,
   report: { clients: number },
 ): void {
   let found = 0;
@@ -115,7 +117,7 @@ function verifyClients(
     const client = JSON.stringify(nameOf(row["name"]));
     const position = row["position"] === null ? null : Number(row["position"]);
     if (position !== null && position > last) {
-      say(`${title}: ${client} is at message ${position}, but the newest is ${last}`);
+      addProblem(`${title}: ${client} is at message ${position}, but the newest is ${last}`);
     }
     for (
       const window of rows(database, "SELECT id, session, entries FROM resolved WHERE client = ?", Number(row["id"]))
@@ -123,36 +125,38 @@ function verifyClients(
       try {
         for (const entry of decodeResolved(window["entries"] as Uint8Array)) {
           if (entry.id > last) {
-            say(`${title}: counter ${entry.counter} of ${client} is message ${entry.id}, but the newest is ${last}`);
+            addProblem(
+              `${title}: counter ${entry.counter} of ${client} is message ${entry.id}, but the newest is ${last}`,
+            );
           }
         }
       } catch (error) {
-        say(`${title}: row ${window["id"]} of the counters of ${client} is damaged: ${messageOf(error)}`);
+        addProblem(`${title}: row ${window["id"]} of the counters of ${client} is damaged: ${messageOf(error)}`);
       }
     }
   }
-  if (found !== clients) say(`${title}: ${clients} clients were stored, but ${found} were found`);
+  if (found !== clients) addProblem(`${title}: ${clients} clients were stored, but ${found} were found`);
   report.clients += found;
 }
 
 function verifyMessages(
   database: DatabaseSync,
   { id, title, last, gone, stored, bytes }: TopicRows,
-  say: ReportProblem,
+  addProblem: ReportProblem,
   report: { messages: number },
 ): void {
   let before = gone;
   let sum = 0;
   // Messages put without a subscriber are not stored; each row names the last message of the row before it.
   const missing = (previous: number) => {
-    if (previous > before) say(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
+    if (previous > before) addProblem(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
   };
   for (const row of rows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
     const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
     const where = `${title}: row ${row["id"]} of the messages`;
     missing(Number(row["previous"]));
-    if (first <= before) say(`${where} starts at ${first}, but the row before it ends at ${before}`);
-    if (end > last) say(`${where} ends at ${end}, but the newest is ${last}`);
+    if (first <= before) addProblem(`${where} starts at ${first}, but the row before it ends at ${before}`);
+    if (end > last) addProblem(`${where} ends at ${end}, but the newest is ${last}`);
     sum += records.byteLength;
     before = end;
     if (row["state"] === rowStates.givenUp) continue;
@@ -160,14 +164,14 @@ function verifyMessages(
     try {
       const ids = messageOffsets(records).map((offset) => messageAt(records, offset).id);
       if (ids.length !== end - first + 1 || ids.some((found, index) => found !== first + index)) {
-        say(`${where} has messages ${ids[0]} to ${ids.at(-1)}, not ${first} to ${end}`);
+        addProblem(`${where} has messages ${ids[0]} to ${ids.at(-1)}, not ${first} to ${end}`);
       }
     } catch (error) {
-      say(`${where} is damaged: ${messageOf(error)}`);
+      addProblem(`${where} is damaged: ${messageOf(error)}`);
     }
   }
   missing(stored);
-  if (sum !== bytes) say(`${title}: its messages take ${sum} bytes, but ${bytes} are counted`);
+  if (sum !== bytes) addProblem(`${title}: its messages take ${sum} bytes, but ${bytes} are counted`);
 }
 
 function* rows(database: DatabaseSync, sql: string, ...values: number[]): Generator<SqlRow, void, void> {

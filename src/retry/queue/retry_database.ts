@@ -26,7 +26,7 @@ import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "
 export const databaseName = "messages.sqlite";
 
 /** Maximum age of the check of the files at a commit, in milliseconds. */
-const lookMs = 100;
+const checkMs = 100;
 
 export type { SqlRow };
 
@@ -65,7 +65,7 @@ export class RetryDatabase {
       this.#database.close();
       throw storeError(error, folder);
     }
-    this.#files = new OpenFilesCheck(folder, [databaseName, `${databaseName}-wal`], { lookMs });
+    this.#files = new OpenFilesCheck(folder, [databaseName, `${databaseName}-wal`], { checkMs });
   }
 
   /** Returns the number of the inserted row, and how many rows were changed. */

@@ -15,14 +15,14 @@ export interface RetryVerifyReport {
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
 export function verifyRetryStore(folder: string): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
-  const { problems, say } = problemList();
+  const { problems, addProblem } = problemList();
   try {
     return database.snapshot(() => {
-      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), say }));
+      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem }));
       let [messages, bytes] = [0, 0];
-      verifyPart("the messages", say, () => {
-        const counted = verifyMessages(database, say);
-        verifyTotals(database, counted, say);
+      verifyPart("the messages", addProblem, () => {
+        const counted = verifyMessages(database, addProblem);
+        verifyTotals(database, counted, addProblem);
         for (const { count, bytes: some } of Object.values(counted)) {
           [messages, bytes] = [messages + count, bytes + some];
         }
@@ -36,7 +36,7 @@ export function verifyRetryStore(folder: string): RetryVerifyReport {
 
 type Counted = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
+function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): Counted {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as Counted;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
@@ -46,42 +46,42 @@ function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
     const what = `message ${row["seq"]}`;
     const state = messageStates[Number(row["state"])];
     if (state === undefined) {
-      say(`${what} is in the unknown state ${row["state"]}`);
+      addProblem(`${what} is in the unknown state ${row["state"]}`);
       continue;
     }
     const isKept = (state === "dead" && row["forwarding"] !== 3) || state === "waiting" || state === "in_flight";
     counted[state].count++;
     if (isKept) counted[state].bytes += Number(row["bytes"]);
-    if (isKept && row["body_bytes"] === null) say(`${what} is ${state}, but its body is missing`);
-    if (!isKept && row["body_bytes"] !== null) say(`${what} is ${state}, but still has a body`);
+    if (isKept && row["body_bytes"] === null) addProblem(`${what} is ${state}, but its body is missing`);
+    if (!isKept && row["body_bytes"] !== null) addProblem(`${what} is ${state}, but still has a body`);
     if (isKept && row["body_bytes"] !== null && Number(row["body_bytes"]) !== Number(row["bytes"])) {
-      say(`${what} has ${row["body_bytes"]} bytes, but ${row["bytes"]} were stored`);
+      addProblem(`${what} has ${row["body_bytes"]} bytes, but ${row["bytes"]} were stored`);
     }
-    if (state === "in_flight" && row["processor"] === null) say(`${what} is in flight, but no processor owns it`);
+    if (state === "in_flight" && row["processor"] === null) addProblem(`${what} is in flight, but no processor owns it`);
     if (state !== "in_flight" && row["owner"] !== null) {
-      say(`${what} is ${state}, but processor ${row["owner"]} owns it`);
+      addProblem(`${what} is ${state}, but processor ${row["owner"]} owns it`);
     }
   }
   const lines =
     `SELECT key, sum(is_next) AS heads FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING heads <> 1`;
   for (const row of database.iterate(lines)) {
-    say(`${row["heads"]} messages with the key ${row["key"]} are next, instead of 1`);
+    addProblem(`${row["heads"]} messages with the key ${row["key"]} are next, instead of 1`);
   }
   const orphans = database.get("SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM messages)");
-  if (Number(orphans?.["n"]) > 0) say(`${orphans?.["n"]} bodies belong to no message`);
+  if (Number(orphans?.["n"]) > 0) addProblem(`${orphans?.["n"]} bodies belong to no message`);
   return counted;
 }
 
 /** Totals of removed messages remain, so only states with a body are compared. */
-function verifyTotals(database: RetryDatabase, counted: Counted, say: ReportProblem): void {
+function verifyTotals(database: RetryDatabase, counted: Counted, addProblem: ReportProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];
     if (Number(row?.["count"] ?? 0) !== count) {
-      say(`${count} messages are ${state}, but the total is ${row?.["count"] ?? 0}`);
+      addProblem(`${count} messages are ${state}, but the total is ${row?.["count"] ?? 0}`);
     }
     if (Number(row?.["bytes"] ?? 0) !== bytes) {
-      say(`messages that are ${state} have ${bytes} bytes, but the total is ${row?.["bytes"] ?? 0}`);
+      addProblem(`messages that are ${state} have ${bytes} bytes, but the total is ${row?.["bytes"] ?? 0}`);
     }
   }
 }

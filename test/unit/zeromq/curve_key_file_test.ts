@@ -104,7 +104,7 @@ describe("a secret key is refused", () => {
     const { path } = newKey();
     chmodSync(path, mode);
     expect(refusal(() => readSecretKey(path))).toBe(
-      `The secret key ${path} has mode ${mode.toString(8)}, which lets others read it: chmod 600 ${path}`,
+      `The secret key ${path} has mode ${mode.toString(8)}, which lets other users read it: chmod 600 ${path}`,
     );
     chmodSync(path, 0o400);
     readSecretKey(path);
@@ -114,7 +114,7 @@ describe("a secret key is refused", () => {
     const { path } = newKey();
     chownSync(path, 12345, 12345);
     expect(refusal(() => readSecretKey(path))).toBe(
-      `The secret key ${path} belongs to user 12345, who can read and change it; it has to be of user 0`,
+      `The secret key ${path} belongs to user 12345, who can read and change it: it must be owned by user 0`,
     );
   });
 

@@ -99,7 +99,7 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.input("news", "else")).toBeNull();
 });
 
-for (const [format, age] of [[4, "one before the first release"], [6, "a newer one"]] as const) {
+for (const [format, age] of [[4, "a version before the first release"], [6, "a newer version"]] as const) {
   test(`a state of another format is refused, and says so: ${age}`, async () => {
     (await open("alice"))[Symbol.dispose]();
     const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
@@ -108,7 +108,9 @@ for (const [format, age] of [[4, "one before the first release"], [6, "a newer o
     other.close();
     await expect(open("alice")).rejects.toMatchObject({
       code: "CONFIG",
-      message: expect.stringContaining(`has format ${format}; this version of baton knows 5: ${age} wrote it`),
+      message: expect.stringContaining(
+        `was written by ${age} (format ${format}); this version of baton reads format 5`,
+      ),
     });
   });
 }

@@ -250,7 +250,7 @@ describe("a store", () => {
       const raw = new DatabaseSync(join(folder, databaseName));
       raw.exec("PRAGMA user_version = 9");
       expect(() => new RetryDatabase(folder)).toThrow(
-        /has format 9; this version of baton knows 3: a newer one wrote it/,
+        /was written by a newer version \(format 9\); this version of baton reads format 3/,
       );
       raw.exec("PRAGMA application_id = 5");
       raw.close();
