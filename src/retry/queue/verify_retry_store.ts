@@ -57,7 +57,9 @@ function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): Cou
     if (isKept && row["body_bytes"] !== null && Number(row["body_bytes"]) !== Number(row["bytes"])) {
       addProblem(`${what} has ${row["body_bytes"]} bytes, but ${row["bytes"]} were stored`);
     }
-    if (state === "in_flight" && row["processor"] === null) addProblem(`${what} is in flight, but no processor owns it`);
+    if (state === "in_flight" && row["processor"] === null) {
+      addProblem(`${what} is in flight, but no processor owns it`);
+    }
     if (state !== "in_flight" && row["owner"] !== null) {
       addProblem(`${what} is ${state}, but processor ${row["owner"]} owns it`);
     }
