@@ -55,7 +55,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ],
     ["keeper --json", "--json is only for baton keeper verify"],
     ["keeper verify --listen :1", "--listen does not apply to baton keeper verify"],
-    ["keeper backup copy --limit nodesMax=1", "--limit is for a keeper that serves, not for baton keeper backup"],
+    ["keeper backup copy --limit nodesMax=1", "--limit does not apply to baton keeper backup"],
     ["config check --origin", "--origin is for baton config show"],
     ["fence run --store f --token 1 -z a:1 -- true", "--servers is for baton fence zk, not for baton fence run"],
     ["pool status c -j 2", "--jobs is for a call that runs items, not for baton pool status"],

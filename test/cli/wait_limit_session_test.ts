@@ -117,7 +117,7 @@ describe("what is not a ZooKeeper server", () => {
       const lines = [...await all(session, null, env), ...await all(session, "-w 5m", env)];
       for (const ended of [...lines, { ...elect, command: commands[0] as Waiting }]) {
         expect([ended.command.name, ended.code]).toEqual([ended.command.name, 69]);
-        expect(ended.stderr).toContain("does not seem to speak ZooKeeper's protocol");
+        expect(ended.stderr).toContain("the port does not use ZooKeeper's protocol");
         expectWithin(ended, 0);
       }
       const tls = await session.run('"$baton" lock --tls -w 5m x -- touch ran', env);

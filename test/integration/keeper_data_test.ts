@@ -103,7 +103,7 @@ test("a keeper whose log has lost something that was stored does not start, and 
   const started = await running("b").then(() => "started", (error) => error);
   expect(started).toMatchObject({
     code: "IO",
-    message: expect.stringMatching(/the log is damaged in frame 1: its index knows of \d+\..*backup/),
+    message: expect.stringMatching(/the log is damaged in frame 1: its index lists \d+ frames\..*backup/),
   });
 });
 

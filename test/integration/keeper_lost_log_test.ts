@@ -133,7 +133,7 @@ test("a backup may be put in the place of what was lost with its log; from then 
   const refused = await start();
   expect([refused.exitCode, refused.output]).toEqual([
     74,
-    expect.stringContaining("remove what ends in -wal and -shm"),
+    expect.stringContaining("remove the files that end in -wal and -shm"),
   ]);
   for (const end of ["-wal", "-shm"]) rmSync(data(`keeper.sqlite${end}`));
   verifyData(join(root, "data"));

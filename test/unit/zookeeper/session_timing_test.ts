@@ -52,7 +52,7 @@ describe("the relay time", () => {
   });
 });
 
-describe("the vigil over a connection", () => {
+describe("the heartbeat of a connection", () => {
   test.each([
     [499, idle(0), "trust", 500],
     [500, idle(0), "ping", 1000],

@@ -93,7 +93,7 @@ describe("secrets and certificates come from files and the environment", () => {
     const file = join(folder, "open");
     const open = (path: string) => {
       chmodSync(path, 0o644);
-      return `${path} has mode 644, which lets others read it: chmod 600 ${path}`;
+      return `${path} has mode 644, which lets other users read it: chmod 600 ${path}`;
     };
     writeFileSync(file, "digest:ann:secret\n");
     const failure = open(file);

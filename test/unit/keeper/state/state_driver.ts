@@ -97,8 +97,8 @@ export class DrivenClient {
     const { name, identities } = this.#who;
     const question = new ByteWriter();
     sent.write(question, request);
-    const asker = { session: this.session, identities, watcher: name };
-    const { error, zxid, write } = this.#driver.state.apply(code, new ByteReader(question.finish()), asker);
+    const requester = { session: this.session, identities, watcher: name };
+    const { error, zxid, write } = this.#driver.state.apply(code, new ByteReader(question.finish()), requester);
     if (error !== 0) return { error, zxid, value: null };
     const answer = new ByteWriter();
     write?.(answer);
