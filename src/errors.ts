@@ -57,7 +57,7 @@ export const errorCodes = [
   "FENCED",
   /** A topic, or the disk of its server, has reached its limit. */
   "STORE_FULL",
-  /** It could not be confirmed before the end of the lease that all processes of the command are dead. */
+  /** The end of the lease came before all processes of the command were confirmed dead. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */
   "TIME_LIMIT",
