@@ -1,20 +1,20 @@
-/** The endpoint that a role tells others, checked before anything is started. */
+/** Checks the endpoint that a proxy or server advertises, before anything is started. */
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/zeromq/endpoint.ts";
 import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { Setting } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 
-/** 0.0.0.0 and ::, in every way to write them. */
+/** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
 
-/** A setting with an endpoint, by its name. */
+/** An endpoint and the setting that it comes from. */
 export interface EndpointSetting<T> {
   readonly name: string;
   readonly setting: Setting<unknown>;
   readonly value: T;
 }
 
-/** Throws USAGE or CONFIG, by where it stands, for what cannot be listened at and for what no one could dial. */
+/** Throws USAGE or CONFIG, depending on where the value comes from, if the endpoint cannot be bound or dialled. */
 export function checkAdvertised(
   listen: EndpointSetting<readonly string[]>,
   advertise: EndpointSetting<string | undefined>,

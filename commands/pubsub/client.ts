@@ -84,7 +84,7 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
   }
 }
 
-/** What to do now, where there is one answer to that. */
+/** Returns what the user can do next, if there is one clear step. */
 function hintOn(
   error: BatonError,
   { id, operation, topic, rest }: ClientArguments,
@@ -105,7 +105,7 @@ function hintOn(
     return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
   }
   if (code !== "FENCED") return null;
-  // Places of inputs are in the state alone.
+  // Positions of inputs exist only in the state.
   const places = "puts from the input what this state does not know to have been put: look first at what is there";
   return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
 }
@@ -213,22 +213,22 @@ export async function clientTopics(
   return exitCodes.SUCCESS;
 }
 
-/** A newline in a name must not make two of it; who wants such names asks for --json. */
+/** Replaces control characters, so that each name stays on one line; --json prints names unchanged. */
 function inOneLine(topic: string): string {
   return topic.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
 export interface ClientPosition {
-  /** What the server says. */
+  /** Response of the server. */
   readonly info: Awaited<ReturnType<PubsubClientSession["info"]>>;
   readonly isSubscribed: boolean;
-  /** The last message that was had; -1: none, or not subscribed. */
+  /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
   readonly cursor: number;
-  /** Messages that wait; 0 for who is not subscribed. */
+  /** Number of waiting messages; 0 for a client that is not subscribed. */
   readonly pending: number;
 }
 
-/** Null where there is no such topic. Rejects with what asking fails with. */
+/** Returns null if the topic does not exist. Rejects with the error of the request. */
 export async function findPosition(run: ClientRun): Promise<ClientPosition | null> {
   try {
     return await requestPosition(run);
@@ -238,12 +238,12 @@ export async function findPosition(run: ClientRun): Promise<ClientPosition | nul
   }
 }
 
-/** Rejects with NOT_SUBSCRIBED where there is no such topic, and with what asking fails with. */
+/** Rejects with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request. */
 export async function requestPosition({ client, target: { topic }, signal }: ClientRun): Promise<ClientPosition> {
   const info = await client.info(topic, { signal });
   const { position = -1, end = 0, pending = 0 } = info;
   const isSubscribed = position >= 0;
-  // The server hears of the last ones with the next get.
+  // The server learns of the last acknowledgements with the next get.
   const cursor = isSubscribed ? Math.max(position, client.state.position(topic).cursor) : position;
   return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
 }
@@ -251,7 +251,7 @@ export async function requestPosition({ client, target: { topic }, signal }: Cli
 export function clientAck({ target, client }: ClientRun): ExitCode {
   const { topic, operation, rest } = target;
   const { cursor, intent, folder } = client.state.position(topic);
-  if (operation === "nak") return exitCodes.SUCCESS; // it was not taken, and comes again as it is
+  if (operation === "nak") return exitCodes.SUCCESS; // the message was not acknowledged and comes again
   const word = rest[0] ?? "";
   const id = readPosition(word);
   if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
@@ -301,7 +301,9 @@ export async function clientBench(run: ClientRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** It takes all that comes, and all subscribers get what it puts: where messages are meant for somebody it must not be. */
+/**
+ * The benchmark takes all messages of the topic, and all subscribers get its own: the topic must have no other user.
+ */
 function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPosition): void {
   const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
   if (others <= 0 && pending === 0) return;
@@ -330,7 +332,10 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startMs;
 }
 
-/** Throws CONFIG for a user without a home. */
+/**
+ * Returns the default folder for client states, by the user database, so that cron and a login shell use the same one.
+ * Throws CONFIG for a user without a home.
+ */
 export function clientFolder(): string {
   const home = homeInDatabase(userId(), "/etc/passwd");
   if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton/pubsub");

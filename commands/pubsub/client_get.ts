@@ -1,4 +1,7 @@
-/** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
+/**
+ * `get` and `peek`: how many messages, and where they go. A message counts as delivered once it has reached its
+ * destination.
+ */
 import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -17,13 +20,13 @@ import { fstatSync, write, writeSync } from "node:fs";
 import { ReaderGone } from "../../src/terminal/io.ts";
 import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 
-/** Of one answer. */
+/** Maximum messages of one response. */
 const batchMax = 256;
 const followWaitMs = 3_600_000;
-/** After nobody has answered for --timeout. */
+/** Milliseconds to wait after no proxy has responded for --timeout. */
 const againMs = 1000;
 
-/** Takes messages, in order; a number ends the command with that exit code. */
+/** Delivers messages, in order. A number ends the command with that exit code. */
 type Sink = (messages: readonly ReceivedMessage[]) => Promise<ExitCode | null>;
 
 export async function clientGet(run: ClientRun): Promise<ExitCode> {
@@ -39,7 +42,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
   using progress = await progressOf(run, max);
   let had = 0;
   for (;;) {
-    // A child may take long for each message, and what comes behind it is as well got later.
+    // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
     const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
@@ -61,7 +64,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
   return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-/** Where messages go to a folder or a file, somebody may look at the terminal meanwhile. */
+/** A user may watch the terminal while messages go to a folder or a file. */
 async function progressOf({ call, target, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
@@ -72,7 +75,7 @@ async function progressOf({ call, target, client, signal }: ClientRun, max: numb
   return new BulkProgressLine(call, { verb: "received", total, isWanted });
 }
 
-/** With --follow nobody who answers is waited for as well, and room on a server's disk. */
+/** With --follow, proxies that do not respond and full disks of servers are waited for. */
 async function patient(
   { call: { values, io }, signal }: ClientRun,
   fetch: () => Promise<FetchResult>,
@@ -110,7 +113,7 @@ function checkOptions({ call: { values }, target }: ClientRun): void {
   }
 }
 
-/** `peek`: nothing is had by being shown. */
+/** `peek`: a printed message is not acknowledged. */
 function sinkOf(
   run: ClientRun,
   subscriber: Subscriber,
@@ -197,18 +200,18 @@ function utf8Of(bytes: Uint8Array): string | null {
   }
 }
 
-/** After a signal a write that is under way has so long to end: what was written is had, and does not come again. Milliseconds. */
+/** Milliseconds that a write may take to end after a signal: what was written is delivered and does not come again. */
 const endingMsMax = 300;
-/** Where somebody made the pipe non-blocking, and it is full. */
+/** Milliseconds to wait if another program made the pipe non-blocking and it is full. */
 const fullPipeMs = 5;
 
 export class MessageOutput {
   readonly #end: Uint8Array;
   readonly #signal: AbortSignal;
-  /** A file takes at once what it takes. */
+  /** Writes to a file do not block. */
   readonly #isFile: boolean;
 
-  /** `end`: behind each message. */
+  /** `end` is written after each message. */
   constructor(end: string, signal: AbortSignal) {
     this.#end = new TextEncoder().encode(end);
     this.#signal = signal;
@@ -234,7 +237,7 @@ export class MessageOutput {
     }
   }
 
-  /** In a thread: a full pipe stops whoever writes to it. */
+  /** Writes in a thread, because a full pipe blocks the writer. */
   #written(bytes: Uint8Array, at: number): Promise<number> {
     return new Promise((resolve, reject) => {
       let cancel = () => {};

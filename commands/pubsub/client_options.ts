@@ -71,7 +71,7 @@ export const clientCommandSettings = {
 
 export type ClientCall = Call<typeof clientCommandSettings>;
 
-/** What a client can do, and the words behind it. */
+/** Operations of a client, and their arguments. */
 const operationWords = {
   subscribe: ["TOPIC"],
   unsubscribe: ["TOPIC"],
@@ -96,11 +96,11 @@ export interface ClientArguments {
   readonly operation: ClientOperationName;
   /** Empty for `topics`. */
   readonly topic: string;
-  /** Behind the topic. */
+  /** Arguments after the topic. */
   readonly rest: readonly string[];
 }
 
-/** Flags that are not for every operation, by the setting's name. */
+/** Flags that only some operations have, by the name of the setting. */
 const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly ClientOperationName[] }>> = {
   count: { flag: "-n", of: ["get", "peek", "bench"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
@@ -117,14 +117,17 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
   json: { flag: "--json", of: ["get", "peek", "pending", "info", "topics", "bench"] },
 };
 
-/** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
+/** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
 export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = misplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is not for it, but for ${use.of.join(", ")}`);
 }
 
-/** `named`: by --id, or, if not `isTyped`, by the environment or a file, which the command line goes before. Throws USAGE. */
+/**
+ * `named`: the ID of --id or, if not `isTyped`, of the environment or a file; the command line takes precedence. Throws
+ * USAGE.
+ */
 export function clientWords(
   words: readonly string[],
   named: string | undefined,

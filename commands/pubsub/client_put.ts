@@ -1,4 +1,4 @@
-/** `put`: has the input put, and says at the end what is not known. */
+/** `put`: puts the input, and reports what is unknown at the end. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyDigest,
@@ -77,14 +77,14 @@ async function putInput(
     ...{ signal, until, onStored },
   });
   if (!publisher.hasReadAll) throw until.reason;
-  // A client with msg-ids is never forgotten.
+  // A client that uses message IDs is never forgotten.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
 }
 
 const isSingle = (input: Input | null): boolean => input?.kind === "files" && input.files.length === 1;
 
-/** What of the input is to be put, and where it is noted. */
+/** Returns the messages that have to be put, and the checkpoint that records them. */
 function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
@@ -110,28 +110,28 @@ function warnOfIntents({ values, io }: ClientCall, topic: string, count: number)
   );
 }
 
-/** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
+/** Milliseconds to wait for requests in flight after a signal; a second signal ends the wait. */
 const endingMsMax = 5000;
 
-/** From the first signal on there is an end to it: the second one, or a time. */
+/** Limits the time from the first signal on: until the second signal, or a timeout. */
 export class PutStop implements Disposable {
   readonly #over = new AbortController();
   readonly #offs: (() => void)[] = [];
 
   constructor(until: AbortSignal) {
     const clock = systemClock();
-    // It may have come already: then this is called at once.
+    // If the signal has already arrived, the callback runs immediately.
     const offTime = onAbort(until, (reason) => {
       this.#offs.push(clock.after(endingMsMax, () => this.#over.abort(reason)));
     });
     const offSignals = listenForStops(processSignals(), clock, {
-      first: () => {}, // it is what `until` aborts with
+      first: () => {}, // `until` aborts with it
       again: (name) => this.#over.abort(new StoppedBySignal(name)),
     });
     this.#offs.push(offTime, offSignals);
   }
 
-  /** Aborts when nothing is waited for any more. */
+  /** Aborts when nothing is awaited any longer. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }

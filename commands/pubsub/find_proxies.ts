@@ -1,4 +1,4 @@
-/** Where the proxies are: those that are named, those of a file, or those that have announced themselves. */
+/** Finds the proxies: named ones, those in a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
 import { parseEndpoint } from "../../src/zeromq/endpoint.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
@@ -14,19 +14,22 @@ import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 
-/** What of a call says where proxies are. */
+/** The settings of a call that say where proxies are. */
 export type ProxyLookupCall = Pick<
   Call<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
   "values" | "sources" | "io"
 >;
 
-/** Where proxies are looked up, as a part of a sentence; undefined where they are named. */
+/** Returns where proxies are looked up, as part of a sentence; undefined if they are named. */
 export function lookupPlaceOf({ values }: ProxyLookupCall): string | undefined {
   if (values.pubsubProxies !== undefined || values.pubsubProxiesFile !== undefined) return undefined;
   return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
 }
 
-/** Called whenever none of those that are known can be reached. Throws USAGE or CONFIG for addresses that nobody could dial. */
+/**
+ * Returns the function that finds proxies, which is called whenever none of the known ones can be reached. Throws USAGE
+ * or CONFIG for an invalid address.
+ */
 export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
@@ -57,7 +60,7 @@ async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Announcement[
   return nodes.map((node) => node === null ? null : parseAnnouncement(node.data)).filter((one) => one !== null);
 }
 
-/** One address in each line, as the paper's clients have it. */
+/** Reads one address per line, as the clients of the paper do. */
 function inFile(path: string): string[] {
   let text: string;
   try {
@@ -81,14 +84,14 @@ function endpointAt(address: string, place: string): string {
   }
 }
 
-/** Throws USAGE: what is wrong is said before anything is begun, not at the first request. */
+/** Throws USAGE for an invalid address, before anything is started. */
 export function proxyEndpoint(address: string): string {
   const endpoint = address.includes("://") ? address : `tcp://${address}`;
   parseEndpoint(endpoint, address);
   return endpoint;
 }
 
-/** So that many clients do not all use the same one. */
+/** Shuffles the proxies, so that clients spread over them. */
 function shuffled<T>(items: T[]): T[] {
   for (let at = items.length - 1; at > 0; at--) {
     const other = Math.floor(Math.random() * (at + 1));

@@ -1,4 +1,4 @@
-/** `baton pubsub keygen`: a key pair for ZeroMQ's CURVE. */
+/** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
 import { keyText, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
 import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
 import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";

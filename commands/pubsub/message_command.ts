@@ -1,7 +1,6 @@
 /**
- * Runs a line of shell for each message, which is its stdin. Everything of it dies with baton, however that ends: a guard
- * beside it sees to that, so that the next process that is given the message does not run the line while the last one's
- * still works.
+ * Runs a shell command for each message, which is its stdin. A guard process kills the command when baton ends for any
+ * reason, so that the next process that gets the message does not run the command while the earlier one still works.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,12 +20,12 @@ import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 
 export interface MessageCommandOptions {
-  /** The line of shell. */
+  /** The shell command. */
   readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Names the client's place: the same for every process that may be given the same messages. */
+  /** Identifies the client and the topic: the same for all processes that may get the same messages. */
   readonly place: string;
-  /** What is left of the line and cannot be killed is waited for so long. */
+  /** Milliseconds to wait for processes of the command that cannot be killed. */
   readonly waitMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -38,9 +37,12 @@ export interface CommandMessage {
   readonly redelivered: boolean;
 }
 
-/** The guard's deadline is baton's own end, and nothing else: some years. */
+/** Milliseconds, some years: the guard acts only when baton ends. */
 const forMs = 1e11;
-/** What a former process has left is given so long to end by its guard's hand, and then so long, at most, by this one's. */
+/**
+ * Milliseconds: processes of an earlier run first get this time to be ended by their guard, and then at most this time
+ * to end after SIGKILL.
+ */
 const leftMsMax = 2000;
 const killMsMax = 10_000;
 const lookMs = 20;
@@ -54,15 +56,16 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Resolves with the line's exit code, as a shell counts it. A stop request is passed on to all of it, and its end waited for;
-   * the second one kills it. Rejects with START_FAILED without a guard, with FENCE_BREACH when what a former process has left of this
-   * message cannot be killed, with IO where there is no room for the message, and with the signal's reason before the line has begun.
+   * Resolves with the exit code, as a shell reports it. A stop signal is passed on to the command, which is awaited; a
+   * second one kills it. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
+   * be killed, IO if there is no room for the message, and the signal's reason before the command has started.
    */
   async run(message: CommandMessage, env: Readonly<Record<string, string>>): Promise<ExitCode> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
-    // Of this run alone: the guard of a former one may come late, and ends what has the mark that it was told.
+    // The marker is unique for this run: the guard of an earlier run may act late, and ends only processes with its own
+    // marker.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
     await this.#guard.watch(cookie, {
@@ -87,12 +90,13 @@ export class MessageCommand implements Disposable {
     const { line, clock, signal } = this.#options;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
-      // A pipe would end where baton is killed, and the line would take the beginning of a message for all of it.
+      // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of
+      // the message for the whole.
       const input = openBodyFile(body);
       const child = spawn("/bin/sh", ["-c", line], {
         env,
         stdio: [input, "inherit", "inherit"],
-        detached: true, // a group of its own: a signal reaches all of the line
+        detached: true, // a separate process group, so that a signal reaches the whole command
       });
       closeSync(input);
       const { pid } = child;
@@ -112,7 +116,9 @@ export class MessageCommand implements Disposable {
     });
   }
 
-  /** Whoever ran the line for this message was killed; its guard is at work, or was killed as well. */
+  /**
+   * Waits for the end of an earlier run, whose baton process was killed; its guard is still working, or was killed too.
+   */
   async #endEarlierRun(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;

@@ -1,12 +1,14 @@
-/** A flag that was given to an operation that it would do nothing for. Pure. */
+/** Finds a flag that has no effect for an operation. Pure. */
 
 export interface FlagUse {
   readonly flag: string;
-  /** The operations that it is for. */
+  /** Operations that have this flag. */
   readonly of: readonly string[];
 }
 
-/** `uses`: of flags that are not for every operation, by the setting's name; `given`: settings that were given as flags. */
+/**
+ * `uses`: flags that only some operations have, by the name of the setting. `given`: settings that were given as flags.
+ */
 export function misplacedFlag(
   uses: Readonly<Record<string, FlagUse>>,
   operation: string,

@@ -132,7 +132,7 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
   }
 }
 
-/** SIGHUP: a list that cannot be used changes nothing. */
+/** Reads the client list again (SIGHUP). An invalid list changes nothing. */
 function readAgain(
   read: () => number,
   { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: PubsubProxy | null },
@@ -155,7 +155,7 @@ interface Surroundings {
   readonly clock: Clock;
 }
 
-/** Until the signal aborts. The first session must come about, every later one is tried for ever. */
+/** Runs until the signal aborts. The first session has to be established; later ones are tried forever. */
 async function serve(
   proxy: PubsubProxy,
   { directory, endpoint, place, log, signal, clock }: Surroundings,
@@ -276,7 +276,7 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
   ];
 }
 
-/** Null when there is somebody to send requests to. */
+/** Returns null if there is a server to send requests to. */
 export function proxyHealth(directory: TopicDirectory): string | null {
   if (!directory.isConnected) {
     return "the coordination service does not answer; only topics that were used before are found";

@@ -23,8 +23,8 @@ export type PubsubProxyCall = Call<typeof proxyCommandSettings>;
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * The same at each start, so that a proxy that was killed is known again; made of the address that others dial, where it is
- * one: containers and machines that were copied may have the same name, and listen on the same port.
+ * Returns the same ID at each start, so that a killed proxy is recognized. The advertised address is part of it,
+ * because containers and copied machines may share a host name and a port.
  */
 export function defaultProxyId(endpoint: string): string {
   const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
@@ -36,15 +36,14 @@ export function defaultProxyId(endpoint: string): string {
 }
 
 /**
- * What only one process at a time can have: these endpoints, in this network. A port belongs to one process of a network
- * namespace, and the machine, its start and the namespace's number say which one that is: what another process has announced of
- * the same is what an earlier life has left.
+ * Identifies the endpoints in their network, which only one process can use at a time: machine, boot and network
+ * namespace. An announcement of another process for the same endpoints is therefore left over from an earlier process.
  */
 export function proxyPlace(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 
-/** Empty where there are none, as on macOS. */
+/** Empty on systems without network namespaces, such as macOS. */
 function networkNamespace(): string[] {
   try {
     const start = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

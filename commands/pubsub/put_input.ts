@@ -1,4 +1,4 @@
-/** What `put` makes messages from: a file, the lines of one, several files, or stdin as it comes. */
+/** Inputs of `put`: a file, its lines, several files, or stdin as it arrives. */
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
@@ -11,19 +11,19 @@ import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { counted } from "../../src/support/text.ts";
 import type { ClientCall } from "./client_options.ts";
 
-/** What is put. */
+/** The input of a put. */
 export type Input = Sequence | Files;
 
-/** Messages one behind the other in one file or stream. */
+/** Consecutive messages in one file or stream. */
 interface Sequence extends PutSource {
   readonly kind: "sequence";
-  /** Tells it from all other inputs. */
+  /** Identifies the input. */
   readonly name: string;
-  /** A stream cannot be had again from its beginning: what comes of it is always new. */
+  /** A stream cannot be read again from its start: everything that arrives is new. */
   readonly isStream: boolean;
 }
 
-/** Files, of which each is a message. */
+/** Files that are one message each. */
 interface Files extends PutSource {
   readonly kind: "files";
   readonly isStream: false;
@@ -31,28 +31,28 @@ interface Files extends PutSource {
 }
 
 interface PutSource {
-  /** Of all that will be read; null where nobody knows. Only asked where progress is shown. */
+  /** Returns the total number of bytes, or null if unknown. Called only for a progress display. */
   totalBytes(): number | null;
-  /** What ends each message in it takes so much. */
+  /** Bytes of the separator after each message. */
   readonly separatorBytes: number;
   read(): AsyncIterable<readonly Uint8Array[]>;
 }
 
 interface WholeFile {
-  /** Null: stdin. */
+  /** Null for stdin. */
   readonly path: string | null;
-  /** Tells it from all other inputs; of a file that stands twice in a list the first time from the second. */
+  /** Identifies the input; a file that is listed twice has two names. */
   readonly name: string;
 }
 
 const newline = 10;
 const readBytes = 256 << 10;
-/** What a pipe holds. */
+/** Bytes that a pipe holds. */
 const stdinBytes = 64 << 10;
-/** Between two looks at a stdin that somebody made non-blocking. */
+/** Milliseconds between two reads of a stdin that another program made non-blocking. */
 const emptyMs = 10;
 
-/** Null: nothing, but for what is resumed. Throws USAGE. */
+/** Returns the input, or null if only earlier puts are resumed. Throws USAGE. */
 export function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
@@ -94,7 +94,7 @@ function filesOf(paths: readonly string[]): Files {
   return { kind: "files", isStream: false, files, totalBytes: () => sizeOf(named), separatorBytes: 0, read };
 }
 
-/** `path`: null for stdin. No more is read than a message may have. */
+/** Reads a whole file, or stdin if `path` is null. Reads at most what a message may have. */
 async function wholeOf(path: string | null): Promise<Uint8Array> {
   const size = path === null ? null : sizeOf([path]);
   if (size !== null && size > messageBytesMax) {
@@ -112,7 +112,7 @@ async function wholeOf(path: string | null): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-/** A file's, or stdin's. */
+/** Reads a file, or stdin if `path` is null. */
 async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
     const why = "it was closed when baton was started; </dev/null is an empty message";
@@ -126,7 +126,7 @@ async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, v
   }
 }
 
-/** Nothing is read ahead: what is not asked for stays in the pipe. */
+/** Reads nothing ahead: data that is not requested stays in the pipe. */
 async function* stdinAsItComes(): AsyncGenerator<Uint8Array, void, void> {
   const readAt = promisify(read);
   for (;;) {
@@ -147,7 +147,7 @@ function sizeOf(paths: readonly string[]): number | null {
     const stats = paths.map((path) => statSync(path));
     return stats.every((stat) => stat.isFile()) ? stats.reduce((sum, { size }) => sum + size, 0) : null;
   } catch {
-    return null; // who reads them will say why
+    return null; // the read reports the reason
   }
 }
 
@@ -155,7 +155,7 @@ function bytesIn(items: readonly Uint8Array[]): number {
   return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** Files one by one, each told to `notes`; those that `taken` says to have been put as they are now are left out. */
+/** Yields the files, and adds each to the checkpoint; files that were put unchanged before are skipped. */
 export async function* unsentFiles(
   { files }: Files,
   notes: FileCheckpoint,
@@ -175,7 +175,7 @@ export async function* unsentFiles(
   }
 }
 
-/** Without the first ones, which were taken before. Throws BAD_DATA when they are not the same any more. */
+/** Yields the messages after those that were taken before. Throws BAD_DATA if the latter have changed. */
 export async function* unsentMessages(
   input: Sequence,
   { taken, digest }: InputPosition,

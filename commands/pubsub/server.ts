@@ -246,7 +246,10 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   ];
 }
 
-/** Null when the server takes messages and gives them; a disk that is about to be full is told by disk_share, and by the log. */
+/**
+ * Returns null if the server accepts and delivers messages. A disk that is nearly full is reported by disk_used_ratio
+ * and in the log.
+ */
 export async function serverHealth(server: TopicServer): Promise<string | null> {
   if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";

@@ -1,4 +1,4 @@
-/** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: what an operator does. */
+/** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
 import { resolve } from "node:path";
 import { printTable } from "../../src/terminal/table.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
@@ -34,7 +34,7 @@ import type { PubsubClientForgottenJson } from "../json_shapes/pubsub_topic_shap
 import { manage } from "./topic.ts";
 
 interface ServerOperation {
-  /** What stands behind the word, for the sentence that says what is wrong. */
+  /** Arguments of the operation, for error messages. */
   readonly takes: string;
   readonly names: number;
   run(call: ServerCall, names: readonly string[]): Promise<ExitCode>;
@@ -54,7 +54,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
 
 export const operationNames: readonly string[] = Object.keys(operations);
 
-/** A handoff that fails takes 30 s, and a topic may have to wait for its turn. */
+/** Milliseconds: a failed handoff takes 30 s, and a topic may wait for its turn. */
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 
@@ -114,7 +114,7 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   return await perform(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
 }
 
-/** The server takes no new topics first: else proxies would give it some while it gives its own away. */
+/** The server stops taking new topics first; otherwise proxies would assign some to it during the drain. */
 async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
@@ -134,7 +134,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
         } --undo`,
       );
     }
-    // A proxy that had not heard of it yet may give it one more; and a session that has just ended took the mark with it.
+    // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
     while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0) await setDraining(zk, path, id, true);
   });
 }
@@ -161,7 +161,7 @@ async function rebalance(call: ServerCall): Promise<ExitCode> {
   });
 }
 
-/** Of servers that are there; those that are being drained take no topics, and only the one in question gives some. */
+/** Topics of the servers that can take topics, and of the drained server, which only gives topics away. */
 function loadOf(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
@@ -170,7 +170,7 @@ function loadOf(servers: readonly ServerOverview[], drained?: string): TopicsByS
 type RequestedMove = Omit<PlannedMove, "from"> & { readonly from: string | null };
 type MoveResult = PubsubMovesJson["moves"][number];
 
-/** `work` has topics moved, as often as it wants, and is told how many were. */
+/** Moves topics as often as `work` asks for it, and returns how many were moved each time. */
 async function perform(
   call: ServerCall,
   work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
@@ -232,7 +232,7 @@ function fromOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
   return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
 }
 
-/** Why the exit code is not 0; null: this topic is no reason. */
+/** Returns why this move causes a nonzero exit code; null if it does not. */
 function failureOf({ topic, to, outcome, why }: MoveResult): string | null {
   const what = `move topic "${printable(topic)}" to "${printable(to)}"`;
   if (outcome === "kept") return `Cannot ${what}: ${why}`;
@@ -344,10 +344,10 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** The store is open meanwhile, so that no server starts on it. */
+/** The store stays open, so that no server can start on it meanwhile. */
 async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<RestoreResult> {
-  const { problems } = verifyStore(dataDir); // nothing is made where there is no store
-  // What is damaged is refused by the server as well, and is no reason to do without the rest.
+  const { problems } = verifyStore(dataDir); // nothing is created if there is no store
+  // The server refuses damaged data anyway; the rest is restored.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { responded: () => {}, broken: (error: BatonError) => void (broken = error) };

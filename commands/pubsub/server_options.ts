@@ -52,7 +52,10 @@ export const serverCommandSettings = {
 
 export type ServerCall = Call<typeof serverCommandSettings>;
 
-/** By the setting's name. "": the server itself. Settings that stand in a file or the environment do no harm. */
+/**
+ * Flags of each operation, by the name of the setting; "" is the server itself. Values from files and the environment
+ * are ignored.
+ */
 const flagOperations: Readonly<Record<string, FlagUse>> = {
   to: { flag: "--to", of: ["move"] },
   topics: { flag: "--topics", of: ["ls"] },
@@ -64,7 +67,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
   handOff: { flag: "--hand-off", of: [""] },
 };
 
-/** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
+/** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
 export function checkServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
   const use = misplacedFlag(flagOperations, operation, given);
   if (use === null) return;

@@ -1,4 +1,4 @@
-/** What a role says while it runs: a line each, with the time; sentences for people or JSON for programs. */
+/** Log of a server or a proxy: one line per event with the time, as text or JSON. */
 import type { Io } from "../../src/terminal/io.ts";
 import { logLine } from "../../src/terminal/log_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -7,12 +7,12 @@ import type { Clock } from "../../src/support/clock.ts";
 export type LogLevel = "info" | "warning" | "error";
 
 export interface ServiceLog {
-  /** `event` is stable and for programs, the sentence for people. */
+  /** `event` is stable, for programs; the sentence is for people. */
   say(level: LogLevel, event: string, sentence: string, fields?: Readonly<Record<string, string | number>>): void;
   problem(thrown: unknown): void;
 }
 
-/** With `quiet` only errors. */
+/** With `quiet`, only errors are logged. */
 export function serviceLog(role: string, { io, format, quiet }: {
   readonly io: Io;
   readonly format: "text" | "json";
@@ -31,12 +31,12 @@ export function serviceLog(role: string, { io, format, quiet }: {
   };
 }
 
-/** In milliseconds. */
+/** Milliseconds between two checks. */
 const lookEveryMs = 500;
 
 export interface ConnectionState {
   isConnected(): boolean;
-  /** What that means, as a sentence behind the name. */
+  /** Consequence of the state, as part of a sentence after the name. */
   readonly lost: string;
   readonly found: string;
 }
@@ -51,13 +51,13 @@ export class ConnectionLog implements Disposable {
   readonly #id: string;
   readonly #presence: ConnectionState;
   readonly #clock: Clock;
-  /** Null while it is there. */
+  /** Null while connected. */
   #lostAtMs: number | null = null;
-  /** At the last look it was not as it was said. */
+  /** The state has changed since it was logged. */
   #wasOther = false;
   #cancel: () => void = () => {};
 
-  /** Begins to look: it is there now. */
+  /** Starts the checks; the connection exists at this time. */
   constructor(log: ServiceLog, id: string, { presence, clock }: PresenceOptions) {
     this.#log = log;
     this.#id = id;
@@ -80,7 +80,7 @@ export class ConnectionLog implements Disposable {
   #look(): void {
     const isThere = this.#presence.isConnected();
     const isOther = isThere !== (this.#lostAtMs === null);
-    // Who goes from one server of an ensemble to another one is away for a moment, and nobody has to be told.
+    // A client that switches to another ZooKeeper server is briefly disconnected, which is not logged.
     const isLasting = isOther && this.#wasOther;
     this.#wasOther = isOther && !isLasting;
     if (!isLasting) return;

@@ -1,4 +1,4 @@
-/** Keys and access of the publish/subscribe roles, from their settings: what is encrypted, and who may come in. */
+/** Keys and permissions of proxies, servers and clients, from their settings. */
 import { readFileSync } from "node:fs";
 import { keyText } from "../../src/zeromq/curve_certificate.ts";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
@@ -9,23 +9,23 @@ import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { utf8Text } from "../../src/support/text.ts";
 
 export interface ServiceSecurity {
-  /** For a socket that proxies and servers come by: nobody else has the service's key. */
+  /** For the socket that proxies and servers connect to: only processes with the service's key are accepted. */
   readonly inner: SocketOptions;
   /** For connections to proxies and servers. */
   readonly dialing: SocketOptions;
-  /** For the socket that clients come by. */
+  /** For the socket that clients connect to. */
   readonly front: SocketOptions;
-  /** Whether a client may do it; everybody who may come in when undefined. */
+  /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
     | ((userId: string | null, message: Parameters<ClientAcl["refusal"]>[1]) => string | null)
     | undefined;
-  /** Reads the list of clients again, and says how many keys it has. Throws CONFIG: then the list stays as it was. */
+  /** Reads the client list again and returns its number of keys. Throws CONFIG, and then the old list stays valid. */
   readonly readClients: (() => number) | undefined;
 }
 
 /**
- * Undefined where no key is named: nothing is encrypted then. All proxies and servers of a service have one key pair. Throws
- * CONFIG for files that cannot be used, USAGE for a list of clients without a key.
+ * Returns undefined without a key: nothing is encrypted. All proxies and servers of a service share one key pair.
+ * Throws CONFIG for unusable files, USAGE for a client list without a key.
  */
 export function serviceSecurity({ pubsubKey, pubsubClients }: {
   readonly pubsubKey?: string | undefined;
@@ -56,7 +56,7 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
   };
 }
 
-/** For a client: its own key, and the service's. Undefined where neither is named. */
+/** For a client: its own key and the service's. Undefined if neither is named. */
 export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;

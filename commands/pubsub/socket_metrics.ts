@@ -1,4 +1,4 @@
-/** What /metrics says of the connections that a role has accepted. */
+/** Metrics of the accepted connections of a server or proxy. */
 import { type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
 import type { SocketCounters, SocketLoad } from "../../src/zeromq/socket_event.ts";
 

@@ -65,7 +65,7 @@ export const pubsubTopicCommand = defineCommand({
   run: runTopic,
 });
 
-/** A topic that is on its way elsewhere may have to be waited for. */
+/** Milliseconds: a request may have to wait while the topic moves. */
 const answerMsMax = 30_000;
 
 export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
@@ -184,7 +184,7 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
 
 type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
-/** Throws what manageTopic does. */
+/** Throws the errors of manageTopic. */
 export async function manage(
   call: ManageCall,
   question: ManageRequest,

@@ -1,6 +1,6 @@
 /**
- * Frames into messages. Never throws: what makes no sense gives a Refusal that names the field and quotes its value, so
- * that every peer gets an answer, whatever it has sent.
+ * Decodes frames into messages. Never throws: an invalid message gives an InvalidMessage that names the field and
+ * quotes its value, so that every peer gets a response.
  */
 import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
@@ -16,15 +16,15 @@ import {
 } from "./pubsub_messages.ts";
 import { decodeToken } from "./name_token.ts";
 
-/** Why bytes are no message: BAD_REQUEST, in a sentence for the body of the answer. */
+/** Why a message is invalid: status BAD_REQUEST, with a sentence for the body of the response. */
 export interface InvalidMessage {
   readonly name: null;
   readonly field: string;
   readonly value: string;
   readonly reason: string;
-  /** Who sent it, where that much could be read. */
+  /** The sender, if it could be read. */
   readonly sender: string | null;
-  /** It has headers: its sender knows them. */
+  /** The message has headers, so its sender knows them. */
   readonly hasHeaders: boolean;
 }
 
@@ -58,14 +58,14 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const cr = 13;
 const lf = 10;
 
-/** The message that the frames of one ZeroMQ message say, without the envelope. Bodies are views onto the frames. */
+/** Decodes the frames of one ZeroMQ message, without the envelope. Bodies are views of the frames. */
 export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
   const [frame] = frames;
   if (frame === undefined) return invalid("frames", "0", "a message has at least one frame");
   return (frames.length === 1 ? decodePut(frame) : null) ?? decodeAny(frames, frame);
 }
 
-/** As everything may be written. */
+/** Decodes any message in its general form. */
 export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
   const end = headerEnd(frame);
   if (end < 0) return invalidHeader(frame, end);
@@ -88,7 +88,10 @@ export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Mes
   return message as unknown as Message;
 }
 
-/** Where CR LF CR LF begins; otherwise -1 - the place of a control character that is in the way, or -1 - the length. */
+/**
+ * Returns where CR LF CR LF begins; otherwise -1 minus the index of an invalid control character, or -1 minus the
+ * length.
+ */
 function headerEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);
   for (let at = 0; at < length; at++) {
@@ -113,7 +116,7 @@ function invalidHeader(frame: Uint8Array, end: number): InvalidMessage {
   return invalid("header", printed(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
 }
 
-/** ASCII, or UTF-8 as a plain client may send it; null when it is neither. */
+/** Returns the header as text: ASCII, or UTF-8 from a plain client. Returns null for other bytes. */
 function headerText(frame: Uint8Array, end: number): string | null {
   try {
     return utf8.decode(frame.subarray(0, end));
@@ -143,7 +146,7 @@ function readFields(
   return null;
 }
 
-/** Names that are not known are passed over: a later version may say more. */
+/** Unknown names are ignored, so that later versions can add headers. */
 function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidMessage | null {
   for (let at = start; at <= header.length;) {
     const lineEnd = header.indexOf("\r\n", at);
@@ -213,7 +216,7 @@ function invalid(field: string, value: string, why: string): InvalidMessage {
   };
 }
 
-/** Bytes that may be no text, for a sentence. */
+/** Formats bytes that may not be text, for a message. */
 function printed(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes.subarray(0, quotedLengthMax)) {

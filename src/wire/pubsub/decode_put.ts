@@ -1,6 +1,6 @@
 /**
- * The message that comes a hundred thousand times a second, read from its bytes: a PUT of one message with ordinary names. What
- * is not ordinary is null, and read as everything else is. Names that come again and again are not made again.
+ * Fast path for a PUT of one message with ordinary names, which arrives a hundred thousand times a second. Returns null
+ * for all other messages, which the general decoder reads. Repeated names are reused.
  */
 import { session as sessionType, type SessionToken } from "./field_types.ts";
 import { bodyBytesMax, tokenBytesMax } from "./message_limits.ts";
@@ -11,7 +11,7 @@ const cr = 13;
 const lf = 10;
 const percent = 37;
 const zero = 48;
-/** Digits of which every number is exact; longer ones are read the other way. */
+/** Numbers with up to this many digits are exact; longer ones are read by the general decoder. */
 const digitsMax = 15;
 const start = bytesOf("PUT ");
 const sessionHeader = bytesOf("session: ");
@@ -19,7 +19,7 @@ const firstUnackedHeader = bytesOf("first-unacked: ");
 const afterHeader = bytesOf("after: ");
 const deadlineHeader = bytesOf("deadline-ms: ");
 
-/** The last values that stood somewhere, by what their bytes come to: a connection says the same ones again and again. */
+/** Cache of recent values by the hash of their bytes: a connection repeats the same values. */
 class InternedValues<T> {
   readonly #slots: ({ readonly bytes: Uint8Array; readonly value: T } | undefined)[] = new Array(64);
   readonly #read: (text: string) => T | undefined;
@@ -55,7 +55,7 @@ interface PutHeaders {
   deadlineMs?: number;
 }
 
-/** Null: it is no such message, or not in order; decodeMessage says which. */
+/** Returns null for any other message and for an invalid one; decodeMessage tells which. */
 export function decodePut(frame: Uint8Array): Message | null {
   if (!isAt(frame, 0, start)) return null;
   const senderEnd = wordEnd(frame, start.length);
@@ -84,7 +84,7 @@ export function decodePut(frame: Uint8Array): Message | null {
   return { name: "PUT", sender, topic, counter, body, headers } as Message;
 }
 
-/** False for a line that is not among the usual ones, stands twice, or makes no sense. */
+/** Reads one header. Returns false if it is not one of the usual headers, is repeated, or is invalid. */
 function readHeader(frame: Uint8Array, at: number, end: number, headers: PutHeaders): boolean {
   if (isAt(frame, at, sessionHeader)) {
     const value = sessions.get(frame, at + sessionHeader.length, end);
@@ -104,7 +104,7 @@ function readHeader(frame: Uint8Array, at: number, end: number, headers: PutHead
   return (headers.deadlineMs = numberIn(frame, at + deadlineHeader.length, end)) >= 0;
 }
 
-/** Where a word of ordinary characters ends. */
+/** Returns where a word of ordinary characters ends. */
 function wordEnd(frame: Uint8Array, from: number): number {
   const most = Math.min(frame.byteLength, from + tokenBytesMax);
   let at = from;
@@ -115,7 +115,7 @@ function wordEnd(frame: Uint8Array, from: number): number {
   return at;
 }
 
-/** Where the CR LF of a line of ordinary characters begins; -1 for any other. */
+/** Returns where the CR LF of a line of ordinary characters begins; -1 for any other line. */
 function lineEnd(frame: Uint8Array, from: number): number {
   const most = Math.min(frame.byteLength - 1, from + 128);
   for (let at = from; at < most; at++) {
@@ -126,7 +126,7 @@ function lineEnd(frame: Uint8Array, from: number): number {
   return -1;
 }
 
-/** -1 for what is no number, or a long one. */
+/** Returns -1 for text that is not a number, and for long numbers. */
 function numberIn(frame: Uint8Array, from: number, to: number): number {
   const length = to - from;
   if (length < 1 || length > digitsMax || (length > 1 && frame[from] === zero)) return -1;

@@ -1,4 +1,7 @@
-/** Messages into frames. What cannot be said (a token too long, a number that is none) is a bug of the caller and throws RangeError. */
+/**
+ * Encodes messages as frames. An invalid value (a token that is too long, a number out of range) is a bug of the caller
+ * and throws RangeError.
+ */
 import { encodePutResponse } from "./encode_stored.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
@@ -28,18 +31,18 @@ const fieldsOf = Object.fromEntries(
   ]),
 ) as Record<MessageName, [string, FieldWriter][]>;
 
-/** `max-bytes` as code calls it. */
+/** Converts `max-bytes` to `maxBytes`. */
 export function camelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The message's frames: one, or for a batch the header's and one for each body. Bodies of a batch are not copied. */
+/** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
 export function encodeMessage(message: Message): Uint8Array[] {
   const stored = encodePutResponse(message);
   return stored === null ? encodeAny(message) : [stored];
 }
 
-/** As everything may be written. */
+/** Encodes any message in its general form. */
 export function encodeAny(message: Message): Uint8Array[] {
   const { batch } = message;
   const header = headerOf(message);
@@ -53,7 +56,7 @@ export function encodeAny(message: Message): Uint8Array[] {
   const { body } = message;
   if (body === undefined || body.byteLength === 0) return [encoder.encode(header)];
   checkBody(body.byteLength);
-  // Every character of a header is one byte: tokens are escaped, and all else is ASCII.
+  // Each character of a header is one byte: tokens are escaped, everything else is ASCII.
   const frame = new Uint8Array(header.length + body.byteLength);
   encoder.encodeInto(header, frame);
   frame.set(body, header.length);

@@ -1,6 +1,6 @@
 /**
- * The answer that goes out a hundred thousand times a second, written as bytes: OK to a put, with the ids of what it has stored
- * and nothing else. What says more is null, and written as everything else is.
+ * Fast path for the response to a put (OK with the IDs of the stored messages and nothing else), which is sent a
+ * hundred thousand times a second. Returns null for all other messages, which the general encoder writes.
  */
 import type { Message } from "./pubsub_messages.ts";
 import { encodeToken } from "./name_token.ts";
@@ -9,12 +9,12 @@ const encoder = new TextEncoder();
 const zero = 48;
 const dash = 45;
 const end = encoder.encode("\r\n\r\n");
-/** "9007199254740991". */
+/** Digits of 9007199254740991. */
 const digitsMax = 16;
-/** The beginning of all that one sender says, and room for two numbers and the end behind it. */
+/** The start of each response of one sender, with room for two numbers and the end of the header. */
 let known: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 
-/** The frame; null: it is another message. */
+/** Returns the frame, or null for any other message. */
 export function encodePutResponse(message: Message): Uint8Array | null {
   if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;
   if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
@@ -39,7 +39,7 @@ function beginningOf(sender: string) {
   return { sender, room, length: bytes.byteLength };
 }
 
-/** Returns where it ends. */
+/** Writes a number. Returns the index after its last digit. */
 function writeNumber(room: Uint8Array, from: number, value: number): number {
   let to = from + 1;
   for (let power = 10; power <= value; power *= 10) to++;

@@ -1,28 +1,30 @@
-/** How one field of a header is read and written. Text in, value out; what makes no sense gives undefined, nothing throws. */
+/** How each field of a header is read and written. Invalid text gives undefined; reading never throws. */
 import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./message_limits.ts";
 import { type StatusCode, statusCodes } from "./status_codes.ts";
 import { decodeToken, encodeToken } from "./name_token.ts";
 
 export interface FieldType<T> {
-  /** What is wanted, to stand behind "not": "a number from 0 to 9". */
+  /** Description of a valid value, which stands after "not": "a number from 0 to 9". */
   readonly wanted: string;
   read(text: string): T | undefined;
   write(value: T): string;
 }
 
-/** A client's process: `number` grows with each, `key` is random, so that two copies of one state differ. */
+/**
+ * A process of a client: `number` grows with each process, and `key` is random, so that two copies of one state differ.
+ */
 export interface SessionToken {
   readonly number: number;
   readonly key: string;
 }
 
-/** Message ids from `first` to `last`. */
+/** Message IDs from `first` to `last`. */
 export interface IdRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** A client that has had no message says this for the last one's id. */
+/** The last ID of a client that has had no message. */
 export const noMessageId = -1;
 
 export const token: FieldType<string> = {
@@ -31,7 +33,7 @@ export const token: FieldType<string> = {
   write: encodeToken,
 };
 
-/** Decimal, without sign and leading zeros: a number has one spelling. */
+/** Decimal without sign and leading zeros, so that each number has one spelling. */
 export const number: FieldType<number> = {
   wanted: `a decimal number from 0 to ${numberMax}`,
   read: readNumber,
@@ -71,14 +73,17 @@ export const statusCode: FieldType<StatusCode> = {
   write: (code) => code,
 };
 
-/** Where a subscriber is put: before the oldest message that is there, behind the newest, or behind the one with this id. */
+/**
+ * A new position for a subscriber: before the oldest stored message, after the newest, or after the message with this
+ * ID.
+ */
 export const position: FieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
   read: (text) => text === "start" || text === "end" ? text : readNumber(text),
   write: (value) => typeof value === "string" ? value : writeNumber(value),
 };
 
-/** "17-20,25": ids in the order of the batch's messages, which ascend. */
+/** "17-20,25": IDs in the order of the batch's messages, ascending. */
 export const idRanges: FieldType<readonly IdRange[]> = {
   wanted: 'message ids as "17-20,25"',
   read(text) {
@@ -114,7 +119,7 @@ function writeNumber(value: number): string {
   return String(value);
 }
 
-/** The last that was read and written: a connection says the same one again and again. */
+/** The last values that were read and written: a connection repeats the same one. */
 let readLast: { readonly text: string; readonly value: SessionToken } | null = null;
 let wroteLast: { readonly text: string; readonly value: SessionToken } | null = null;
 

@@ -1,13 +1,13 @@
-/** Several messages in one value of a row: a row for each costs ten times as much as all that is in it. Pure. */
+/** Joins several messages into one value of a row, because one row per message costs ten times as much. Pure. */
 import { ByteReader, ByteWriter } from "../bytes.ts";
 
 export interface JoinedBodies {
-  /** How long each is, 32 bits, big-endian; null: there is one, and it is all of it. */
+  /** Lengths of the messages, 32 bits each, big-endian; null if there is only one. */
   readonly lengths: Uint8Array | null;
   readonly bytes: Uint8Array;
 }
 
-/** One body alone is not copied. */
+/** Joins bodies. A single body is not copied. */
 export function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   const [first] = bodies;
   if (first !== undefined && bodies.length === 1) return { lengths: null, bytes: first };
@@ -26,7 +26,7 @@ export function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   return { lengths: lengths.finish(), bytes };
 }
 
-/** Views onto `bytes`. Throws PROTOCOL where the lengths are not those of the bytes. */
+/** Returns views of `bytes`. Throws PROTOCOL if the lengths do not match. */
 export function splitBodies({ lengths, bytes }: JoinedBodies): Uint8Array[] {
   if (lengths === null) return [bytes];
   const reader = new ByteReader(lengths);

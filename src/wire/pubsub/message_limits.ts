@@ -1,20 +1,20 @@
-/** How large a message of the publish/subscribe protocol may be. What is over a limit is refused, never cut. */
+/** Size limits of messages. A message over a limit is refused, never truncated. */
 
-/** The header with both its ends, in bytes. */
+/** Bytes of the header, including the empty line at its end. */
 export const headerBytesMax = 64 << 10;
-/** A token (an id, a topic, a word of one's own) before it is percent-encoded, in bytes of UTF-8. */
+/** UTF-8 bytes of a token (an ID or a topic) before percent-encoding. */
 export const tokenBytesMax = 1024;
-/** A body, inclusive, in bytes. The bodies of one batch together have no more room than one alone. */
+/** Bytes of a body, inclusive. The same limit holds for all bodies of a batch together. */
 export const bodyBytesMax = 64 << 20;
-/** The random part of a session token, in characters. */
+/** Characters of the random part of a session token. */
 export const sessionKeyLengthMax = 64;
-/** Messages in one batch (`count`), and so the frames behind its header. */
+/** Messages in one batch (`count`), and therefore frames after the header's. */
 export const batchMessagesMax = 1024;
-/** Every number: what a double holds exactly. A counter or an id beyond it is refused, never rounded. */
+/** Maximum of all numbers: the largest exact integer of a double. A larger counter or ID is refused, never rounded. */
 export const numberMax = Number.MAX_SAFE_INTEGER;
-/** The room of a whole message in its frames: what a socket may buffer for one. */
+/** Bytes of a whole message in its frames, which a socket may have to buffer. */
 export const messageBytesMax = headerBytesMax + bodyBytesMax;
-/** Of a socket that takes such messages with an envelope before them: every one that makes sense has to pass. */
+/** Limits of a socket that receives such messages with an envelope: every valid message passes. */
 export const socketLimits = { framesMax: batchMessagesMax + 16, messageBytesMax: messageBytesMax + (64 << 10) };
-/** What is quoted of a value that was refused, in characters. */
+/** Characters of a refused value that are quoted. */
 export const quotedLengthMax = 64;

@@ -1,17 +1,17 @@
 /**
- * Tokens of a header: any string without lone surrogates, percent-encoded where it would end the token or the line.
- * As RFC 3986, section 2.1, over UTF-8; printable ASCII but "%" stands for itself, so that an ordinary name looks as it is.
+ * Tokens of a header: any string without lone surrogates, percent-encoded as UTF-8 (RFC 3986, section 2.1). Printable
+ * ASCII except "%" stands for itself, so that an ordinary name stays readable.
  */
 import { tokenBytesMax } from "./message_limits.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** What must not stand in a header as it is: blanks, control characters, "%", and everything beyond ASCII. */
+/** Characters that have to be escaped: blanks, control characters, "%", and everything beyond ASCII. */
 const unsafe = /[^\x21-\x24\x26-\x7e]/;
 const loneSurrogate = /\p{Surrogate}/u;
 
-/** The text as it stands in a header. Throws RangeError for what no header can carry: nothing, too much, a lone surrogate. */
+/** Encodes a token. Throws RangeError for text that no header can carry: empty, too long, or with a lone surrogate. */
 export function encodeToken(text: string): string {
   if (!unsafe.test(text) && text.length <= tokenBytesMax && text.length > 0) return text;
   if (text === "") throw new RangeError("A token must not be empty");
@@ -28,11 +28,13 @@ export function encodeToken(text: string): string {
   return encoded;
 }
 
-/** The text that a token says; undefined when it says none: bad escapes, bytes that are not UTF-8, empty or over the limit. */
+/**
+ * Decodes a token. Returns undefined if it is invalid: bad escapes, bytes that are not UTF-8, empty, or over the limit.
+ */
 export function decodeToken(token: string): string | undefined {
   if (!unsafe.test(token)) return token.length === 0 || token.length > tokenBytesMax ? undefined : token;
   if (/%(?![0-9A-Fa-f]{2})/.test(token) || token.length > tokenBytesMax * 3) return undefined;
-  // Latin letters beyond ASCII come as they are from a plain client; the header was read as UTF-8 already.
+  // A plain client may send characters beyond ASCII unescaped; the header has already been decoded as UTF-8.
   const bytes = encoder.encode(token);
   let length = 0;
   for (let at = 0; at < bytes.byteLength; at++) {

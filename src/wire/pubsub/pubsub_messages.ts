@@ -1,7 +1,7 @@
 /**
- * The messages of the publish/subscribe protocol: names, fields and their order, as in section 3.1 of "Enforcing
- * Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022), and the headers that say more.
- * Declared once: reader, writer, types and docs/protocol/pubsub.md follow.
+ * Messages of the publish/subscribe protocol: names, fields and their order, as in section 3.1 of "Enforcing Exactly-
+ * Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022), and the additional headers. This is
+ * the only declaration: reader, writer, types and docs/protocol/pubsub.md follow from it.
  */
 import {
   batchCount,
@@ -16,44 +16,47 @@ import {
   token,
 } from "./field_types.ts";
 
-/** The first line: the name, then these, each behind one blank. */
+/** The first line: the name and these fields, separated by single blanks. */
 export const messageFields = {
-  /** Become subscribed: whatever is put from now on. */
+  /** Subscribes the sender to messages that are put from now on. */
   SUBSCRIBE: { sender: token, topic: token },
-  /** Be no longer; what was not fetched is given up. */
+  /** Ends the subscription; messages that were not fetched are lost for this subscriber. */
   UNSUBSCRIBE: { sender: token, topic: token },
-  /** The next message behind `last`, the one that was had before. */
+  /** Requests the next message after `last`, the last one that was received. */
   GET: { sender: token, topic: token, last: messageIdOrNone },
-  /** A message; its publisher uses a counter again for a repetition only. */
+  /** Puts a message. The publisher uses the same counter again only to repeat the message. */
   PUT: { sender: token, topic: token, counter: number },
-  /** A server to the proxies: it is alive, and serves the topics in the body. */
+  /** A server reports to the proxies that it is alive and serves the topics in the body. */
   PERIODIC: { sender: token },
-  /** To a server: hand the topic to the one at `address`. */
+  /** Asks a server to hand off the topic to the server at `address`. */
   MERGE: { sender: token, topic: token, address: token },
-  /** From server to server: a topic's data. */
+  /** Data of a topic, from server to server. */
   TRANSFER: { sender: token, topic: token },
-  /** The answer to each of the others. */
+  /** The response to each of the other messages. */
   STATUS: { sender: token, status: statusCode },
 
-  // Not in the paper:
-  /** Who are you? The answer has `version`; whoever sends headers has shown that it knows them. */
+  // Messages that the paper does not have:
+  /** Asks for the peer's ID and version. A peer that sends headers knows headers. */
   HELLO: { sender: token },
-  /** Put the subscriber at another place of the topic. */
+  /** Moves the subscriber to another position of the topic. */
   SEEK: { sender: token, topic: token, to: position },
-  /** What a topic holds, and how much of it waits for the sender. */
+  /** Asks what a topic holds, and how many messages wait for the sender. */
   INFO: { sender: token, topic: token },
-  /** Which topics there are. */
+  /** Asks for the list of topics. */
   TOPICS: { sender: token },
-  /** An operator to a server: look at a topic it has, or do what `action` says about it. */
+  /** An operator asks a server to show a topic, or to do what `action` says. */
   MANAGE: { sender: token, topic: token },
-  /** A proxy to a server: nobody waits any more for the answer to what came behind this very envelope. Has no answer of its own. */
+  /**
+   * A proxy tells a server that the response to the request with this envelope is no longer needed. It has no response
+   * of its own.
+   */
   CANCEL: { sender: token },
 } as const;
 
-/** Fields that may be left out, behind the others. */
+/** Optional fields, after the others. */
 export const optionalFields = { STATUS: { messageId: number } } as const;
 
-/** Who may have a body, and who may have several: one frame for each. */
+/** Messages that may have a body, or several bodies (one frame each). */
 export const bodies = {
   PUT: "batch",
   STATUS: "batch",
@@ -61,64 +64,67 @@ export const bodies = {
   TRANSFER: "one",
 } as const satisfies Partial<Record<MessageName, "one" | "batch">>;
 
-/** MessageHeaders between the first one and the empty one, `name: value`; in code in camelCase. */
+/** Headers between the first line and the empty line, `name: value`; camelCase in code. */
 export const headerFields = {
-  /** The sender knows these headers, in this version of the protocol: 1. */
+  /** The sender knows these headers. Version of the protocol: 1. */
   version: number,
   /** The topic's epoch, which grows with every change of its owner. */
   epoch: number,
-  /** The number of a client's subscribe, unsubscribe or seek at this topic, growing within a session. */
+  /** Number of a client's subscribe, unsubscribe or seek at this topic, which grows within a session. */
   op: number,
   session,
-  /** PUT: the session in which the counter was first used, where that was an earlier one. */
+  /** PUT: the session in which the counter was first used, if that was an earlier one. */
   "from-session": session,
   /** FENCED: the number of the client's session that the server knows. */
   "current-session": number,
-  /** What the client knows of the topic's registrations, or, with UNREGISTERED, what it is to know: grows when clients are forgotten. */
+  /**
+   * The client's registration number at the topic; with UNREGISTERED, the number that it has to use. It grows when
+   * clients are forgotten.
+   */
   registration: number,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
   "first-unacked": number,
-  /** PUT: only if this counter was stored, or is below `firstUnacked`. */
+  /** PUT: refused unless this counter is stored, or is below `first-unacked`. */
   after: number,
-  /** GET: messages at most. */
+  /** GET: maximum number of messages. */
   max: number,
-  /** GET: bytes of bodies at most; one message comes however long it is. */
+  /** GET: maximum bytes of all bodies; one message is returned whatever its length. */
   "max-bytes": number,
-  /** GET: how long to wait for a message. */
+  /** GET: milliseconds to wait for a message. */
   "wait-ms": number,
-  /** Bodies in the frames behind the header's. */
+  /** Number of bodies in the frames after the header's. */
   count: batchCount,
-  /** After so many milliseconds nobody waits for the answer. */
+  /** Milliseconds after which the sender no longer waits for the response. */
   "deadline-ms": number,
-  /** PUT: the publisher's own name for the message; GET's answer: the same. */
+  /** PUT: the publisher's own ID of the message. Response to GET: the same. */
   "msg-id": token,
-  /** GET: look at messages, and move nothing. */
+  /** GET: read messages without moving the position. */
   peek: flag,
-  /** So many of the first messages of an answer were handed out before. */
+  /** Number of messages at the start of the response that were delivered before. */
   redelivered: number,
-  /** So many messages were given up by the topic's retention before this subscriber had them. */
+  /** Number of messages that the topic's retention removed before this subscriber got them. */
   missed: number,
-  /** Ids of a batch's messages. */
+  /** IDs of the messages of a batch. */
   ids: idRanges,
-  /** The counter that a batch failed at. */
+  /** The counter at which a batch was refused. */
   "failed-at": number,
-  /** ERROR: it may have been done. */
+  /** ERROR: the request may have been executed. */
   unknown: flag,
-  /** NOT_OWNER: the server that serves the topic, and where it is. */
+  /** NOT_OWNER: the server that owns the topic, and its endpoint. */
   owner: token,
   endpoint: token,
-  /** TRANSFER: which of the topics that had this name it is, and the id below its first. */
+  /** TRANSFER: the incarnation of the topic, and the ID before its first message. */
   incarnation: token,
   "base-offset": number,
-  /** TRANSFER: the piece's place among the topic's, from 0, and whether it is the last, which has the hash. */
+  /** TRANSFER: the index of the piece, from 0, and whether it is the last one, which has the hash. */
   part: number,
   final: flag,
   hash: token,
-  /** MANAGE: show, forget-client (whom says `client`), repair or delete; `accept-loss`: also where something is lost by it. */
+  /** MANAGE: show, forget-client (`client` names it), repair or delete; `accept-loss` allows a loss of data. */
   action: token,
   client: token,
   "accept-loss": flag,
-  /** INFO's answer. */
+  /** Headers of the response to INFO. */
   position: messageIdOrNone,
   first: number,
   end: number,
@@ -138,22 +144,22 @@ type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Text;
 
-/** What the headers say; `count` is left to the batch itself. */
+/** Headers of a message; `count` is part of the batch. */
 export type MessageHeaders = {
   readonly [Name in Exclude<keyof typeof headerFields, "count"> as CamelCase<Name>]?: FieldValue<
     (typeof headerFields)[Name]
   >;
 };
 
-/** One message. */
+/** A message with this name. */
 export type MessageOf<N extends MessageName> = N extends MessageName
   ? { readonly name: N } & FieldValues<(typeof messageFields)[N]> & OptionalFields<N> & MessageRest
   : never;
 
 interface MessageRest {
-  /** Absent: the sender speaks the paper's protocol and nothing more. */
+  /** Absent if the sender uses only the paper's protocol. */
   readonly headers?: MessageHeaders | undefined;
-  /** The body, as a view onto the frame it came in; absent when it has none, or a batch. */
+  /** The body, as a view of its frame; absent for a message without a body, and for a batch. */
   readonly body?: Uint8Array | undefined;
   /** The bodies of a batch. */
   readonly batch?: readonly Uint8Array[] | undefined;

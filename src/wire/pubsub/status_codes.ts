@@ -1,42 +1,47 @@
-/** How a request can end. Exit codes are chosen from these in commands/exit_codes.ts alone. */
+/** Status codes of responses. Exit codes are chosen from these only in commands/exit_codes.ts. */
 
 export const statusCodes = [
   /** Done, durably. */
   "OK",
-  /** There is no message that the subscriber has not had. */
+  /** No message waits for the subscriber. */
   "NO_MESSAGE",
   /** The client is not subscribed to the topic. */
   "NOT_SUBSCRIBED",
-  /** The server does not serve the topic, or not in this epoch; `owner` says who does, if it knows. */
+  /** The server does not own the topic, or not in this epoch; `owner` names the owner if it is known. */
   "NOT_OWNER",
-  /** The publisher has used the counter, or the msg-id, for another body. */
+  /** The publisher has used the counter, or the message ID, for another body. */
   "COUNTER_REUSE",
   /** A newer operation was done before, or the counter is below what the server remembers. */
   "STALE_OP",
-  /** A newer session of this client id took over. */
+  /** A newer session of this client ID has taken over. */
   "FENCED",
   /**
-   * The topic does not know this session's client, or not as the request does: it may have been forgotten since the request was
-   * made. Not done now; `registration` says with what number it may come again.
+   * The topic does not know the client of this session, or not with this registration: it may have forgotten the client
+   * since the request was made. Not done now; `registration` is the number to use next.
    */
   "UNREGISTERED",
   /** The topic or the disk has reached its limit. */
   "FULL",
-  /** What it would need is damaged on the server's disk; the body says what. Definitely not done, and nothing is passed over. */
+  /**
+   * Data that the request needs is damaged on the server's disk; the body names it. Definitely not done, and nothing is
+   * skipped.
+   */
   "DAMAGED",
-  /** Not now: too much is under way, or the topic is on its way to another server. Definitely not done. */
+  /**
+   * Not possible now: too many requests are in flight, or the topic is moving to another server. Definitely not done.
+   */
   "OVERLOADED",
-  /** The request makes no sense; the body says what. */
+  /** The request is invalid; the body says why. */
   "BAD_REQUEST",
-  /** The ACL does not allow it. */
+  /** The client list does not allow it. */
   "DENIED",
-  /** The server failed. With `unknown` nobody can say whether it was done. */
+  /** The server failed. With `unknown` the request may have been executed. */
   "ERROR",
 ] as const;
 
 export type StatusCode = (typeof statusCodes)[number];
 
-/** These say that nothing was done now; what an earlier attempt has done, or may still do, they cannot know. */
+/** Status codes that say that nothing was done now. They say nothing about earlier tries of the same request. */
 export const claimsNothingDone: readonly StatusCode[] = [
   "FENCED",
   "UNREGISTERED",

@@ -1,6 +1,6 @@
 /**
- * Operations and answers packed into one piece of bytes, for the way between a server's loop and the thread of its store:
- * a structured clone of as many objects takes ten times as long. Never leaves the process.
+ * Packs operations and responses into one byte array, to pass them between a server's event loop and its storage
+ * thread: a structured clone of as many objects takes ten times as long. Never leaves the process.
  */
 import { ByteReader, ByteWriter } from "../bytes.ts";
 import type { IdRange, SessionToken } from "./field_types.ts";
@@ -14,14 +14,14 @@ import type {
 } from "./store_operations.ts";
 
 const kinds = ["put", "get", "subscribe", "unsubscribe", "seek", "info", "cancel"] as const;
-/** A packer begins with so much room, and keeps for the next batch what it has grown to, but no more than this for ever. */
+/** Initial and maximum bytes of the buffer that a packer keeps for the next batch. */
 const capacityMin = 4096;
 const capacityMax = 1 << 20;
 
-/** Stands for null and for -1. */
+/** Encodes null and -1. */
 const none = -1;
 
-/** Collects operations; names that come again are written once. */
+/** Collects operations; repeated names are written once. */
 export class OperationPacker {
   #writer = new ByteWriter(capacityMin);
   #names = new Map<string, number>();
@@ -50,7 +50,7 @@ export class OperationPacker {
     this.#rest(operation);
   }
 
-  /** What was added: the operations, then the names that they refer to, then the length of the first. */
+  /** Returns the operations, then the names that they refer to, then the length of the first part. */
   take(): Uint8Array {
     const writer = this.#writer;
     const operationBytes = writer.length;
@@ -119,7 +119,7 @@ export class OperationPacker {
   }
 }
 
-/** The operations of a piece, in their order; bodies are views onto it. */
+/** Yields the operations in order; bodies are views of the piece. */
 export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, void, void> {
   const whole = new ByteReader(piece);
   const reader = new ByteReader(whole.view(new ByteReader(piece.subarray(-4)).i32()));
@@ -139,7 +139,7 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
     const client = name();
     const session = sessionOf(reader, name);
     const registration = session === null ? 0 : reader.u53();
-    // Written out: a spread of an object costs more than all the rest of it.
+    // Each object is written out: a spread costs more than everything else here.
     if (kind === "put") {
       const counter = reader.u53();
       const fromSession = sessionOf(reader, name);
@@ -183,7 +183,7 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
   }
 }
 
-/** The last one: a batch says the same one again and again. */
+/** The last session: a batch repeats the same one. */
 let knownSession: SessionToken | null = null;
 
 function sessionOf(reader: ByteReader, name: () => string): SessionToken | null {
@@ -204,7 +204,7 @@ function unpackBodies(reader: ByteReader): Uint8Array[] {
   return bodies;
 }
 
-/** Collects answers. */
+/** Collects responses. */
 export class ResponsePacker {
   #writer = new ByteWriter(capacityMin);
   #count = 0;
@@ -257,8 +257,8 @@ export class ResponsePacker {
 }
 
 /**
- * In memory of its own, as long as it is: what goes to another thread counts there, and here, with all the memory that it lies
- * in, and the more of it there is the more often all of both has to be looked through for what is garbage.
+ * Copies the piece into a buffer of its exact size. Memory passed to another thread counts there and here with its
+ * whole buffer, and larger buffers cause more garbage collections in both.
  */
 function pieceOf(writer: ByteWriter): Uint8Array {
   const piece = writer.finish();
@@ -275,7 +275,7 @@ function isKept({ buffer }: Uint8Array): boolean {
   return buffer.byteLength <= capacityMax;
 }
 
-/** The answers of a piece; bodies are views onto it. */
+/** Returns the responses of a piece; bodies are views of it. */
 export function unpackResponses(piece: Uint8Array): StoreResponse[] {
   const reader = new ByteReader(piece);
   const answers: StoreResponse[] = [];

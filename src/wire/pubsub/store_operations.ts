@@ -1,31 +1,31 @@
-/** What a server asks of its topic store, and what the store answers: the requests of clients without their envelopes. */
+/** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
 import type { IdRange, SessionToken } from "./field_types.ts";
 import type { StatusCode } from "./status_codes.ts";
 
 interface ClientOperationFields {
-  /** The server's number for the request: the answer has it. From 0 to 2^31 - 1. */
+  /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
   readonly ticket: number;
   readonly topic: string;
-  /** The epoch in which the server serves the topic. Another one is stored: NOT_OWNER. */
+  /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
   readonly epoch: number;
   readonly client: string;
-  /** null: a plain client, which is never fenced. */
+  /** Null for a plain client, which is never fenced. */
   readonly session: SessionToken | null;
-  /** What a client with a session knows of the topic's registrations; 0, nothing, when left out. */
+  /** Registration number of a client with a session; 0 if it is omitted. */
   readonly registration?: number;
 }
 
 export interface PutOperation extends ClientOperationFields {
   readonly kind: "put";
-  /** The first body's counter; each body has one more than the one before. */
+  /** Counter of the first body; each following body has the next counter. */
   readonly counter: number;
-  /** The session in which the counters were first used; null: `session`. */
+  /** The session in which the counters were first used; null if it is `session`. */
   readonly fromSession: SessionToken | null;
   /** The smallest counter whose outcome the publisher does not know. */
   readonly firstUnacked: number;
-  /** The counter that has to be stored before; null: any order. */
+  /** The counter that has to be stored before; null if any order is allowed. */
   readonly after: number | null;
-  /** The publisher's own key for a single message. */
+  /** The publisher's own ID of a single message. */
   readonly msgId: string | null;
   readonly bodies: readonly Uint8Array[];
 }
@@ -33,12 +33,12 @@ export interface PutOperation extends ClientOperationFields {
 export interface GetOperation extends ClientOperationFields {
   readonly kind: "get";
   readonly op: number | null;
-  /** The last message that the client had, -1 for none. */
+  /** The last message that the client received; -1 for none. */
   readonly last: number;
-  /** Messages at most, and bytes of bodies; the first message comes however long it is. */
+  /** Maximum messages, and maximum bytes of bodies; the first message is returned whatever its length. */
   readonly max: number;
   readonly maxBytes: number;
-  /** The answer is kept back until there is a message, or a `cancel`. */
+  /** The response waits until there is a message, or a `cancel`. */
   readonly wait: boolean;
   readonly peek: boolean;
 }
@@ -51,7 +51,7 @@ export interface SubscribeOperation extends ClientOperationFields {
 export interface SeekOperation extends ClientOperationFields {
   readonly kind: "seek";
   readonly op: number | null;
-  /** The next message is the one behind this id. */
+  /** The next message is the one after this ID. */
   readonly to: number | "start" | "end";
 }
 
@@ -59,7 +59,7 @@ export interface InfoOperation extends ClientOperationFields {
   readonly kind: "info";
 }
 
-/** Nobody waits any more for the get with the ticket `of`: it is answered at once. Has no answer of its own. */
+/** Cancels the get with the ticket `of`, which is answered immediately. Has no response of its own. */
 export interface CancelOperation {
   readonly kind: "cancel";
   readonly of: number;
@@ -68,45 +68,45 @@ export interface CancelOperation {
 export type ClientOperation = PutOperation | GetOperation | SubscribeOperation | SeekOperation | InfoOperation;
 export type StoreOperation = ClientOperation | CancelOperation;
 
-/** A message as subscribers get it. */
+/** A message as subscribers receive it. */
 export interface TopicMessageContent {
   readonly id: number;
   readonly msgId: string | null;
   readonly body: Uint8Array;
 }
 
-/** A topic, and the client's place in it. */
+/** A topic, and the client's position in it. */
 export interface TopicInfo {
-  /** The oldest message that is there; one behind `end` when there is none. */
+  /** The oldest stored message; `end` + 1 if there is none. */
   readonly first: number;
-  /** The newest id that was given. */
+  /** The newest ID that was assigned. */
   readonly end: number;
-  /** The last message that the client had; null when it is not subscribed. */
+  /** The last message that the client received; null if it is not subscribed. */
   readonly position: number | null;
   readonly pending: number;
   readonly subscribers: number;
-  /** What the messages take. */
+  /** Bytes of the messages. */
   readonly bytes: number;
 }
 
 export interface StoreResponse {
   readonly ticket: number;
   readonly code: StatusCode;
-  /** A sentence where the code is not OK; empty otherwise. */
+  /** A sentence if the code is not OK; otherwise empty. */
   readonly reason: string;
-  /** put: the ids of its messages, in their order. */
+  /** put: the IDs of its messages, in order. */
   readonly ids?: readonly IdRange[];
-  /** get */
+  /** get: the messages. */
   readonly messages?: readonly TopicMessageContent[];
-  /** get: messages that the topic gave up before this subscriber had them. */
+  /** get: number of messages that the topic removed before this subscriber got them. */
   readonly missed?: number;
-  /** get: so many of the first messages were handed out before. */
+  /** get: number of messages at the start that were delivered before. */
   readonly redelivered?: number;
-  /** put: the counter that a batch failed at. */
+  /** put: the counter at which a batch was refused. */
   readonly failedAt?: number;
-  /** FENCED */
+  /** FENCED: the newer session's number. */
   readonly currentSession?: number;
-  /** UNREGISTERED */
+  /** UNREGISTERED: the number to use next. */
   readonly registration?: number;
   readonly info?: TopicInfo;
 }

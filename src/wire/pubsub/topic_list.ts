@@ -1,17 +1,17 @@
-/** The body of PERIODIC, and of the answer to TOPICS: names separated by blanks, as the paper has it, each percent-encoded. */
+/** The body of PERIODIC and of the response to TOPICS: percent-encoded names separated by blanks, as in the paper. */
 import { bodyBytesMax } from "./message_limits.ts";
 import { decodeToken, encodeToken } from "./name_token.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Throws RangeError for a name that no header can carry, and for a list that no body can. */
+/** Throws RangeError for a name that no header can carry, and for a list that is too long for a body. */
 export function encodeTopicList(topics: Iterable<string>): Uint8Array {
   const bytes = new TextEncoder().encode(Array.from(topics, encodeToken).join(" "));
   if (bytes.byteLength > bodyBytesMax) throw new RangeError(`A list of topics has ${bytes.byteLength} bytes`);
   return bytes;
 }
 
-/** undefined when it is no such list. */
+/** Returns undefined for an invalid list. */
 export function decodeTopicList(body: Uint8Array | undefined): string[] | undefined {
   if (body === undefined || body.byteLength === 0) return [];
   const topics: string[] = [];

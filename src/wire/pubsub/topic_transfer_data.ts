@@ -16,7 +16,7 @@ import { bodyBytesMax } from "./message_limits.ts";
 
 export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
-/** Entries in one record of a window. */
+/** Maximum entries in one record of a window. */
 export const windowEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
@@ -24,13 +24,13 @@ const encoder = new TextEncoder();
 
 export interface TopicRecord {
   readonly name: string;
-  /** Which of the topics that had this name it is, and the id below its first. */
+  /** The incarnation of the topic, and the ID before its first message. */
   readonly incarnation: string;
   readonly baseOffset: number;
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
-  /** Grows when publishers are forgotten: one that is not known has to know this number. */
+  /** Grows when publishers are forgotten; an unknown client has to use this number. */
   readonly registration: number;
 }
 
@@ -42,11 +42,11 @@ export interface ClientRecord {
   readonly opSession: number;
   readonly forgottenSession: number;
   readonly position: number | null;
-  /** The topic's number when it came: what it asked for before that says nothing of it. */
+  /** The topic's number when the client registered; earlier requests with a lower number are refused. */
   readonly registration: number;
 }
 
-/** A counter that is resolved: the message's id, and 53 bits that tell its body from another one. */
+/** A resolved counter: the ID of its message, and a 53-bit fingerprint of the body. */
 export interface ResolvedCounter {
   readonly counter: number;
   readonly id: number;
@@ -84,10 +84,10 @@ export type TopicDataRecord =
   | { readonly kind: "message"; readonly message: MessageRecord; readonly bytes: Uint8Array }
   | { readonly kind: "end"; readonly records: number };
 
-/** Writes records one behind the other. */
+/** Writes records one after the other. */
 export class TopicDataWriter {
   readonly #writer: ByteWriter;
-  /** The last one: many messages of one come together. */
+  /** The last publisher: consecutive messages often have the same one. */
   #publisher = { name: "", bytes: new Uint8Array(0) };
 
   constructor(capacity = 1024) {
@@ -143,7 +143,7 @@ export class TopicDataWriter {
     });
   }
 
-  /** Written out, as it is written for every message that is put. */
+  /** Written out for speed: called for every message that is put. */
   message({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
@@ -167,7 +167,7 @@ export class TopicDataWriter {
     this.#record(recordKinds.end, (writer) => writer.u53(records));
   }
 
-  /** Records as they were written before. */
+  /** Appends encoded records. */
   raw(records: Uint8Array): void {
     this.#writer.raw(records);
   }
@@ -176,7 +176,7 @@ export class TopicDataWriter {
     return this.#writer.finish();
   }
 
-  /** Begins again, in the same memory. */
+  /** Starts again in the same memory. */
   clear(): void {
     this.#writer.clear();
   }
@@ -190,7 +190,7 @@ export class TopicDataWriter {
   }
 }
 
-/** Entries of a window, 24 bytes each. */
+/** Encodes the entries of a window, 24 bytes each. */
 export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array {
   const writer = new ByteWriter(entries.length * 24 + 8);
   for (const { counter, id, fingerprint } of entries) {
@@ -201,12 +201,12 @@ export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array 
   return writer.finish();
 }
 
-/** Throws PROTOCOL for bytes that are no entries. */
+/** Throws PROTOCOL for invalid entries. */
 export function decodeResolved(bytes: Uint8Array): ResolvedCounter[] {
   return entriesOf(new ByteReader(bytes));
 }
 
-/** Where each message of a row of records begins. Throws PROTOCOL when they are no messages. */
+/** Returns where each message of a row of records begins. Throws PROTOCOL for invalid records. */
 export function messageOffsets(records: Uint8Array): number[] {
   const reader = new ByteReader(records);
   const offsets: number[] = [];
@@ -219,7 +219,7 @@ export function messageOffsets(records: Uint8Array): number[] {
   return offsets;
 }
 
-/** The message whose record begins at `offset`; its body is a view. */
+/** Returns the message whose record begins at `offset`; its body is a view. */
 export function messageAt(records: Uint8Array, offset: number): MessageRecord {
   const head = new ByteReader(records.subarray(offset));
   const record = recordOf(head.view(head.i32()), records);
@@ -227,10 +227,10 @@ export function messageAt(records: Uint8Array, offset: number): MessageRecord {
   return record.message;
 }
 
-/** Where the publisher's length stands in a message's record: behind its length, its kind and four numbers. */
+/** Offset of the publisher's length in the record of a message: after its own length, its kind and four numbers. */
 const publisherAt = 4 + 1 + 4 * 8;
 
-/** What subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
+/** Returns what subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
 export function messageContentAt(
   records: Uint8Array,
   offset: number,
@@ -246,30 +246,29 @@ export function messageContentAt(
   return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
 }
 
-/** NaN where there are no four bytes. */
+/** Returns NaN if there are not four bytes. */
 function int32At(bytes: Uint8Array, at: number): number {
   if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
   return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
     (bytes[at + 3] as number);
 }
 
-/** Reads a stream of records, in whatever pieces it comes. */
-/** Before each record. */
+/** Bytes of the length before each record. */
 const lengthBytes = 4;
 
 export class TopicDataReader {
-  /** A record that is not complete yet. Joined when it is: a long one comes in many pieces. */
+  /** Pieces of an incomplete record, joined when it is complete: a long record arrives in many pieces. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** So many bytes of it tell more than those that are there. */
+  /** Bytes needed to make progress: a length, or a whole record. */
   #wanted = lengthBytes;
 
-  /** Bytes of a record that is not complete yet. */
+  /** Bytes of the incomplete record. */
   get pendingBytes(): number {
     return this.#bytes;
   }
 
-  /** The records that are complete now. Keeps the piece. Throws PROTOCOL for what is no record. */
+  /** Yields the records that are complete now. Keeps the piece. Throws PROTOCOL for an invalid record. */
   *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
     this.#parts.push(piece);
     this.#bytes += piece.byteLength;
