@@ -1,19 +1,19 @@
-/** The heartbeats of one connection: acts on heartbeat_plan.ts. */
+/** Executes the heartbeats of one connection, as heartbeat_plan.ts decides. */
 import type { Clock } from "../support/clock.ts";
 import { heartbeatPlan } from "./heartbeat_plan.ts";
 
 export interface HeartHost {
-  /** Sends a PING that tells this time to live. */
+  /** Sends a PING with this time to live. */
   ping(ttlMs: number): void;
   /** The peer was silent for too long. */
   dead(why: string): void;
 }
 
-/** A timer that comes later than this was held up together with everything else, and what the peer sent is not read yet. */
+/** A late timer means that this process was held up: bytes of the peer may be unread. */
 const lateMsMax = 1000;
 
 export class Heart {
-  /** This side does not read at present, so that silence means nothing. */
+  /** This side does not read at present, so silence means nothing. */
   isDeaf = false;
   readonly #host: HeartHost;
   readonly #clock: Clock;
@@ -42,7 +42,7 @@ export class Heart {
   }
 
   /**
-   * The handshake is over. A peer with ZMTP 3.0, which has no PING, gets none until it has sent one itself, as older versions of
+   * Starts after the handshake. A peer with ZMTP 3.0 gets no PING until it has sent one itself, as older versions of
    * libzmq do.
    */
   start(isUnderstood: boolean): void {
@@ -56,7 +56,7 @@ export class Heart {
     if (this.#isBeating) this.#heardMs = this.#clock.now();
   }
 
-  /** The peer wants to be taken for dead after so long; 0 takes that back. */
+  /** The peer wants to be considered dead after this time; 0 cancels that. */
   limit(ttlMs: number): void {
     if (ttlMs === this.#ttlMs && this.#isUnderstood) return;
     this.#isUnderstood = true;

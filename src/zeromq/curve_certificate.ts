@@ -14,16 +14,16 @@ export const keyCharacters = 40;
 
 export interface CurveCertificate {
   readonly publicKey: Uint8Array;
-  /** Null in the file for the others. */
+  /** Null in the public file. */
   readonly secretKey: Uint8Array | null;
 }
 
-/** A key as people see it. */
+/** A key as text (Z85). */
 export function keyText(key: Uint8Array): string {
   return encodeZ85(key);
 }
 
-/** For the owner alone. CZMQ wants the four blanks. */
+/** Certificate for the owner only. CZMQ requires the four blanks. */
 export function secretCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Whoever reads this file can pass for its owner: it stays where it is.",
@@ -35,7 +35,7 @@ export function secretCertificate(secretKey: Uint8Array): string {
   ].join("\n");
 }
 
-/** For the others. */
+/** Certificate for other users. */
 export function publicCertificate(publicKey: Uint8Array): string {
   return [
     "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
@@ -46,7 +46,7 @@ export function publicCertificate(publicKey: Uint8Array): string {
   ].join("\n");
 }
 
-/** Reads the keys. Throws CONFIG, with a sentence that names `file` and the line and quotes no key. */
+/** Reads the keys. Throws CONFIG with `file` and the line; the message contains no key. */
 export function parseCertificate(text: string, file: string): CurveCertificate {
   const found = new Map<string, { readonly value: string; readonly line: number }>();
   let section = "";
@@ -68,7 +68,7 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
   return { publicKey, secretKey };
 }
 
-/** A public key as people write it where there is no file. Throws CONFIG; `name` says what it is. */
+/** Reads a public key as text. Throws CONFIG; `name` says where it comes from. */
 export function parsePublicKey(text: string, name: string): Uint8Array {
   const key = decodeKey(text, name);
   checkPublicKey(key, name);
@@ -99,7 +99,7 @@ function decodeKey(text: string, name: string): Uint8Array {
   throw config(`${name} is no key in Z85: ${decoded.wrong}`);
 }
 
-/** Z85 uses #, which begins a comment everywhere else. */
+/** Z85 uses "#", which starts a comment in other places. */
 function unquoted(value: string): string {
   const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
   return quoted ?? value.replace(/#.*$/, "").trim();

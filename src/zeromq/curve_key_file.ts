@@ -1,16 +1,16 @@
-/** Key files of CURVE: read and checked before a handshake fails for a reason nobody understands. */
+/** Reads and checks key files of CURVE before use, because a failed handshake would not show the reason. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { checkPrivateMode } from "../support/private_file.ts";
 import { type X25519Secret, x25519Secret } from "../support/x25519.ts";
 import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
 
-/** A key file has 300; anything much longer is something else. */
+/** A key file has about 300 bytes; a much longer file is something else. */
 const fileBytesMax = 64 << 10;
 
 /**
- * One's own key. Throws CONFIG for a file that is not there or makes no sense, that has a public key only, or that somebody
- * else may read.
+ * Reads the own key pair. Throws CONFIG for a file that is missing, invalid, has only a public key, or is readable by
+ * other users.
  */
 export function readSecretKey(file: string): X25519Secret {
   const { secretKey, stat } = read(file);
@@ -24,7 +24,7 @@ export function readSecretKey(file: string): X25519Secret {
   return secret;
 }
 
-/** Somebody else's key. Throws CONFIG, also for a file with a secret key in it: it is where it should not be. */
+/** Reads a public key of another side. Throws CONFIG, also for a file with a secret key, which should not be there. */
 export function readPublicKey(file: string): Uint8Array {
   const { publicKey, secretKey } = read(file);
   if (secretKey === null) return publicKey;
@@ -36,7 +36,7 @@ export function readPublicKey(file: string): Uint8Array {
 }
 
 function read(file: string): CurveCertificate & { readonly stat: Stats } {
-  // Whoever opens a pipe waits for its other end, without O_NONBLOCK.
+  // Without O_NONBLOCK, opening a pipe would wait for its other end.
   const fd = orConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
   try {
     const stat = fstatSync(fd);

@@ -6,7 +6,9 @@ import { curveServer } from "../wire/zmtp/curve_server.ts";
 import { encodeZ85 } from "../wire/z85.ts";
 import type { SocketOptions } from "./socket_options.ts";
 
-/** Whoever has proven a key, in Z85, for which `isAllowed` says yes may come in; that key is the peer's user id. */
+/**
+ * Accepts each peer that has proven a key for which `isAllowed` returns true. The key, in Z85, is the peer's user ID.
+ */
 export function curveListening(
   key: X25519Secret,
   isAllowed: (publicKey: string) => boolean,
@@ -20,7 +22,7 @@ export function curveListening(
   };
 }
 
-/** For a connection to somebody who has proven `serverKey`. Throws ZmtpError for a key that cannot be one. */
+/** For a connection to a peer that has to prove `serverKey`. Throws ZmtpError for an invalid key. */
 export function curveDialing(key: X25519Secret, serverKey: Uint8Array): Pick<SocketOptions, "security"> {
   return { security: curveClient({ key, serverKey, randomBytes }) };
 }

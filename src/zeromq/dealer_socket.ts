@@ -1,4 +1,4 @@
-/** DEALER: each message goes to the next peer with room, and comes from each in turn. RFC 28. */
+/** DEALER: each message goes to the next peer with room, and messages are received from each peer in turn. RFC 28. */
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import type { Peer } from "./zeromq_peer.ts";
 import { Waiting } from "./waiting_senders.ts";
@@ -25,14 +25,14 @@ export class DealerSocket extends ZeroMqSocket {
     this.#senders.fail(reason);
   }
 
-  /** Sends a message of the program's, or says that there is no room. */
+  /** Sends a message of the program. Returns false if there is no room. */
   protected hand(frames: readonly Uint8Array[]): boolean {
     return this.place(frames) !== null;
   }
 
   /**
-   * Gives the message to the next peer with room, and tells which. Peers that are connected come first: RFC 28 has the others
-   * in the same turn, so that a part of all messages would wait for one that is down.
+   * Gives the message to the next peer with room, and returns that peer. Connected peers are preferred: RFC 28 includes
+   * the others in the same order, so that part of the messages would wait for a peer that is down.
    */
   protected place(frames: readonly Uint8Array[]): Peer | null {
     const peers = this.#peers;

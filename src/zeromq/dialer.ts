@@ -1,23 +1,23 @@
-/** Keeps one endpoint connected: dials, and dials again with full jitter, until it is stopped. */
+/** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */
 import { messageOf } from "../errors.ts";
 import type { Address, Connection, ConnectionHandlers } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
 import { deadlineAfter } from "../support/deadline.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** What is done with one connection. */
+/** Callbacks for one connection. */
 export interface DialedLink extends ConnectionHandlers {
   attach(connection: Connection): void;
 }
 
 export interface DialerHost {
-  /** A new link, for one attempt. It has to call `lost` when it is over, if it was attached. */
+  /** Creates a link for one attempt. An attached link has to call `lost` when it is over. */
   open(): DialedLink;
-  /** No connection was made; the next attempt is made after `retryMs`. */
+  /** No connection was made; the next attempt follows after `retryMs`. */
   failed(reason: Error, retryMs: number): void;
 }
 
-/** A connection that lasted for less is one of a series: the waits go on growing. */
+/** Milliseconds: a connection that lasted for less counts as a failure, and the delays keep growing. */
 const soundMsMin = 1000;
 
 export class Dialer {
@@ -40,7 +40,7 @@ export class Dialer {
     void this.#dial(this.#stop.signal);
   }
 
-  /** No more attempts; a connection that was made is the link's. */
+  /** Makes no more attempts. An established connection belongs to its link. */
   stop(): void {
     this.#stop?.abort(new Error("the endpoint was disconnected"));
     this.#stop = null;
@@ -75,7 +75,7 @@ export class Dialer {
     }
   }
 
-  /** Returns how long it waits. */
+  /** Schedules the next attempt. Returns the delay. */
   #again(): number {
     const stop = this.#stop;
     if (stop === null) return 0;

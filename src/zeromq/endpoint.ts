@@ -1,13 +1,13 @@
-/** Reads and writes endpoints as ZeroMQ's users know them: tcp://host:port and ipc:///path. */
+/** Reads and formats endpoints in ZeroMQ's notation: tcp://host:port and ipc:///path. */
 import { BatonError } from "../errors.ts";
 import type { Address } from "../sockets/connection.ts";
 
-/** What the kernel takes as a socket's path (sun_path has 108 bytes, the last one is zero). */
+/** Maximum bytes of a socket's path (sun_path has 108 bytes, the last one is zero). */
 export const ipcPathBytesMax = 107;
 
 const tcpPattern = /^tcp:\/\/(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+)):(\d{1,5})$/;
 
-/** Where to connect to. Throws USAGE, which names it as it was `written`. */
+/** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
 export function parseEndpoint(endpoint: string, written = endpoint): Address {
   const address = parse(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
@@ -16,13 +16,16 @@ export function parseEndpoint(endpoint: string, written = endpoint): Address {
   return address;
 }
 
-/** Where to listen: `*` stands for every address of the machine, port `*` or 0 for one that the system chooses. Throws USAGE. */
+/**
+ * Parses an endpoint to bind: `*` means every address of the machine; port `*` or 0 is chosen by the system. Throws
+ * USAGE.
+ */
 export function parseBindEndpoint(endpoint: string): Address {
   const address = parse(endpoint.replace(/^(tcp:\/\/.*):\*$/, "$1:0"));
   return address.kind === "tcp" && address.host === "*" ? { ...address, host: "0.0.0.0" } : address;
 }
 
-/** The endpoint of an address. */
+/** Formats the endpoint of an address. */
 export function formatEndpoint(address: Address): string {
   if (address.kind === "unix") return `ipc://${address.path}`;
   return `tcp://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;

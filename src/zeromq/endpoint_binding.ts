@@ -1,6 +1,6 @@
 /**
- * One bound endpoint. Owns the listener and, for ipc, the socket's file: one that nobody answers at is taken away before, this
- * one's own at the end.
+ * One bound endpoint. Owns the listener and, for ipc, the socket's file: an unused old file is removed before, its own
+ * file at the end.
  */
 import { type BigIntStats, rmSync } from "node:fs";
 import { BatonError } from "../errors.ts";
@@ -12,7 +12,7 @@ import { formatEndpoint } from "./endpoint.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
 export class Binding {
-  /** With the port that the system chose. */
+  /** The endpoint with the port that the system chose. */
   readonly endpoint: string;
   readonly #listener: Listener;
   readonly #file: BigIntStats | null;
@@ -27,13 +27,13 @@ export class Binding {
     const { address } = this.#listener;
     if (address.kind === "unix") {
       try {
-        // Closing a unix listener removes the file of that name, whoever put it there. One that stands for somebody else by
-        // now must stay: then this listener, which nobody can reach any more, is left to the end of the process.
+        // Closing a Unix listener removes the file of that name, also one of another process. Such a file must stay;
+        // then this listener, which is unreachable, stays open until the process ends.
         const found = fileOf(address);
         if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
       } catch {
-        // Not this user's to look at or to remove any more: the file stays, and nobody listens behind it.
+        // This user can no longer inspect or remove the file: it stays, and no process listens behind it.
       }
     }
     await this.#listener.close();

@@ -1,22 +1,22 @@
-/** When to send a PING, and when a silent peer is taken for dead. Pure: readings of a clock in, what to do out. */
+/** Decides when to send a PING, and when a silent peer is considered dead. Pure: clock readings in, actions out. */
 
 export interface HeartbeatState {
   readonly nowMs: number;
-  /** When the last byte came from the peer. */
+  /** Time at which the last byte of the peer arrived. */
   readonly heardMs: number;
-  /** When the last PING was sent. */
+  /** Time at which the last PING was sent. */
   readonly pingedMs: number;
-  /** A PING every so often; 0 for never. */
+  /** Milliseconds between PINGs; 0 for never. */
   readonly everyMs: number;
-  /** The end after so long without a byte; asked for by PINGs only, so without effect when there are none. */
+  /** Milliseconds of silence after which the connection ends. No effect without PINGs. */
   readonly timeoutMs: number;
-  /** What the peer's own PINGs ask for; 0 for nothing. */
+  /** Milliseconds that the peer's own PINGs ask for; 0 for none. */
   readonly ttlMs: number;
 }
 
 export type HeartbeatStep =
   | { readonly kind: "dead"; readonly silentMs: number }
-  /** Look again after `nextMs`, or never when it is infinite. */
+  /** Check again after `nextMs`, or never if it is infinite. */
   | { readonly kind: "ping" | "rest"; readonly nextMs: number };
 
 export function heartbeatPlan({ nowMs, heardMs, pingedMs, everyMs, timeoutMs, ttlMs }: HeartbeatState): HeartbeatStep {

@@ -1,17 +1,17 @@
 /**
- * The frames with identities that a ROUTER gives to its program: one for all messages that a peer's connection brings. An answer
- * mostly begins with the very frame of its question, which finds the peer ten times faster than its bytes do. The frames are
- * the program's, which may change them or give them away: they are compared before they mean anything.
+ * The identity frames that a ROUTER gives to its program: one frame for all messages of a connection. A response
+ * usually starts with the frame of its request, which finds the peer ten times faster than its bytes. The program may
+ * change or pass on these frames, so they are verified before use.
  */
 import type { Peer } from "./zeromq_peer.ts";
 
 export class IdentityFrames {
-  /** Those in use; a weak map costs several times as much to look into. */
+  /** Frames in use; lookups in a weak map cost several times as much. */
   readonly #peers = new Map<Uint8Array, Peer>();
-  /** What each was when it was given, as long as somebody has it. */
+  /** The original bytes of each frame, as long as the frame exists. */
   readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
 
-  /** A frame for the messages of this peer, which has its identity from now on. */
+  /** Creates the frame for messages of this peer, which has its identity from now on. */
   issue(peer: Peer): Uint8Array {
     this.revoke(peer);
     const frame = peer.identity.slice();
@@ -21,22 +21,22 @@ export class IdentityFrames {
     return frame;
   }
 
-  /** The peer has its identity no more; the frames of its messages that are unread go on to say what it was. */
+  /** The peer loses its identity; frames of its unread messages keep the old one. */
   revoke(peer: Peer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;
   }
 
-  /** Whose frame this is; undefined when it was not given by this ROUTER, was changed, or is out of date. */
+  /** Returns the peer of this frame; undefined if it is not from this ROUTER, was changed, or is outdated. */
   peerOf(frame: Uint8Array): Peer | undefined {
     const peer = this.#peers.get(frame);
     return peer !== undefined && isSame(frame, peer.identity) ? peer : undefined;
   }
 
-  /** Puts right what a message from this peer begins with, where the program has changed it in an earlier one. */
+  /** Repairs the first frame of a message from this peer, if the program changed it in an earlier message. */
   mend(message: Uint8Array[], peer: Peer | null): void {
     const frame = message[0] as Uint8Array;
-    // One that an earlier connection has brought begins with that one's.
+    // A message of an earlier connection starts with the frame of that connection.
     const identity = peer !== null && frame === peer.frame ? peer.identity : this.#identities.get(frame);
     if (identity !== undefined && !isSame(frame, identity)) message[0] = identity.slice();
   }

@@ -1,13 +1,13 @@
-/** Messages from many peers, one of each in turn. RFC 28: "fair-queuing". */
+/** Takes messages from many peers, one of each in turn. RFC 28: "fair-queuing". */
 
-/** Where the messages of one peer wait. */
+/** Waiting messages of one peer. */
 export interface Inbox {
   readonly length: number;
   shift(): Uint8Array[] | undefined;
 }
 
 export class FairQueue<I extends Inbox> {
-  /** Inboxes with messages, in the order of their turns. */
+  /** Inboxes with messages, in the order in which they are served. */
   readonly #ring: I[] = [];
   #at = 0;
   #last: I | null = null;
@@ -16,22 +16,22 @@ export class FairQueue<I extends Inbox> {
     return this.#ring.length === 0;
   }
 
-  /** Whose message the last `take` gave. */
+  /** The inbox of the message that the last `take` returned. */
   get last(): I | null {
     return this.#last;
   }
 
-  /** An inbox that was empty has a message. */
+  /** Adds an inbox that was empty and has a message now. */
   add(inbox: I): void {
     this.#ring.push(inbox);
   }
 
-  /** The first inbox with messages that is meant. */
+  /** Returns the first inbox with messages that matches. */
   find(isMeant: (inbox: I) => boolean): I | undefined {
     return this.#ring.find(isMeant);
   }
 
-  /** Gives the turn of one inbox to another. */
+  /** Replaces one inbox with another, in the same position. */
   replace(before: I, next: I): void {
     const index = this.#ring.indexOf(before);
     if (index >= 0) this.#ring[index] = next;

@@ -1,33 +1,32 @@
 /**
- * Memory for messages that have not arrived completely, of all accepted connections of a socket together. Decides which
- * connections are read from while that memory is short, and which are closed after a while; does neither. Pure.
- *
- * Below a first mark every connection is read from. Above it, connections that hold less than an equal share of it are, and
- * above a second mark only those that hold next to nothing. One more, the one whose message began first, is read to the
- * end of that message in any case: the room of one message is kept for it, so that not every connection waits for the others.
+ * Memory for incomplete messages of all accepted connections of a socket. Decides which connections are read while
+ * memory is short, and which are closed after a while; does neither itself. Pure. Below a first mark every connection
+ * is read. Above it, only connections that hold less than an equal share; above a second mark, only those that hold
+ * next to nothing. In addition, the connection whose message began first is always read to the end of that message:
+ * room for one message is reserved for it, so that connections do not all wait for each other.
  */
 
 export interface InputBudgetLimits {
-  /** All of it, in bytes. More than one message. */
+  /** Bytes in total; more than one message. */
   readonly bytesMax: number;
-  /** The longest message. */
+  /** Bytes of the longest message. */
   readonly messageBytesMax: number;
 }
 
-/** Which connections are not to be read from any longer, and which are again. */
+/** Connections that must not be read now, and those that may be read again. */
 export interface InputChanges<Owner> {
   readonly stop: readonly Owner[];
   readonly resume: readonly Owner[];
 }
 
-/** A connection that holds no more than this is always read from, and is not counted. */
+/** Bytes: a connection that holds at most this is always read, and is not counted. */
 export const uncountedBytesMax = 16 << 10;
-/** While memory is short, a message has this long to arrive. */
+/** Milliseconds that a message may take to arrive while memory is short. */
 export const shortMsMax = 10_000;
 
 interface Holding {
   bytes: number;
-  /** When its message began. */
+  /** Time at which the message began. */
   sinceMs: number;
   isStopped: boolean;
 }
@@ -37,7 +36,7 @@ const noChanges: InputChanges<never> = { stop: [], resume: [] };
 export class InputBudget<Owner> {
   readonly #sharedBytes: number;
   readonly #stopBytes: number;
-  /** In the order in which their messages began. */
+  /** Connections in the order in which their messages began. */
   readonly #holdings = new Map<Owner, Holding>();
   #total = 0;
   #shortSinceMs: number | null = null;
@@ -49,19 +48,19 @@ export class InputBudget<Owner> {
     this.#sharedBytes = this.#stopBytes / 2;
   }
 
-  /** What is counted now, in bytes. */
+  /** Bytes counted now. */
   get total(): number {
     return this.#total;
   }
 
-  /** Some connections may be stopped; `expired` is to be asked from time to time. */
+  /** True if connections may be stopped; call `expired` from time to time. */
   get isShort(): boolean {
     return this.#shortSinceMs !== null;
   }
 
   /**
-   * What the connection holds of a message that is not complete; 0 when it is gone. `isNext`: of another message than the
-   * last time.
+   * Updates what a connection holds of an incomplete message; 0 when it is gone. `isNext`: of another message than
+   * before.
    */
   hold(owner: Owner, bytes: number, { isNext, nowMs }: { isNext: boolean; nowMs: number }): InputChanges<Owner> {
     const before = this.#holdings.get(owner);
@@ -69,7 +68,8 @@ export class InputBudget<Owner> {
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
     const wasShort = this.isShort;
     if (!wasShort && this.#total >= this.#sharedBytes) this.#shortSinceMs = nowMs;
-    // Not at the same mark, or one chunk more or less would stop and resume all of them each time.
+    // A different mark is used to resume; otherwise one chunk more or less would stop and resume all connections each
+    // time.
     else if (wasShort && this.#total < this.#sharedBytes * 0.75) this.#shortSinceMs = null;
     if (!wasShort && !this.isShort) return noChanges;
     const freed = before?.isStopped === true && !this.#holdings.has(owner) ? [owner] : [];
@@ -77,7 +77,7 @@ export class InputBudget<Owner> {
     return this.#decide(concerned, freed, nowMs);
   }
 
-  /** Connections to be closed: memory has been short for long, and so long their message has not arrived. */
+  /** Returns connections to close: memory has been short for long, and their message has not arrived in this time. */
   expired(nowMs: number): Owner[] {
     const shortSinceMs = this.#shortSinceMs;
     if (shortSinceMs === null) return [];
@@ -89,7 +89,7 @@ export class InputBudget<Owner> {
     return gone;
   }
 
-  /** Returns how much more it holds than before. */
+  /** Returns by how many bytes its share has grown. */
   #count(
     owner: Owner,
     before: Holding | undefined,

@@ -1,4 +1,7 @@
-/** A new key pair as two files: FILE for its owner, FILE.pub for the others. Whole or not there at all, and on the disk. */
+/**
+ * Writes a new key pair as two files: FILE for its owner, FILE.pub for other users. Both are complete and durable, or
+ * neither exists.
+ */
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -23,14 +26,14 @@ export interface KeyFiles {
   readonly publicFile: string;
 }
 
-/** A secret key. 32 bytes. */
+/** Returns a new secret key, 32 bytes. */
 export function newSecretKey(): Uint8Array {
   return new Uint8Array(randomBytes(x25519KeyBytes));
 }
 
 /**
- * Makes both files. Unless `replaces`, neither may be there, whoever makes one at the same moment. Throws CANNOT_CREATE; nothing
- * new is there then.
+ * Makes both files. Unless `replaces` is set, neither may exist, also if another process creates one at the same
+ * moment. Throws CANNOT_CREATE, and then leaves no new file.
  */
 export function makeKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): KeyFiles {
   const secretKey = newSecretKey();
@@ -44,7 +47,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
   const made: string[] = [];
   let path = file;
   try {
-    // Before the first is replaced: no key is lost because the other cannot be.
+    // Both files are written before the first one is replaced, so that no key is lost if the second fails.
     for (const piece of pieces) {
       path = piece.path;
       if (isFolder(path)) throw new Error("it is a folder");
@@ -55,7 +58,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
     }
     for (const piece of pieces) {
       path = piece.path;
-      // A link is refused where there is a file; a rename replaces it.
+      // A link fails if the file exists; a rename replaces it.
       if (replaces) renameSync(piece.draft, piece.path);
       else linkSync(piece.draft, piece.path);
       made.push(piece.path);
@@ -79,7 +82,7 @@ function draftOf(path: string): string {
 function write({ draft, text, mode }: { readonly draft: string; readonly text: string; readonly mode: number }): void {
   const fd = openSync(draft, "wx", mode);
   try {
-    if (mode === 0o600) fchmodSync(fd, mode); // whatever the umask takes away
+    if (mode === 0o600) fchmodSync(fd, mode); // independent of the umask
     writeFileSync(fd, text);
     fsyncSync(fd);
   } finally {

@@ -11,9 +11,11 @@ import type { SocketOptions } from "./socket_options.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export interface RouterOptions extends SocketOptions {
-  /** A peer that comes with the identity of another takes it over, if the authentication knows both by the same user id; on when left out. */
+  /**
+   * A peer with the identity of another takes it over if both have the same authenticated user ID; the default is on.
+   */
   readonly routerHandover?: boolean;
-  /** A message for a peer that is not there is an error, ZMTP_UNROUTABLE; otherwise it is counted and dropped. */
+  /** A message for a peer that is not connected is an error, ZMTP_UNROUTABLE; otherwise it is counted and dropped. */
   readonly mandatory?: boolean;
 }
 
@@ -31,17 +33,17 @@ export class RouterSocket extends ZeroMqSocket {
     this.#isMandatory = options.mandatory ?? false;
   }
 
-  /** What is known of the peer with this identity; null when it is not connected. */
+  /** Returns the description of the peer with this identity; null if it is not connected. */
   peer(identity: Uint8Array): PeerDescription | null {
     return this.#find(identity)?.description ?? null;
   }
 
-  /** Every identity that can be sent to. */
+  /** All identities that can be sent to. */
   get identities(): Uint8Array[] {
     return [...this.#byKey.values()].map(({ identity }) => identity.slice());
   }
 
-  /** The identity does not travel. */
+  /** The identity is not sent. */
   protected override check(frames: readonly Uint8Array[]): void {
     const [identity] = frames;
     if (identity !== undefined && frames.length > 1) {
@@ -65,7 +67,7 @@ export class RouterSocket extends ZeroMqSocket {
       const peer = this.#target(frames);
       if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
       const isTaken = await peer.senders.wait(() => {
-        // Its identity is another's by now, or nobody's: that one is asked anew.
+        // The identity now belongs to another peer, or to none; it is looked up again.
         if (this.#find(frames[0] as Uint8Array) !== peer) return false;
         return peer.offer(frames.slice(1)) || undefined;
       }, signal);
@@ -99,12 +101,12 @@ export class RouterSocket extends ZeroMqSocket {
     const unread = this.#unread(key, peer);
     this.#forget(peer);
     const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
-    // What waits at the endpoint of a connect is for whom it was addressed to.
+    // Messages that wait at a connected endpoint are for the peer that they were addressed to.
     if (isAnother) this.counters.dropped += peer.dropOutbox();
     peer.identity = identity;
     peer.key = key;
     if (before !== undefined && before !== peer) {
-      // The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does.
+      // The new peer gets the name; messages that wait for the old connection are dropped with it, as in libzmq.
       this.#forget(before);
       before.senders.pump();
       this.connections.evict(before);
@@ -133,7 +135,7 @@ export class RouterSocket extends ZeroMqSocket {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
-  /** Why this peer (null for one that is new) cannot have that name now; null when it can. */
+  /** Returns why this peer (null for a new one) cannot have the name now; null if it can. */
   #refusal({ peer, key, userId }: {
     readonly peer: Peer | null;
     readonly key: string;
@@ -145,7 +147,7 @@ export class RouterSocket extends ZeroMqSocket {
     }
     const own = peer !== null && peer.length > 0 ? peer : undefined;
     const unread = this.#unread(key, peer);
-    // Messages of one user must not seem to come from another, nor answers to the one go to the other.
+    // Messages of one user must not appear to come from another, and responses to one must not go to the other.
     for (const other of [before === peer ? undefined : before, own, unread]) {
       if (other === undefined || userId === null || other.description?.userId === userId) continue;
       return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
@@ -155,12 +157,12 @@ export class RouterSocket extends ZeroMqSocket {
     return new ZmtpError("IDENTITY_TAKEN", message);
   }
 
-  /** One that was known by that name, and of which something can still be taken. */
+  /** A former peer of that name whose messages are still unread. */
   #unread(key: string, peer: Peer | null): Peer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
-  /** Null: there is none, and that is counted. Throws ZMTP_UNROUTABLE where that is an error. */
+  /** Returns the peer, or null, which is counted. Throws ZMTP_UNROUTABLE if that is an error. */
   #target(frames: readonly Uint8Array[]): Peer | null {
     const identity = frames[0] as Uint8Array;
     const peer = this.#find(identity);
@@ -180,7 +182,7 @@ export class RouterSocket extends ZeroMqSocket {
     this.#frames.revoke(peer);
   }
 
-  /** Five bytes, the first zero, as libzmq gives them; the number goes on from a random one and is not given twice. */
+  /** Returns five bytes, the first zero, as libzmq does; the number starts at random and is never given twice. */
   #newIdentity(): Uint8Array {
     const number = this.#nextNumber;
     this.#nextNumber = (number + 1) >>> 0;
@@ -188,12 +190,12 @@ export class RouterSocket extends ZeroMqSocket {
   }
 }
 
-/** The identity that a peer has been given, and keeps as long as it tells none; null when it has not. */
+/** Returns the identity that a peer was given and keeps until it sends its own; null if it has none. */
 function generatedOf(peer: Peer | null): Uint8Array | null {
   return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
 }
 
-/** The identity as the key of a map: a character a byte. */
+/** Returns the identity as the key of a map: one character per byte. */
 function keyOf(identity: Uint8Array): string {
   let key = "";
   for (let at = 0; at < identity.byteLength; at++) key += String.fromCharCode(identity[at] as number);

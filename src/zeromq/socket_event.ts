@@ -1,47 +1,52 @@
-/** What a ZeroMQ socket tells of itself, besides messages. */
+/** Events, counters and memory use of a ZeroMQ socket. */
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 
 export type SocketEvent =
-  /** A handshake is over; messages go to and fro. */
+  /** A handshake is complete; messages can be sent and received. */
   | { readonly kind: "connected"; readonly endpoint: string; readonly address: string; readonly peer: PeerDescription }
-  /** A peer that was connected is not any more; null: an orderly end. */
+  /** A connected peer is no longer connected; the reason is null after an orderly end. */
   | {
     readonly kind: "disconnected";
     readonly endpoint: string;
     readonly address: string;
     readonly reason: Error | null;
   }
-  /** A connection was made, and ended before the handshake did. */
+  /** A connection was made, and ended before its handshake did. */
   | {
     readonly kind: "handshakeFailed";
     readonly endpoint: string;
     readonly address: string;
     readonly reason: Error;
-    /** It will end in the same way until somebody changes keys, names or types; it is tried again all the same. */
+    /** The same will happen again until keys, names or types are changed; it is tried again anyway. */
     readonly isPermanent: boolean;
   }
-  /** No connection could be made to the endpoint; the next try is made after `retryMs`. */
+  /** No connection could be made; the next attempt follows after `retryMs`. */
   | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }
-  /** A connection was closed because of the limit of `connectionsMax`: the oldest in its handshake, or else the new one. */
+  /** A connection was closed because of `connectionsMax`: the oldest one in its handshake, or otherwise the new one. */
   | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
 
-/** Counted since the socket was made. */
+/** Counts since the socket was created. */
 export interface SocketCounters {
-  /** Messages handed to the program. */
+  /** Messages delivered to the program. */
   received: number;
-  /** Messages taken from the program. */
+  /** Messages accepted from the program. */
   sent: number;
   /** Messages for a peer that is not connected. */
   unroutable: number;
-  /** Messages taken, and thrown away or perhaps lost: their peer left, or the socket was closed, before they were sent. */
+  /**
+   * Messages that were accepted, and dropped or possibly lost: their peer left, or the socket was closed, before they
+   * were sent.
+   */
   dropped: number;
-  /** Messages received and thrown away: an answer that nobody waits for, a request without an envelope. */
+  /**
+   * Messages that were received and dropped: a response after its request had ended, or a request without an envelope.
+   */
   discarded: number;
   handshakesFailed: number;
   connectionsRefused: number;
   /** Connections that were closed because memory was short and their message did not end. */
   incompleteClosed: number;
-  /** Connections made again after a loss. */
+  /** Connections that were made again after a loss. */
   reconnects: number;
 }
 
@@ -59,10 +64,10 @@ export function newCounters(): SocketCounters {
   };
 }
 
-/** What the accepted connections of a socket take at present. */
+/** Current resources of the accepted connections of a socket. */
 export interface SocketLoad {
-  /** Places of `connectionsMax`. */
+  /** Connections counted for `connectionsMax`. */
   readonly connections: number;
-  /** Of `inputBytesMax`, in bytes. */
+  /** Bytes counted for `inputBytesMax`. */
   readonly inputBytes: number;
 }

@@ -14,42 +14,44 @@ import { nullMechanism } from "../wire/zmtp/null_mechanism.ts";
 import { identityBytesMax } from "../wire/zmtp/socket_type.ts";
 import type { SocketEvent } from "./socket_event.ts";
 
-/** Decides whether a peer may come in, by what RFC 27 tells of it. A rejection counts as status 500. */
+/** Decides whether a peer is accepted, from the fields of RFC 27. A rejection counts as status 500. */
 export type Authenticate = (request: AuthenticationRequest) => AuthenticationVerdict | Promise<AuthenticationVerdict>;
 
 export interface SocketOptions {
-  /** What a ROUTER at the other end knows this socket by: 1 to 255 bytes, the first not zero; a text is UTF-8. */
+  /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
   readonly identity?: Uint8Array | string;
-  /** Messages that may wait for one peer to take them. */
+  /** Messages that may wait to be sent to one peer. */
   readonly sendHighWater?: number;
-  /** Messages of one peer that may wait for the program; from then on nothing more is read from that peer. */
+  /** Messages of one peer that may wait for the program; at this number the peer is no longer read. */
   readonly receiveHighWater?: number;
-  /** The same in bytes, with 128 more for each frame: one more message is taken as long as fewer wait. */
+  /** The same limits in bytes, with 128 more for each frame: another message is accepted while fewer wait. */
   readonly sendHighWaterBytes?: number;
   readonly receiveHighWaterBytes?: number;
-  /** What one peer may make this side hold for one message or command. */
+  /** Limits for one message or command of a peer. */
   readonly limits?: Partial<ZmtpLimits>;
-  /** A connection that is not made, or a handshake that is not over, after so many milliseconds is given up. */
+  /** Milliseconds: a connection or a handshake that takes longer is given up. */
   readonly handshakeMsMax?: number;
-  /** A PING every so many milliseconds (0: never), and the end for a peer of which nothing was heard for `timeoutMs`. */
+  /** Sends a PING every `everyMs` milliseconds (0: never), and ends the connection after `timeoutMs` of silence. */
   readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
-  /** The bounds of the random wait before a connection is made again: the first one's, and that of all. */
+  /** Bounds of the random delay before a connection is made again: of the first delay, and of all. */
   readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
-  /** NULL when left out; curveClient(…) or curveServer(…). */
+  /** NULL if omitted; curveClient(…) or curveServer(…). */
   readonly security?: { readonly mechanism: "NULL" } | MechanismFactory;
-  /** Asked about every peer that connects to a bound endpoint, or to a CURVE server; everybody may come in when left out. */
+  /**
+   * Called for every peer that connects to a bound endpoint, or to a CURVE server. If omitted, every peer is accepted.
+   */
   readonly authenticate?: Authenticate;
   /**
-   * Connections that all bound endpoints together accept: in handshake, open, or closed with messages that are unread. For one
-   * more the oldest in its handshake is closed, or else the new one.
+   * Maximum connections of all bound endpoints together: in handshake, open, or closed with unread messages. For one
+   * more, the oldest in its handshake is closed, or otherwise the new one.
    */
   readonly connectionsMax?: number;
   /**
-   * Memory for messages that have not arrived completely, of all connections that bound endpoints have accepted: the room of
-   * four messages when left out. When it is short, those are not read from that hold most.
+   * Bytes for incomplete messages of all accepted connections: by default room for four messages. When it is short, the
+   * connections that hold most are not read.
    */
   readonly inputBytesMax?: number;
-  /** Hears of connections. What it throws is not caught. */
+  /** Called with events of connections. Errors that it throws are not caught. */
   readonly onEvent?: (event: SocketEvent) => void;
   /** For tests. */
   readonly clock?: Clock;
@@ -81,7 +83,7 @@ export interface ResolvedOptions {
 
 export const connectionsMaxDefault = 4096;
 
-/** Throws USAGE for a value that cannot be meant. */
+/** Throws USAGE for an invalid value. */
 export function resolveOptions(options: SocketOptions): ResolvedOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
   const resolved: ResolvedOptions = {
@@ -108,7 +110,7 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
   return resolved;
 }
 
-/** NaN is refused with the rest: every comparison with it is false, so that as a limit it would be none. */
+/** NaN is refused too: every comparison with it is false, so that it would be no limit. */
 function checkNumbers(options: ResolvedOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [

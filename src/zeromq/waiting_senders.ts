@@ -1,8 +1,8 @@
-/** Those who wait for room, or for messages: first come, first served, and each may give up by its signal. */
+/** Callers that wait for room or for messages: first come, first served. Each can stop by its signal. */
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 
 interface Waiter {
-  /** False: not yet. */
+  /** Returns false if it is not yet possible. */
   readonly attempt: () => boolean;
   readonly reject: (reason: unknown) => void;
 }
@@ -17,8 +17,8 @@ export class Waiting {
   }
 
   /**
-   * Waits for a call of `pump` in which `attempt` gives something other than undefined; what it throws ends the wait as well.
-   * Rejects with the signal's reason.
+   * Waits for a call of `pump` in which `attempt` returns a value; an error that it throws also ends the wait. Rejects
+   * with the signal's reason.
    */
   wait<T>(attempt: () => T | undefined, signal: AbortSignal | undefined): Promise<T> {
     throwIfAborted(signal);
@@ -48,7 +48,10 @@ export class Waiting {
     });
   }
 
-  /** Lets the first ones try, up to one that does not succeed. What they do may call for this again: it is done behind them. */
+  /**
+   * Lets the first waiters try, until one does not succeed. If a waiter calls this method again, the new run follows
+   * the current one.
+   */
   pump(): void {
     this.#isPumpedAgain = true;
     if (this.#isPumping) return;
@@ -60,7 +63,7 @@ export class Waiting {
     this.#isPumping = false;
   }
 
-  /** Ends every wait. */
+  /** Ends every wait with an error. */
   fail(reason: unknown): void {
     for (const waiter of [...this.#waiters]) waiter.reject(reason);
   }

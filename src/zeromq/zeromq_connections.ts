@@ -1,6 +1,6 @@
 /**
- * All connections of one socket: bound endpoints, dialed ones, and the peers behind them. Owns and closes them; what messages
- * mean, and who gets which, is the socket's business.
+ * All connections of one socket: bound endpoints, dialled ones, and their peers. Owns and closes them. The socket
+ * decides what messages mean and which peer gets them.
  */
 import { BatonError } from "../errors.ts";
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
@@ -22,21 +22,21 @@ export class Connections implements PortOwner {
   readonly host: PeersHost;
   readonly #bindings = new Map<string, Binding>();
   readonly #dialed = new Map<string, Dialed>();
-  /** Every connection that is not closed, and every attempt at one. */
+  /** Open connections and current attempts. */
   readonly #ports = new Set<Port>();
-  /** Accepted connections that are not closed, and closed ones that are decided about, or of which something is to be taken. */
+  /** Accepted connections that are open, and closed ones with a pending decision or unread messages. */
   #accepted = 0;
-  /** Accepted connections whose handshake is not over, the oldest first. */
+  /** Accepted connections in their handshake, the oldest first. */
   readonly #strangers = new Set<Port>();
   readonly #input: InputBudget<Port>;
-  /** What is to be done with connections, while it is done. */
+  /** Pending changes of connections while they are being processed. */
   readonly #decided = new Map<Port, "stop" | "resume">();
   #isDeciding = false;
-  /** Looks for messages that take too long, while memory is short. */
+  /** Timer that looks for slow messages while memory is short. */
   #stopLooking: (() => void) | null = null;
   readonly #peers = new Set<Peer>();
   #isClosing = false;
-  /** Waits for what `settled` and `gone` may have changed. */
+  /** Waits for changes of `settled` and `gone`. */
   #whenChanged: (() => void) | null = null;
 
   constructor(host: PeersHost) {
@@ -45,17 +45,17 @@ export class Connections implements PortOwner {
     this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
   }
 
-  /** Places taken of `connectionsMax`. */
+  /** Connections counted for `connectionsMax`. */
   get accepted(): number {
     return this.#accepted;
   }
 
-  /** Memory that messages take which have not arrived completely, without what is next to nothing. */
+  /** Bytes of incomplete messages, without negligible amounts. */
   get inputBytes(): number {
     return this.#input.total;
   }
 
-  /** Returns the real endpoint. Throws USAGE, CANNOT_CREATE or the signal's reason. */
+  /** Binds an endpoint and returns its actual address. Throws USAGE, CANNOT_CREATE or the signal's reason. */
   async bind(endpoint: string, signal: AbortSignal | undefined): Promise<string> {
     const { options } = this.host;
     const name = { real: endpoint };
@@ -70,7 +70,7 @@ export class Connections implements PortOwner {
     return binding.endpoint;
   }
 
-  /** No new connections there; those that were accepted go on. Throws USAGE. */
+  /** Accepts no new connections there; accepted ones continue. Throws USAGE. */
   async unbind(endpoint: string): Promise<void> {
     const name = formatEndpoint(parseBindEndpoint(endpoint));
     const binding = this.#bindings.get(name);
@@ -104,7 +104,7 @@ export class Connections implements PortOwner {
     dialer.start();
   }
 
-  /** Ends the connection; what waits to be sent to it is dropped and counted. Throws USAGE. */
+  /** Ends the connection; waiting messages are dropped and counted. Throws USAGE. */
   disconnect(endpoint: string): void {
     const name = formatEndpoint(parseEndpoint(endpoint));
     const dialed = this.#dialed.get(name);
@@ -115,15 +115,15 @@ export class Connections implements PortOwner {
     this.remove(dialed.peer);
   }
 
-  /** Ends one peer's connection: somebody else has its name. */
+  /** Ends one peer's connection, because another peer has its name. */
   evict(peer: Peer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
     for (const port of [...this.#ports]) if (port.peer === peer) port.link.end(reason);
   }
 
   /**
-   * Gives what waits to be sent up to `lingerMs` to leave, then ends everything. Takes no longer than that and the time of a
-   * goodbye.
+   * Waits up to `lingerMs` for messages to be sent, then ends everything. Takes at most that long plus the time of an
+   * orderly close.
    */
   async close(lingerMs: number): Promise<void> {
     this.#isClosing = true;
@@ -145,7 +145,7 @@ export class Connections implements PortOwner {
     while (this.#ports.size > 0) await this.#changed();
   }
 
-  /** The rest is called by the ports. */
+  /** The following methods are called by the ports. */
   settled(): void {
     if (this.#isClosing) this.#whenChanged?.();
   }
@@ -195,8 +195,8 @@ export class Connections implements PortOwner {
   }
 
   /**
-   * Makes room: closes the connection whose handshake has taken longest. One that is being decided about would keep its
-   * place all the same. False when there is none.
+   * Makes room: closes the connection whose handshake has taken longest. A connection with a pending decision would
+   * keep its place, so it is skipped. Returns false if there is none.
    */
   #refuseStranger(endpoint: string): boolean {
     for (const port of this.#strangers) {
@@ -214,7 +214,7 @@ export class Connections implements PortOwner {
     options.onEvent({ kind: "connectionRefused", endpoint, address });
   }
 
-  /** A connection that is read again may bring what changes things again: the last decision holds. */
+  /** A connection that is read again may cause another change: the last decision is valid. */
   #read({ stop, resume }: InputChanges<Port>): void {
     for (const port of stop) this.#decided.set(port, "stop");
     for (const port of resume) this.#decided.set(port, "resume");
@@ -233,7 +233,7 @@ export class Connections implements PortOwner {
     } else this.#stopLooking ??= this.host.options.clock.after(shortMsMax / 10, () => this.#closeExpired());
   }
 
-  /** A connection whose messages the program itself does not take is not to blame. */
+  /** A connection whose messages the program does not take is not at fault. */
   #closeExpired(): void {
     this.#stopLooking = null;
     const { clock, limits } = this.host.options;
@@ -249,8 +249,8 @@ export class Connections implements PortOwner {
   }
 
   /**
-   * The place of a closed connection is free when everything that it has brought is taken. Otherwise peers that come, leave
-   * their messages and go would fill the memory of whoever reads more slowly than they come.
+   * The place of a closed connection is free when all its messages were taken. Otherwise peers that connect, send and
+   * leave could fill the memory of a slow program.
    */
   #vacate(peer: Peer | null): void {
     if (peer === null || peer.length === 0) {
@@ -263,13 +263,13 @@ export class Connections implements PortOwner {
     };
   }
 
-  /** Something has changed since the last look. */
+  /** True if something has changed since the last check. */
   #changed(): Promise<void> {
     return new Promise((resolve) => this.#whenChanged = resolve);
   }
 }
 
-/** The IP address of an accepted connection; empty over ipc. */
+/** Returns the IP address of an accepted connection; empty for ipc. */
 function hostOf(peer: string): string {
   const address = parseAddress(peer);
   return address?.kind === "tcp" ? address.host.replace(/^::ffff:(?=\d+\.)/i, "") : "";

@@ -1,6 +1,7 @@
 /**
- * One connection that speaks ZMTP: pumps between a byte stream and the state machine, sends the messages of one turn in one
- * write, watches handshake and heartbeats. Owns the connection; what becomes of the peer when it is lost is the host's business.
+ * One connection that speaks ZMTP: moves bytes between a stream and the state machine, sends the messages of one turn
+ * in one write, and watches handshake and heartbeats. Owns the connection; the host decides what happens to the peer
+ * after a loss.
  */
 import { messageOf } from "../errors.ts";
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
@@ -12,28 +13,28 @@ import { type PeerDescription, type Welcome, ZmtpPeer, type ZmtpPeerEvents } fro
 import { Heart } from "./connection_heartbeat.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** Who a link works for. Nothing is called after `over` but `gone` and `free`. */
+/** The owner of a link. After `over` only `gone` and `free` are called. */
 export interface LinkHost {
-  /** Whether a peer with these properties may come in; null, or why not. `userId` is null as long as it is not known. */
+  /** Returns null if a peer with these properties is accepted, or why not. `userId` is null until it is known. */
   accept(properties: Metadata, userId: string | null): ZmtpError | null;
-  /** Messages can be sent, and come. Refuses the peer by throwing ZmtpError. */
+  /** Messages can be sent and received. Throws ZmtpError to refuse the peer. */
   ready(peer: PeerDescription): Welcome;
-  /** False: no more until `resume`. */
+  /** Returns false to receive no more until `resume`. */
   message(frames: Uint8Array[]): boolean;
   /**
-   * After each chunk: what is not complete of a message costs this much memory, in bytes. `isNext`: of another message than
-   * the last time.
+   * Called after each chunk with the bytes of memory of the incomplete message. `isNext`: of another message than
+   * before.
    */
   held(bytes: number, isNext: boolean): void;
-  /** All messages that came together have been handed over. */
+  /** All messages that arrived together were delivered. */
   turn(): void;
-  /** There may be room for more to send. */
+  /** There may be room to send more. */
   room(): void;
-  /** No more messages, in either direction; null: the peer ended it in order. Called once. */
+  /** No more messages in either direction; null after an orderly end by the peer. Called once. */
   over(reason: Error | null): void;
   /** The connection is closed. Called once. */
   gone(): void;
-  /** And nobody decides about the peer any more, either. Called once, last. */
+  /** No decision about the peer is pending either. Called once, last. */
   free(): void;
 }
 
@@ -46,16 +47,18 @@ export interface LinkOptions {
   readonly speaksLast: boolean;
 }
 
-/** What waits to be sent in one turn goes out at once from here on. */
+/** Bytes: from this amount on, waiting messages of one turn are written immediately. */
 const corkBytesMax = 32 << 10;
-/** While more than this has not left the process, messages wait as they are, and none is lost with the connection. */
+/**
+ * While more bytes than this have not left the process, messages wait unencoded, and are not lost with the connection.
+ */
 const congestedBytes = 256 << 10;
 /**
- * Turns of the microtask queue in which nothing was sent before what is corked goes out: an `await` takes up to three. Where
- * one message is answered by one, waiting is of no use and costs a tenth of the round trip.
+ * Turns of the microtask queue without a send before corked bytes are written: an `await` takes up to three. If each
+ * message gets one response, waiting has no use and costs a tenth of the round trip.
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
-/** What was said last has so long to leave. */
+/** Milliseconds that the last bytes have to be sent. */
 const goodbyeMsMax = 1000;
 
 export class Link implements ConnectionHandlers, ZmtpPeerEvents {
@@ -67,19 +70,19 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #stopDeadline: (() => void) | null = null;
   #over = false;
   #closed = false;
-  /** Received and not read yet: somebody wanted no more, or an authentication is under way. */
+  /** Bytes received and not read yet: the host has stopped, or an authentication is pending. */
   #unread: Uint8Array | null = null;
-  /** The host wants no more at present. */
+  /** The host wants no messages at present. */
   #isFull = false;
   #isAuthenticating = false;
-  /** Memory for messages that are not complete is short. */
+  /** Memory for incomplete messages is short. */
   #isStopped = false;
-  /** A message was completed by the chunk that is read. */
+  /** The current chunk has completed a message. */
   #hasCompleted = false;
   #isCorked = false;
   #corkedBytes = 0;
   #idleTurns = 0;
-  /** Messages sent since something was received, and whether there were several of them the last time. */
+  /** Messages sent since something was received, and whether there were several the last time. */
   #sentSinceHeard = 0;
   #sendsMany = false;
   #inFlight = 0;
@@ -109,7 +112,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     });
   }
 
-  /** The other end of the connection, for messages. */
+  /** Address of the peer, for messages. */
   get address(): string {
     return this.#connection?.peer ?? "";
   }
@@ -118,17 +121,17 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#zmtp.isReady && !this.#over;
   }
 
-  /** Nobody has decided yet whether the peer may come in. */
+  /** True until the authentication has decided about the peer. */
   get isAuthenticating(): boolean {
     return this.#isAuthenticating;
   }
 
-  /** Messages can be handed over without piling up in front of a peer that does not read. */
+  /** True if messages can be sent without accumulating in front of a peer that does not read. */
   get takesMore(): boolean {
     return this.isReady && this.#unsentBytes < congestedBytes;
   }
 
-  /** Messages, and what they cost, that may not have left this process. */
+  /** Messages, and their bytes, that may not have left this process. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -137,20 +140,20 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#inFlightBytes;
   }
 
-  /** The connection is made: greets, and from now on the handshake has its time. */
+  /** The connection is established: sends the greeting and starts the timer of the handshake. */
   attach(connection: Connection): void {
-    if (this.#closed) return connection.destroy(); // the peer had gone before anybody had it
+    if (this.#closed) return connection.destroy(); // the peer left before the link was attached
     const { clock, handshakeMsMax } = this.#options.settings;
     this.#connection = connection;
     const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer has not ended the handshake within ${handshakeMsMax} ms`));
     };
-    // Where this process stood still, what has come meanwhile is read before the next timer.
+    // If this process was suspended, bytes that arrived meanwhile are read before the next timer.
     this.#stopDeadline = clock.after(handshakeMsMax, () => this.#stopDeadline = clock.after(0, fail));
     this.flush();
   }
 
-  /** Only while `isReady`. `bytes` is what the message costs. The frames must not be changed any more. */
+  /** Sends a message. Only while `isReady`. `bytes` is its cost. The frames must not be changed afterwards. */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
     this.#sentSinceHeard++;
@@ -159,7 +162,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#cork();
   }
 
-  /** Writes what is corked. */
+  /** Writes corked bytes. */
   flush(): void {
     const connection = this.#connection;
     if (connection === null || this.#closed) return;
@@ -172,7 +175,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (connection.bufferedBytes === 0) this.#allSent();
   }
 
-  /** The host takes messages again. */
+  /** The host accepts messages again. */
   resume(): void {
     this.#isFull = false;
     this.#readOn();
@@ -189,7 +192,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readOn();
   }
 
-  /** Says what is left to say, and closes; after a while in any case. */
+  /** Sends what is left and closes, after a limited time in any case. */
   end(reason: Error | null = null): void {
     const connection = this.#connection;
     if (connection === null) return this.closed(reason);
@@ -202,20 +205,20 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#stopDeadline = this.#options.settings.clock.after(goodbyeMsMax, () => connection.destroy());
   }
 
-  /** Closes at once. */
+  /** Closes immediately. */
   destroy(reason: Error | null = null): void {
     if (this.#connection === null) return this.closed(reason);
     this.#finish(reason);
     this.#connection.destroy();
   }
 
-  /** The rest is called by the connection. */
+  /** The following methods are called by the connection. */
   data(chunk: Uint8Array): void {
     if (this.#over) return;
     this.#heart.heard();
     this.#sendsMany = this.#sentSinceHeard > 1;
     this.#sentSinceHeard = 0;
-    if (this.#unread !== null) return this.#keep(chunk); // it was on its way when reading was stopped
+    if (this.#unread !== null) return this.#keep(chunk); // bytes that were on their way when reading was stopped
     const rest = this.#read(chunk);
     if (rest !== null) this.#keep(rest);
   }
@@ -289,7 +292,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     }
   }
 
-  /** Returns what is to be read later, a view; null for nothing. */
+  /** Returns the bytes to read later, as a view; null for none. */
   #read(chunk: Uint8Array): Uint8Array | null {
     let at = 0;
     let failure: Error | null = null;
@@ -317,7 +320,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#connection?.pause();
   }
 
-  /** Copies what is somebody else's behind what is there already. */
+  /** Copies bytes that belong to the caller after the kept ones. */
   #keep(bytes: Uint8Array): void {
     const before = this.#unread;
     const keptBytes = before?.byteLength ?? 0;
@@ -330,7 +333,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (this.#over || !this.#takesIn) return;
     const unread = this.#unread;
     this.#unread = null;
-    // This side's own: a view will do, as each copy of the rest would be as long as all of it.
+    // These bytes belong to this side, so a view is enough; each copy of the rest would be as long as all of it.
     if (unread !== null) this.#unread = this.#read(unread);
     if (this.#over || !this.#takesIn) return;
     this.#heart.isDeaf = false;
@@ -338,8 +341,8 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /**
-   * Waits for the end of this turn of the program. One microtask would be too soon: whoever sends, awaits and sends again
-   * would pay for a write each time.
+   * Waits for the end of this turn of the event loop. One microtask would be too early: a program that sends, awaits
+   * and sends again would pay for a write each time.
    */
   #cork(): void {
     if (this.#zmtp.output.bytes >= corkBytesMax) return this.flush();

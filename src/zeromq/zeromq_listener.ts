@@ -1,4 +1,4 @@
-/** Between one connection and the peer it belongs to: what the socket is told of, and what is counted. */
+/** Connects one connection with the peer it belongs to: notifies the socket and updates counters. */
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError, type ZmtpErrorReason } from "../wire/zmtp/zmtp_error.ts";
@@ -9,71 +9,71 @@ import { Peer } from "./zeromq_peer.ts";
 import type { SocketCounters } from "./socket_event.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** Who is at the other end of a connection, as far as it has told. */
+/** The peer of a connection, as far as it is known. */
 export interface Newcomer {
-  /** Of a `connect`; null for one that was accepted, and is no peer yet. */
+  /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
   readonly peer: Peer | null;
   readonly properties: Metadata;
-  /** Null as long as the authentication has not said. */
+  /** Null until the authentication has decided. */
   readonly userId: string | null;
 }
 
-/** What a socket does with its peers. */
+/** Operations of a socket on its peers. */
 export interface PeersHost {
   readonly type: SocketType;
   readonly options: ResolvedOptions;
   readonly counters: SocketCounters;
-  /** A peer that comes to a bound endpoint may be refused for its properties: it hears nothing before that is decided. */
+  /** True if a peer at a bound endpoint may be refused for its properties: it gets no response before that decision. */
   readonly isChoosy: boolean;
-  /** Whether a peer may come in; null, or why not. */
+  /** Returns null if a peer is accepted, or why not. */
   accept(newcomer: Newcomer): ZmtpError | null;
-  /** The peer is there from now on: by `connect`, connected or not, or by a connection that was accepted. */
+  /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
   added(peer: Peer): void;
   /**
-   * The peer's handshake is over, and this is how it describes itself now. Returns what its messages begin with, or null;
-   * refuses by throwing ZmtpError.
+   * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
+   * ZmtpError to refuse it.
    */
   joined(peer: Peer, description: PeerDescription): Uint8Array | null;
-  /** The peer's connection is lost, whatever becomes of the peer. */
+  /** The peer's connection is lost; the peer may continue to exist. */
   left(peer: Peer): void;
-  /** The peer will not come back; what it has sent can still be taken. */
+  /** The peer will not come back; its messages can still be taken. */
   removed(peer: Peer): void;
-  /** The first message of an empty inbox. */
+  /** An empty inbox has its first message. */
   arrived(peer: Peer): void;
-  /** Messages that came together are all there. */
+  /** Messages that arrived together are complete. */
   turn(): void;
   /** The peer may have room for more. */
   room(peer: Peer): void;
 }
 
-/** Who keeps the ports. */
+/** The owner of the ports. */
 export interface PortOwner {
   readonly host: PeersHost;
-  /** Something that was to be sent has left, or will not be sent. */
+  /** Something that was to be sent was sent, or will not be sent. */
   settled(): void;
-  /** A peer has come to a bound endpoint. */
+  /** A peer has connected to a bound endpoint. */
   add(peer: Peer): void;
   /** An accepted peer is gone for good. */
   remove(peer: Peer): void;
-  /** What an accepted connection holds of a message that is not complete: see LinkHost. */
+  /** Memory that an accepted connection uses for an incomplete message: see LinkHost. */
   held(port: Port, bytes: number, isNext: boolean): void;
-  /** The handshake of an accepted connection is over, or will never be. */
+  /** The handshake of an accepted connection is complete, or has failed. */
   known(port: Port): void;
   /** The connection is closed. */
   gone(port: Port): void;
-  /** The same, and nothing that it has set off is under way. */
+  /** The connection is closed, and no operation of it is pending. */
   free(port: Port): void;
 }
 
 export interface PortOptions {
   readonly endpoint: string;
-  /** The other end's IP address or name; empty for ipc. */
+  /** The peer's IP address or name; empty for ipc. */
   readonly remoteHost: string;
-  /** The peer and the dialer of a `connect`; null for a connection that was accepted. */
+  /** The peer and the dialer of a `connect`; null for an accepted connection. */
   readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
 }
 
-/** Reasons for which the next handshake will end in the same way, until somebody changes something. */
+/** Reasons for which the next handshake will fail in the same way until a setting is changed. */
 const permanent: readonly ZmtpErrorReason[] = [
   "GREETING",
   "MECHANISM",
@@ -84,13 +84,13 @@ const permanent: readonly ZmtpErrorReason[] = [
 
 export class Port implements LinkHost {
   readonly link: Link;
-  /** Null for a connection that was accepted and has not ended its handshake. */
+  /** Null for an accepted connection whose handshake has not ended. */
   peer: Peer | null;
   readonly #owner: PortOwner;
   readonly #host: PeersHost;
   readonly #options: PortOptions;
   #wasReady = false;
-  /** This side wants it to end, which nobody needs to hear of. */
+  /** This side wants the end, which needs no report. */
   #isLeaving = false;
 
   constructor(owner: PortOwner, options: PortOptions) {
@@ -100,7 +100,7 @@ export class Port implements LinkHost {
     this.#options = options;
     this.peer = options.dialed?.peer ?? null;
     const isAccepted = options.dialed === null;
-    // Of two that both waited none would ever speak.
+    // If both sides waited, neither would ever send.
     const speaksLast = isAccepted && host.isChoosy;
     const linkOptions = { socketType: host.type, settings: host.options, isAccepted, speaksLast };
     this.link = new Link(this, linkOptions, options.remoteHost);
@@ -110,13 +110,13 @@ export class Port implements LinkHost {
     return this.#options.dialed === null;
   }
 
-  /** Ends the connection in order; or at once. */
+  /** Ends the connection in an orderly way, or immediately. */
   leave(how: "end" | "destroy"): void {
     this.#isLeaving = true;
     this.link[how]();
   }
 
-  /** The rest is called by the link. */
+  /** The following methods are called by the link. */
   accept(properties: Metadata, userId: string | null): ZmtpError | null {
     return this.#host.accept({ peer: this.peer, properties, userId });
   }

@@ -1,7 +1,6 @@
 /**
- * One peer of a socket: the messages that wait to go to it and those that have come from it (RFC 28: "double queue"). The peer of
- * a `connect` lives from there to `disconnect`, through all its connections; one that came to a bound endpoint as long as
- * its connection.
+ * One peer of a socket: its outgoing and incoming messages (RFC 28: "double queue"). The peer of a `connect` exists
+ * until `disconnect`, through all its connections; a peer at a bound endpoint exists as long as its connection.
  */
 import { setImmediate } from "node:timers";
 import { FifoQueue } from "../support/fifo_queue.ts";
@@ -12,23 +11,23 @@ import type { Link } from "./zeromq_link.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 import { Waiting } from "./waiting_senders.ts";
 
-/** Messages of one peer, about, that are read before timers and other connections have their turn. */
+/** Approximate number of messages of one peer that are read before timers and other connections are served. */
 const messagesPerTurn = 1000;
 
 export class Peer implements Inbox {
   readonly endpoint: string;
-  /** What a ROUTER knows it by, as bytes that are nobody else's and as the key of a map; empty before. */
+  /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
-  /** What its messages begin with at the ROUTER's program, while it is known by that. */
+  /** The first frame of its messages at the ROUTER's program, while it has this identity. */
   frame: Uint8Array | null = null;
-  /** How often its handshake has succeeded. */
+  /** Number of successful handshakes. */
   connections = 0;
-  /** As of its last handshake. */
+  /** Description from its last handshake. */
   description: PeerDescription | null = null;
-  /** Those who wait for room in this queue. */
+  /** Callers that wait for room in this queue. */
   readonly senders = new Waiting();
-  /** Called each time when nothing received is left to be taken. */
+  /** Called each time when no received message is left. */
   whenRead: (() => void) | null = null;
   readonly #options: ResolvedOptions;
   #link: Link | null = null;
@@ -37,7 +36,7 @@ export class Peer implements Inbox {
   #inbox = new FifoQueue<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
-  /** Messages taken since others were last given a turn. */
+  /** Messages taken since other connections were served. */
   #taken = 0;
   #isFeeding = false;
 
@@ -46,34 +45,34 @@ export class Peer implements Inbox {
     this.#options = options;
   }
 
-  /** Its connection, handshake done; null while there is none. */
+  /** Its connection after the handshake; null while there is none. */
   get link(): Link | null {
     return this.#link;
   }
 
-  /** Messages, not yet sent as far as is known. */
+  /** Number of messages that are not sent, as far as is known. */
   get unsent(): number {
     return this.#outbox.length + (this.#link?.inFlight ?? 0);
   }
 
-  /** Messages received and not yet taken. */
+  /** Number of received messages that were not taken. */
   get length(): number {
     return this.#inbox.length;
   }
 
-  /** No message is wanted until more were taken. */
+  /** No message is accepted until more were taken. */
   get isHeldBack(): boolean {
     return this.#isHeldBack;
   }
 
-  /** A new connection. What earlier ones have brought, and nobody has taken, counts: otherwise each would bring more. */
+  /** Attaches a new connection. Unread messages of earlier ones count; otherwise each connection would add more. */
   attach(link: Link): void {
     this.#link = link;
     this.#isHeldBack = this.#isAtMark();
     this.feed();
   }
 
-  /** The connection is lost. Returns how many messages may be lost with it. */
+  /** Detaches the lost connection. Returns how many messages may be lost with it. */
   detach(): number {
     const lost = this.#link?.inFlight ?? 0;
     this.#link = null;
@@ -81,13 +80,13 @@ export class Peer implements Inbox {
     return lost;
   }
 
-  /** Takes a message, or says that there is no room. */
+  /** Accepts a message, or returns false if there is no room. */
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
-    // Of what travels, not of what the program gave: an identity does not go along, an envelope does.
+    // The cost of the frames that are sent, not of those that the program gave: without an identity, with an envelope.
     const bytes = costOf(frames);
     if (this.#isFull()) {
-      // What is only waiting for the end of the turn takes room that it does not need.
+      // Messages that only wait for the end of the turn use room unnecessarily.
       link?.flush();
       if (this.#isFull()) return false;
     }
@@ -99,10 +98,11 @@ export class Peer implements Inbox {
     return true;
   }
 
-  /** Hands over to the connection what it takes. */
+  /** Passes as many messages to the connection as it accepts. */
   feed(): void {
     const link = this.#link;
-    // What the link writes at once makes room at once, and would call for this again from within: as deep as the queue is long.
+    // A link that writes immediately makes room immediately, and would call this method recursively, as deep as the
+    // queue is long.
     if (link === null || this.#isFeeding) return;
     this.#isFeeding = true;
     try {
@@ -117,13 +117,13 @@ export class Peer implements Inbox {
     }
   }
 
-  /** Throws away what waits to be sent. Returns how many messages that were. */
+  /** Drops the messages that wait to be sent. Returns their number. */
   dropOutbox(): number {
     this.#outboxBytes = 0;
     return this.#outbox.drain().length;
   }
 
-  /** A message has come. False when no more are wanted. */
+  /** A message has arrived. Returns false if no more are accepted. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
     this.#inboxBytes += costOf(frames);
@@ -132,7 +132,7 @@ export class Peer implements Inbox {
     return false;
   }
 
-  /** Takes the oldest message; reading goes on when half of the queue is free. */
+  /** Takes the oldest message; reading continues when half of the queue is free. */
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
@@ -149,7 +149,7 @@ export class Peer implements Inbox {
     return frames;
   }
 
-  /** Takes over what an earlier connection of the same peer has brought. Only while nothing else is unread here. */
+  /** Takes over the messages of an earlier connection of the same peer. Only while nothing else is unread here. */
   inherit(before: Peer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;
@@ -158,7 +158,7 @@ export class Peer implements Inbox {
     before.whenRead?.();
   }
 
-  /** Throws away what has come. Returns how many messages that were. */
+  /** Drops the received messages. Returns their number. */
   dropInbox(): number {
     this.#inboxBytes = 0;
     const { length } = this.#inbox.drain();
@@ -166,7 +166,10 @@ export class Peer implements Inbox {
     return length;
   }
 
-  /** Not from within the loop of whoever takes messages; and a heap of them must not keep everybody else waiting. */
+  /**
+   * Runs after the loop of the program that takes messages; and a large number of messages must not delay all other
+   * connections.
+   */
   #resume(): void {
     const resume = () => this.#link?.resume();
     if (this.#taken < messagesPerTurn) return queueMicrotask(resume);
@@ -185,12 +188,12 @@ export class Peer implements Inbox {
   }
 }
 
-/** What a message costs in memory, its frames themselves included, in bytes. */
+/** Returns the bytes of memory that a message uses, including its frame objects. */
 export function costOf(frames: readonly Uint8Array[]): number {
   return bytesOf(frames) + frames.length * frameCostBytes;
 }
 
-/** The length of all frames of a message. */
+/** Returns the bytes of all frames of a message. */
 export function bytesOf(frames: readonly Uint8Array[]): number {
   let bytes = 0;
   for (let index = 0; index < frames.length; index++) bytes += (frames[index] as Uint8Array).byteLength;

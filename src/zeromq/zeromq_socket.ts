@@ -1,6 +1,6 @@
 /**
- * What all ZeroMQ sockets have in common: endpoints, waiting, closing. Which peer a message goes to, and what of a received one
- * is for the program, is what the types differ in.
+ * The common part of all ZeroMQ sockets: endpoints, waiting, closing. The types differ in which peer gets a message,
+ * and which part of a received message is for the program.
  */
 import { BatonError } from "../errors.ts";
 import { throwIfAborted } from "../support/abort.ts";
@@ -16,11 +16,11 @@ import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./sock
 import { Waiting } from "./waiting_senders.ts";
 
 export interface WaitOptions {
-  /** Ends the wait; the promise then rejects with the signal's reason. */
+  /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a socket type puts before the program's frames. */
+/** Room for frames that a socket type puts before those of the program. */
 export interface EnvelopeSize {
   readonly frames: number;
   readonly bytes: number;
@@ -28,12 +28,12 @@ export interface EnvelopeSize {
 
 const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
 
-/** How long `close` waits for messages to leave when it is not told. */
+/** Milliseconds that `close` waits by default for messages to be sent. */
 const lingerMsDefault = 1000;
 
 export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uint8Array[]> {
   abstract readonly type: SocketType;
-  /** Counted since the socket was made; see SocketCounters. */
+  /** Counts since the socket was created; see SocketCounters. */
   readonly counters: SocketCounters = newCounters();
   protected readonly options: ResolvedOptions;
   protected readonly connections: Connections;
@@ -43,7 +43,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   #isClosed = false;
   #closing: Promise<void> | null = null;
 
-  /** Throws USAGE for options that cannot be meant. */
+  /** Throws USAGE for invalid options. */
   constructor(options: SocketOptions = {}) {
     this.options = resolveOptions(options);
     this.connections = new Connections(this.#peersHost());
@@ -55,32 +55,36 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
 
   /**
    * Accepts connections at `tcp://address:port` (`*` for every address, port 0 for one that the system chooses) or
-   * `ipc:///path`. Resolves with the real endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
+   * `ipc:///path`. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
    */
   async bind(endpoint: string, { signal }: WaitOptions = {}): Promise<string> {
     this.requireOpen();
     return await this.connections.bind(endpoint, signal);
   }
 
-  /** Accepts no more there; connections that were accepted go on. Rejects with USAGE. */
+  /** Accepts no new connections there; accepted ones continue. Rejects with USAGE. */
   async unbind(endpoint: string): Promise<void> {
     await this.connections.unbind(endpoint);
   }
 
-  /** Keeps a connection to `tcp://host:port` or `ipc:///path`, made again whenever it is lost, and returns at once. Throws USAGE. */
+  /**
+   * Keeps a connection to `tcp://host:port` or `ipc:///path`, and makes it again after each loss. Returns immediately.
+   * Throws USAGE.
+   */
   connect(endpoint: string): void {
     this.requireOpen();
     this.connections.connect(endpoint);
   }
 
-  /** Ends the connection, and drops what waits to be sent to that endpoint alone. Throws USAGE. */
+  /** Ends the connection, and drops messages that wait for this endpoint only. Throws USAGE. */
   disconnect(endpoint: string): void {
     this.connections.disconnect(endpoint);
   }
 
   /**
-   * Hands a message over, if there is room. False at the high-water mark, or without a peer. The frames are the socket's from
-   * then on and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE when it is not the time to send.
+   * Sends a message if there is room. Returns false at the high-water mark, or without a peer. The frames then belong
+   * to the socket and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE if sending is not
+   * allowed now.
    */
   trySend(frames: readonly Uint8Array[]): boolean {
     this.requireOpen();
@@ -90,7 +94,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     return true;
   }
 
-  /** The same, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was not taken. */
+  /**
+   * Sends a message, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was
+   * not accepted.
+   */
   async send(frames: readonly Uint8Array[], { signal }: WaitOptions = {}): Promise<void> {
     throwIfAborted(signal);
     if (this.trySend(frames)) return;
@@ -98,7 +105,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     this.counters.sent++;
   }
 
-  /** The next message. Rejects with the signal's reason, or with ZMTP_STATE when the socket is closed or it is not the time to receive. */
+  /**
+   * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed or receiving is
+   * not allowed now.
+   */
   async receive({ signal }: WaitOptions = {}): Promise<Uint8Array[]> {
     throwIfAborted(signal);
     this.requireOpen();
@@ -110,7 +120,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     return await this.#readers.wait(() => this.#take(), signal);
   }
 
-  /** What has arrived, oldest first, without waiting: at most `max` messages. Throws ZMTP_STATE like `receive`. */
+  /**
+   * Returns the messages that have arrived, oldest first, without waiting: at most `max`. Throws ZMTP_STATE like
+   * `receive`.
+   */
   receiveReady(max = Infinity): Uint8Array[][] {
     this.requireOpen();
     const messages: Uint8Array[][] = [];
@@ -122,7 +135,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     return messages;
   }
 
-  /** What has arrived, each time something has, until the socket is closed. Ends with the signal's reason. */
+  /**
+   * Yields the messages that have arrived, each time there are some, until the socket is closed. Ends with the signal's
+   * reason.
+   */
   async *batches({ signal }: WaitOptions = {}): AsyncGenerator<Uint8Array[][], void, void> {
     while (!this.#isClosed) {
       throwIfAborted(signal);
@@ -143,7 +159,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     }
   }
 
-  /** Every message until the socket is closed. */
+  /** Yields every message until the socket is closed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array[], void, void> {
     while (!this.#isClosed) {
       let message: Uint8Array[];
@@ -158,8 +174,8 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
 
   /**
-   * Ends everything: who waits is told ZMTP_STATE, received messages are gone, and those that were sent have up to `lingerMs`
-   * (1000 when left out) to leave. Takes at most a second more. Never rejects.
+   * Ends everything: waiting callers get ZMTP_STATE, received messages are dropped, and sent ones have up to `lingerMs`
+   * (1000 by default) to leave. Takes at most one second more. Never rejects.
    */
   close({ lingerMs = lingerMsDefault }: { readonly lingerMs?: number } = {}): Promise<void> {
     if (this.#closing !== null) return this.#closing;
@@ -175,12 +191,15 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     await this.close();
   }
 
-  /** Throws BAD_DATA for a message that a peer with the same limits would not take, ZMTP_STATE when it is not the time to send. */
+  /**
+   * Throws BAD_DATA for a message that a peer with the same limits would refuse, ZMTP_STATE if sending is not allowed
+   * now.
+   */
   protected check(frames: readonly Uint8Array[]): void {
     this.checkLimits(frames, noEnvelope);
   }
 
-  /** `envelope` is what travels besides these frames; less than nothing where some of them do not. */
+  /** `envelope` is the size of what is sent in addition to these frames; negative if some of them are not sent. */
   protected checkLimits(frames: readonly Uint8Array[], envelope: EnvelopeSize): void {
     const { messageBytesMax, framesMax } = this.options.limits;
     const count = frames.length + envelope.frames;
@@ -193,19 +212,19 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     throw new BatonError("BAD_DATA", message);
   }
 
-  /** Hands a message to a peer. False: no room, or no peer. */
+  /** Gives a message to a peer. Returns false if there is no room or no peer. */
   protected abstract offer(frames: readonly Uint8Array[]): boolean;
-  /** Waits behind those who came before until `offer` would succeed, and does it. */
+  /** Waits after earlier callers until `offer` succeeds. */
   protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** The socket is closed. */
   protected abstract failSenders(reason: unknown): void;
-  /** The next message for the program. */
+  /** Returns the next message for the program. */
   protected take(): Uint8Array[] | undefined {
     return this.inbound.take();
   }
-  /** Throws when it is not the time to receive. */
+  /** Throws if receiving is not allowed now. */
   protected checkReceive(): void {}
-  /** Whether `accept` refuses peers that are as they should be. */
+  /** Whether `accept` refuses peers with valid properties. */
   protected get isChoosy(): boolean {
     return false;
   }
@@ -220,7 +239,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   protected removed(_peer: Peer): void {}
   protected room(_peer: Peer): void {}
 
-  /** Somebody who waits for a message may get one, or an error. */
+  /** Wakes callers that wait for a message: they may get one, or an error. */
   protected wake(): void {
     if (this.#readers.length > 0) this.#readers.pump();
   }

@@ -1,4 +1,4 @@
-/** REP: one request, then its answer, which goes back the way the request came. RFC 28. */
+/** REP: one request, then its response, which goes back the way the request came. RFC 28. */
 import { BatonError } from "../../src/errors.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
 import { bytesOf, type Peer } from "../../src/zeromq/zeromq_peer.ts";
@@ -6,9 +6,9 @@ import { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
 
 interface OpenRequest {
   readonly peer: Peer;
-  /** Which of the peer's connections it came by. */
+  /** The connection of the peer on which the request arrived. */
   readonly connection: number;
-  /** Everything up to the empty frame. */
+  /** All frames up to and including the empty one. */
   readonly envelope: readonly Uint8Array[];
 }
 
@@ -71,7 +71,7 @@ export class ReplySocket extends ZeroMqSocket {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
-  /** Whoever waits to receive was asked while a request was open, and got nothing: now there may be another. */
+  /** A caller may have waited while a request was open and got nothing: now there may be another request. */
   #answered(): void {
     this.#request = null;
     this.wake();

@@ -1,4 +1,4 @@
-/** REQ: one request to the next peer, then its answer. RFC 28. */
+/** REQ: one request to the next peer, then its response. RFC 28. */
 import { BatonError } from "../../src/errors.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
@@ -6,9 +6,12 @@ import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 
 export interface RequestOptions extends SocketOptions {
-  /** Each request carries a number that its answer has to bring back (libzmq: REQ_CORRELATE); the peer has to be a REP or do as one. */
+  /**
+   * Each request has a number that its response has to repeat (libzmq: REQ_CORRELATE); the peer has to be a REP or
+   * behave as one.
+   */
   readonly correlate?: boolean;
-  /** A request may follow another that was not answered; the answer to that one is thrown away (libzmq: REQ_RELAXED). */
+  /** A request may follow another one without a response; the late response is dropped (libzmq: REQ_RELAXED). */
   readonly relaxed?: boolean;
 }
 
@@ -16,7 +19,7 @@ interface Asked {
   readonly peer: Peer;
   /** Null without correlation. */
   readonly id: Uint8Array | null;
-  /** The connection is gone, and the request went with it. */
+  /** The connection is gone, and the request with it. */
   isLost: boolean;
 }
 
@@ -24,9 +27,10 @@ const idBytes = 4;
 const delimiter = new Uint8Array(0);
 
 /**
- * `receive` gives the answer, or rejects with OUTCOME_UNKNOWN when the connection that the request was sent by is lost: it may
- * have been heard or not, and may be sent again. A request that was not sent yet goes out with the next connection. With an
- * identity, correlate: the late answer of a ROUTER to a lost request comes by the next connection.
+ * `receive` returns the response, or rejects with OUTCOME_UNKNOWN if the connection of the request is lost: the request
+ * may have been received or not, and may be sent again. A request that was not sent yet goes out on the next
+ * connection. Use `correlate` with an identity: a late response of a ROUTER to a lost request arrives on the next
+ * connection.
  */
 export class RequestSocket extends DealerSocket {
   override readonly type: SocketType = "REQ";
@@ -57,7 +61,7 @@ export class RequestSocket extends DealerSocket {
     const envelope = id === null ? [delimiter] : [id, delimiter];
     const peer = this.place([...envelope, ...frames]);
     if (peer === null) return false;
-    // An answer to an earlier request must not be taken for the one to this.
+    // A response to an earlier request must not be taken for the response to this one.
     this.#asked = null;
     while (super.take() !== undefined) this.counters.discarded++;
     this.#asked = { peer, id, isLost: false };
@@ -87,7 +91,7 @@ export class RequestSocket extends DealerSocket {
   }
 
   protected override left(peer: Peer): void {
-    // What has not left the queue goes out with the next connection.
+    // A message that has not left the queue is sent on the next connection.
     if (peer.unsent === 0) this.#lose(peer);
   }
 
@@ -115,7 +119,7 @@ export class RequestSocket extends DealerSocket {
   }
 }
 
-/** Where an answer begins behind its envelope; 0 when the envelope is not the request's. */
+/** Returns where a response begins after its envelope; 0 if the envelope is not that of the request. */
 function bodyStart(message: readonly Uint8Array[], id: Uint8Array | null): number {
   const at = id === null ? 0 : 1;
   if (message.length < at + 2 || message[at]?.byteLength !== 0) return 0;

@@ -1,14 +1,14 @@
 /**
- * NaCl's boxes as CURVE uses them: XSalsa20-Poly1305 under a key that two sides agree on, or that one side alone knows. What
- * goes into them, and with which nonce, is the handshake's business. Cryptography in NaCl, sections 5 to 9.
+ * NaCl's boxes as CURVE uses them: XSalsa20-Poly1305 with a key that two sides share, or that only one side knows. The
+ * handshake decides about contents and nonces. Cryptography in NaCl, sections 5 to 9.
  */
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { X25519Secret } from "../../support/x25519.ts";
 
-/** Bytes that a box is longer than what is in it: the tag of Poly1305. */
+/** Bytes that a box is longer than its content: the tag of Poly1305. */
 export const boxOverheadBytes = 16;
 
-/** Text that begins a nonce and says what it is for; the rest is of the sender's choice. */
+/** Text at the start of a nonce that says what the box is for; the sender chooses the rest. */
 export type NoncePrefix =
   | "CurveZMQHELLO---"
   | "WELCOME-"
@@ -19,7 +19,7 @@ export type NoncePrefix =
   | "CurveZMQMESSAGEC"
   | "CurveZMQMESSAGES";
 
-/** A nonce of 24 bytes: 16 chosen at random behind a short prefix, or a counter of 8 behind a long one. */
+/** A nonce of 24 bytes: 16 random bytes after a short prefix, or a counter of 8 bytes after a long one. */
 export interface Nonce {
   readonly prefix: NoncePrefix;
   readonly rest: Uint8Array;
@@ -29,7 +29,9 @@ const nonceBytes = 24;
 const encoder = new TextEncoder();
 const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
 
-/** The key of the boxes between two sides (crypto_box_beforenm); null when `publicKey` is of low order. 32 bytes. */
+/**
+ * Returns the key of the boxes between two sides (crypto_box_beforenm), 32 bytes; null if `publicKey` is of low order.
+ */
 export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
   const shared = secret.agree(publicKey);
   if (shared === null) return null;
@@ -38,24 +40,24 @@ export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array 
   return key;
 }
 
-/** The box with `plain` in it. A nonce must never be used twice with one key. */
+/** Returns a box with `plain` in it. A nonce must never be used twice with the same key. */
 export function sealBox(key: Uint8Array, nonce: Nonce, plain: Uint8Array): Uint8Array {
   return xsalsa20poly1305(key, nonceOf(nonce)).encrypt(plain);
 }
 
-/** What is in the box; null when it was not made with this key and nonce, or was changed since. */
+/** Returns the content of a box; null if it was not made with this key and nonce, or was modified. */
 export function openBox(key: Uint8Array, nonce: Nonce, box: Uint8Array): Uint8Array | null {
   if (box.byteLength < boxOverheadBytes) return null;
   try {
     return xsalsa20poly1305(key, nonceOf(nonce)).decrypt(box);
   } catch {
-    return null; // its only failure, with arguments of the right lengths, is a wrong tag
+    return null; // with arguments of the right length, only a wrong tag fails
   }
 }
 
 /**
- * The key that XSalsa20 derives from the first 16 bytes of a nonce. All messages of one direction have these in common, so it
- * is derived once, and Salsa20 goes on from there with the other 8.
+ * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. They are the same for all messages of one
+ * direction, so the key is derived once, and Salsa20 uses the other 8 bytes.
  */
 export function messageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
   return subkey(key, encoder.encode(prefix));
@@ -67,7 +69,7 @@ function subkey(key: Uint8Array, input: Uint8Array): Uint8Array {
   return new Uint8Array(words.buffer);
 }
 
-/** A copy: a view could begin anywhere. */
+/** Copied, because a view could have any alignment. */
 function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }

@@ -1,4 +1,7 @@
-/** CURVE's handshake as its client: HELLO, INITIATE. It knows the server's key beforehand, and proves its own. RFC 26. */
+/**
+ * CURVE's handshake as the client: HELLO, INITIATE. The client knows the server's key in advance and proves its own.
+ * RFC 26.
+ */
 import type { X25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
 import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
@@ -27,21 +30,21 @@ import { decodeMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveClientOptions {
-  /** The client's own long-term key. */
+  /** The client's own long-term key pair. */
   readonly key: X25519Secret;
-  /** The server's long-term public key. 32 bytes. */
+  /** The server's long-term public key, 32 bytes. */
   readonly serverKey: Uint8Array;
   readonly randomBytes: RandomBytes;
 }
 
-/** What each server may answer with, and means by it. RFC 27, "Message Format". */
+/** Meaning of the status codes that a server may send. RFC 27, "Message Format". */
 const refusals: Readonly<Record<string, string>> = {
   300: "the server does not let it in for now (300)",
   400: "the server does not know this key, or does not let it in (400)",
   500: "the server could not check it (500)",
 };
 
-/** Throws ZmtpError for a server key that cannot be one. */
+/** Throws ZmtpError for an invalid server key. */
 export function curveClient(options: CurveClientOptions): MechanismFactory {
   agreedKey(options.key, options.serverKey).fill(0);
   return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
@@ -54,7 +57,7 @@ class CurveClient implements Mechanism {
   readonly #sent = new NonceCounter();
   readonly #received = new NonceOrder();
   #awaits: "WELCOME" | "READY" | null = null;
-  /** Between the client's transient key and: the server's own key, then the server's transient key. */
+  /** Shared keys of the client's transient key with the server's long-term key, and then with its transient key. */
   #key: Uint8Array | null = null;
   #traffic: CurveTraffic | null = null;
 

@@ -1,4 +1,4 @@
-/** What the bytes of CURVE's handshake are: fields of fixed lengths, in order. RFC 26, "High-level Grammar". */
+/** Layout of CURVE's handshake: fields of fixed lengths, in order. RFC 26, "High-level Grammar". */
 import { ZmtpError } from "./zmtp_error.ts";
 
 type Lengths = Readonly<Record<string, number>>;
@@ -6,12 +6,12 @@ type Fields<L extends Lengths> = { readonly [Name in keyof L]: Uint8Array };
 
 /** A sequence of fields, in the order of its table. */
 export interface Layout<L extends Lengths> {
-  /** The fields, as views onto `bytes`. Throws ZmtpError COMMAND unless the length is exactly right. */
+  /** Returns the fields as views of `bytes`. Throws ZmtpError COMMAND if the length is wrong. */
   read(bytes: Uint8Array): Fields<L>;
   write(fields: Fields<L>): Uint8Array;
 }
 
-/** `lengths` in bytes. The last field may be longer when it is `openEnded`. */
+/** Creates a layout from `lengths` in bytes. The last field may be longer if it is `openEnded`. */
 function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): Layout<L> {
   const table = Object.entries(lengths);
   const total = table.reduce((sum, [, length]) => sum + length, 0);
@@ -46,7 +46,7 @@ function layout<const L extends Lengths>(name: string, lengths: L, openEnded = f
   };
 }
 
-/** What stands behind the name of each command. A box is 16 bytes longer than what is in it. */
+/** Fields after the name of each command. A box is 16 bytes longer than its content. */
 export const commandLayouts = {
   HELLO: layout("HELLO", { version: 2, padding: 72, clientTransientKey: 32, nonce: 8, box: 80 }),
   WELCOME: layout("WELCOME", { nonce: 16, box: 144 }),
@@ -54,7 +54,7 @@ export const commandLayouts = {
   READY: layout("READY", { nonce: 8, box: 16 }, true),
 } as const;
 
-/** What is in the boxes. */
+/** Contents of the boxes. */
 export const boxLayouts = {
   WELCOME: layout("A WELCOME's box", { serverTransientKey: 32, cookie: 96 }),
   INITIATE: layout("An INITIATE's box", { clientKey: 32, vouch: 96, metadata: 0 }, true),
@@ -62,12 +62,12 @@ export const boxLayouts = {
   vouch: layout("A vouch's box", { clientTransientKey: 32, serverKey: 32 }),
 } as const;
 
-/** A box behind the 16 bytes that complete its nonce: cookie and vouch. */
+/** Boxes after the 16 bytes that complete their nonces: cookie and vouch. */
 export const longNonceBox = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
 /** CurveZMQ 1.0. */
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
-/** 72 bytes; the text of RFC 26 says 70 in one place, its grammar and all implementations 72. */
+/** 72 bytes: the text of RFC 26 says 70 in one place, its grammar and all implementations say 72. */
 export const helloPadding: Uint8Array = new Uint8Array(72);
-/** What a HELLO's box holds. */
+/** Content of the box of HELLO. */
 export const helloSignature: Uint8Array = new Uint8Array(64);

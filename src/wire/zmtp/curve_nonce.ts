@@ -1,15 +1,15 @@
 /**
- * The counters of CURVE: 8 bytes that each sender counts up with every command of a connection. RFC 26, "The HELLO Command".
- * A repeated one would give two messages the same key stream, and is the mark of a replayed message.
+ * The counters of CURVE: 8 bytes that each sender increases with every command of a connection. RFC 26, "The HELLO
+ * Command". A repeated counter would encrypt two messages with the same key stream, and indicates a replayed message.
  */
 import { ZmtpError } from "./zmtp_error.ts";
 
 const twoTo32 = 0x1_0000_0000;
 
-/** Exact in a number; at a million messages a second it is reached after 285 years. */
+/** Largest exact integer of a number; at a million messages a second it is reached after 285 years. */
 const lastNonce = Number.MAX_SAFE_INTEGER;
 
-/** What this side counts with: 1, 2, 3, … */
+/** Counter of this side: 1, 2, 3, … */
 export class NonceCounter {
   #last: number;
 
@@ -17,7 +17,7 @@ export class NonceCounter {
     this.#last = last;
   }
 
-  /** Writes the next one to the front of `target`. Throws ZmtpError LIMIT when there is none that was not used. */
+  /** Writes the next counter to the start of `target`. Throws ZmtpError LIMIT if all were used. */
   next(target: Uint8Array): void {
     if (this.#last >= lastNonce) {
       throw new ZmtpError("LIMIT", `${lastNonce} commands were sent: the connection ends before a nonce comes again`);
@@ -35,7 +35,7 @@ export class NonceCounter {
     target[7] = low;
   }
 
-  /** The next one, in bytes of its own. */
+  /** Returns the next counter in a new array. */
   take(): Uint8Array {
     const nonce = new Uint8Array(8);
     this.next(nonce);
@@ -43,19 +43,22 @@ export class NonceCounter {
   }
 }
 
-/** Holds the other side to counting up. All 64 bits are its to use. */
+/** Checks that the peer's counter always increases. The peer may use all 64 bits. */
 export class NonceOrder {
   #high = 0;
   #low = 0;
   #isFirst = true;
 
-  /** Whether it is higher than all that were accepted. */
+  /** Returns whether the counter is higher than all accepted ones. */
   isNext(nonce: Uint8Array): boolean {
     const high = word(nonce, 0);
     return this.#isFirst || high > this.#high || (high === this.#high && word(nonce, 4) > this.#low);
   }
 
-  /** To be called only for what was proven to come from the peer, or somebody else could make its next one too low. */
+  /**
+   * Accepts a counter. Call it only for a command that is proven to come from the peer; otherwise a third party could
+   * make the peer's next counter too low.
+   */
   accept(nonce: Uint8Array): void {
     this.#high = word(nonce, 0);
     this.#low = word(nonce, 4);

@@ -1,9 +1,8 @@
 /**
- * CURVE's handshake as its server: WELCOME, READY. RFC 26; who is let in is decided elsewhere (RFC 27).
- *
- * Between WELCOME and INITIATE it keeps 32 bytes and a counter of a client that it knows nothing about. Its transient key waits
- * at the client, in the cookie. The key of the cookie is made for the one connection and forgotten with the first INITIATE,
- * so that no cookie opens twice, and none that was recorded opens on another connection.
+ * CURVE's handshake as the server: WELCOME, READY. RFC 26; another part decides who is accepted (RFC 27). Between
+ * WELCOME and INITIATE the server keeps 32 bytes and a counter for an unknown client. Its transient key waits at the
+ * client, in the cookie. The key of the cookie belongs to one connection and is forgotten at the first INITIATE, so
+ * that no cookie opens twice, and a recorded one never opens on another connection.
  */
 import { timingSafeEqual } from "node:crypto";
 import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
@@ -36,12 +35,12 @@ import { decodeMetadata, type Metadata, property, propertyNames } from "./zmtp_m
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveServerOptions {
-  /** The server's own long-term key. */
+  /** The server's own long-term key pair. */
   readonly key: X25519Secret;
   readonly randomBytes: RandomBytes;
 }
 
-/** The `userId` of a peer that is let in without one is its public key in Z85. */
+/** The `userId` of a peer that is accepted without one is its public key in Z85. */
 export function curveServer(options: CurveServerOptions): MechanismFactory {
   return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
 }
@@ -101,8 +100,8 @@ class CurveServer implements Mechanism {
     const why = text === "" ? "" : `: ${text}`;
     const message = `The client with the public key ${clientKey} is not let in (${status})${why}`;
     const error = new ZmtpError("AUTHENTICATION", message);
-    // RFC 37, "Error Handling": an ERROR is final for these credentials, and a client that is refused for now only is to
-    // come again, as it does after a connection that was closed without a word. libzmq does the same.
+    // RFC 37, "Error Handling": an ERROR is final for these credentials. A client that is refused only for now has to
+    // come again, which it does after the connection is closed without an ERROR. libzmq does the same.
     return status === 300 ? handshakeFailed(error) : handshakeFailed(error, encodeErrorCommand(String(status)));
   }
 
@@ -169,7 +168,7 @@ class CurveServer implements Mechanism {
     return this.#ask({ key, clientKey: new Uint8Array(clientKey), properties: decodeMetadata(metadata) });
   }
 
-  /** The long-term key vouches for the transient one, to this server alone. */
+  /** The long-term key vouches for the transient key, to this server only. */
   #checkVouch({ vouch, clientTransientKey, vouchKey }: {
     readonly vouch: Uint8Array;
     readonly clientTransientKey: Uint8Array;

@@ -18,18 +18,18 @@ import { ZmtpError } from "./zmtp_error.ts";
 const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);
 const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
-/** Bytes before what is encrypted, of which the first is the flags. */
+/** Bytes before the encrypted part; the first one is the flags. */
 const headBytes = tagAt + 16;
-/** Up to here a copy of its own costs less time and half as much memory under Bun as a view onto a longer array. */
+/** Up to this length a separate copy takes less time and half as much memory under Bun as a view of a longer array. */
 const smallBytes = 256;
-/** Whole blocks of Poly1305. */
+/** A whole number of Poly1305 blocks. */
 const tagPieceBytes = 64 << 10;
 
 export interface CurveTrafficKeys {
   readonly side: "client" | "server";
-  /** Between the two transient keys. */
+  /** Shared key of the two transient keys. */
   readonly key: Uint8Array;
-  /** As the handshake has left them. */
+  /** Counters after the handshake. */
   readonly sent: NonceCounter;
   readonly received: NonceOrder;
 }
@@ -40,7 +40,7 @@ export class CurveTraffic implements TrafficCipher {
   readonly #openKey: Uint8Array;
   readonly #sent: NonceCounter;
   readonly #received: NonceOrder;
-  /** The nonce of the call under way: the cipher wants it in a buffer of its own. */
+  /** The nonce of the current call, in the separate buffer that the cipher needs. */
   readonly #nonce = new Uint8Array(8);
   #isOver = false;
 
@@ -75,7 +75,7 @@ export class CurveTraffic implements TrafficCipher {
     if (!this.#received.isNext(this.#nonce)) {
       throw new ZmtpError("AUTHENTICATION", "The nonce of a MESSAGE is not above the one before: it was replayed");
     }
-    const plain = new Uint8Array(message); // slice() of a Buffer would be a view, and of any alignment
+    const plain = new Uint8Array(message); // slice() of a Buffer would be a view with any alignment
     plain.fill(0, 0, 32);
     salsa20(this.#openKey, this.#nonce, plain, plain);
     const tag = tagOf(message, plain.subarray(0, 32));
@@ -93,7 +93,7 @@ export class CurveTraffic implements TrafficCipher {
     return { flags, body: plain.byteLength <= smallBytes ? plain.slice(bodyAt) : plain.subarray(bodyAt) };
   }
 
-  /** Forgets the keys. Whoever seals after that would seal with a key that everybody knows, so nobody can. */
+  /** Forgets the keys. Sealing afterwards fails, because it would use a known key. */
   destroy(): void {
     this.#isOver = true;
     this.#sealKey.fill(0);
@@ -105,7 +105,7 @@ export class CurveTraffic implements TrafficCipher {
   }
 }
 
-/** Piece by piece: Poly1305 copies what it is given, which may be 64 MiB. */
+/** In pieces, because Poly1305 copies its input, which may be 64 MiB. */
 function tagOf(message: Uint8Array, key: Uint8Array): Uint8Array {
   const mac = new Poly1305(key);
   for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {

@@ -1,31 +1,34 @@
-/** ZMTP framing, inwards: bytes to commands and whole messages. Never touches a socket or a clock. RFC 37, "Formal Grammar". */
+/** Decodes ZMTP frames: bytes to commands and whole messages. Uses no socket and no clock. RFC 37, "Formal Grammar". */
 import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
 import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Bits of the flags octet on the wire. */
+/** Bits of the flags byte on the wire. */
 export const wireFlags = { more: 1, long: 2, command: 4 } as const;
 
-/** Who hears of what has come. Each method's false stops the decoder behind what it was told of. */
+/** Receives decoded commands and messages. If a method returns false, the decoder stops after that item. */
 export interface FrameSink {
-  /** The body is a view that is valid for the call. */
+  /** A command. The body is a view that is valid during the call. */
   command(body: Uint8Array): boolean;
-  /** The frames are the receiver's. Small ones may share memory with up to 16 KiB of their neighbours: see `slabBytes`. */
+  /**
+   * A message. The frames belong to the receiver. Small ones may share up to 16 KiB of memory with their neighbours:
+   * see `slabBytes`.
+   */
   message(frames: Uint8Array[]): boolean;
 }
 
 /**
- * Bodies are copied once, out of a chunk that is somebody else's. Copying each by itself costs ten times as much for bodies
- * from 1 KiB under Bun, and for all of them under Deno; copying whole chunks would let one small frame hold on to 64 KiB or
- * more for as long as somebody keeps it. So small bodies that come one behind the other are copied in stretches of up to this
- * length, and are views onto them: what keeps a frame for long and wants no more than that copies it.
+ * Maximum length of a slab, a copy of consecutive small bodies. Bodies are copied once, out of a chunk that belongs to
+ * the caller. A copy for each body costs ten times as much for bodies from 1 KiB under Bun, and for all bodies under
+ * Deno; a copy of the whole chunk would let one small frame keep 64 KiB or more in memory. A program that keeps a frame
+ * for long should copy it.
  */
 const slabBytes = 16 << 10;
 
-/** Longer bodies are copied by themselves. */
+/** Longer bodies are copied individually. */
 const smallBodyBytes = slabBytes / 2;
 
-/** A body that spans chunks gets room for what has arrived and as much again, but at once for so much. */
+/** A body that spans chunks gets room for what has arrived and as much again, but initially at most this much. */
 const firstRoomBytes = 16 << 10;
 
 const headerBytesMax = 9;
@@ -34,24 +37,24 @@ const noBytes = new Uint8Array(0);
 export class FrameDecoder {
   readonly #limits: ZmtpLimits;
   readonly #sink: FrameSink;
-  /** Before the end of the handshake there are commands only. */
+  /** Before the end of the handshake there are only commands. */
   #isTraffic = false;
   #cipher: TrafficCipher | null = null;
-  /** What every message begins with. */
+  /** The first frame of every message, or null. */
   #prefix: Uint8Array | null = null;
 
   readonly #header = new Uint8Array(headerBytesMax);
   #headerLength = 0;
-  /** The frame whose body spans chunks; null between frames. Its room grows. */
+  /** The frame whose body spans chunks; null between frames. Its buffer grows. */
   #body: Uint8Array | null = null;
   #bodyFlags = 0;
   #bodyBytes = 0;
   #bodyFilled = 0;
-  /** The frames so far of a message that is not complete. */
+  /** Frames of the incomplete message. */
   #frames: Uint8Array[] | null = null;
   #messageFrames = 0;
   #messageBytes = 0;
-  /** The copied stretch of the chunk that `push` was given. */
+  /** The current slab of the chunk that `push` was given. */
   #slab: Uint8Array = noBytes;
   #slabStart = 0;
 
@@ -60,21 +63,25 @@ export class FrameDecoder {
     this.#sink = sink;
   }
 
-  /** From here on messages come: sealed ones when there is a cipher; each gets `prefix` as its first frame when there is one. */
+  /**
+   * Starts the traffic of messages: sealed ones if there is a cipher. Each message gets `prefix` as its first frame, if
+   * there is one.
+   */
   beginTraffic(cipher: TrafficCipher | null, prefix: Uint8Array | null): void {
     this.#isTraffic = true;
     this.#cipher = cipher;
     this.#prefix = prefix;
   }
 
-  /** What is not complete yet costs so much memory, in bytes. */
+  /** Bytes of memory that the incomplete message uses. */
   get heldBytes(): number {
     return this.#messageBytes + this.#messageFrames * frameCostBytes + (this.#body?.byteLength ?? 0);
   }
 
   /**
-   * Reads `chunk` from `start` on, to its end or until the sink stops it. Returns how far it came; the rest is the caller's
-   * to give again. Throws ZmtpError FRAME or LIMIT, or what the sink throws; nothing can be pushed afterwards.
+   * Reads `chunk` from `start` to its end, or until the sink stops it. Returns the index that it reached; the caller
+   * passes the rest again. Throws ZmtpError FRAME or LIMIT, or what the sink throws; the decoder is unusable
+   * afterwards.
    */
   push(chunk: Uint8Array, start = 0): number {
     const end = chunk.byteLength;
@@ -112,7 +119,7 @@ export class FrameDecoder {
     return at;
   }
 
-  /** A view onto a copy of this part of the chunk. */
+  /** Returns a view of a copy of this part of the chunk. */
   #copy(chunk: Uint8Array, from: number, to: number): Uint8Array {
     if (to === from) return noBytes;
     const offset = from - this.#slabStart;
@@ -120,14 +127,14 @@ export class FrameDecoder {
       return this.#slab.subarray(offset, to - this.#slabStart);
     }
     const end = to - from > smallBodyBytes ? to : runEnd(chunk, from, to);
-    // Alone, or nearly: a copy of its own.
+    // No neighbour shares the slab: copied individually.
     if (end - to < 64) return chunk.slice(from, to);
     this.#slab = chunk.slice(from, end);
     this.#slabStart = from;
     return this.#slab.subarray(0, to - from);
   }
 
-  /** Takes bytes of a header that spans chunks; when it is complete, `#headerLength` is 0 and its body has begun. */
+  /** Reads bytes of a header that spans chunks. When it is complete, `#headerLength` is 0 and its body has begun. */
   #gatherHeader(chunk: Uint8Array, start: number): number {
     let at = start;
     while (at < chunk.byteLength) {
@@ -151,7 +158,7 @@ export class FrameDecoder {
     this.#bodyFilled = 0;
   }
 
-  /** Doubling costs one more copy of the whole, however small the chunks are. */
+  /** Doubling costs one more copy of the whole body, however small the chunks are. */
   #fill(body: Uint8Array, chunk: Uint8Array, at: number): number {
     const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
     const filled = this.#bodyFilled + taken;
@@ -172,16 +179,16 @@ export class FrameDecoder {
     return this.#frame(this.#bodyFlags, body);
   }
 
-  /** A whole frame; a message's body is this side's own, any other may be a view onto the chunk. */
+  /** Handles a whole frame. The body of a message belongs to this side; any other may be a view of the chunk. */
   #frame(flags: number, body: Uint8Array): boolean {
     if (!this.#isTraffic) return this.#sink.command(body);
     if (this.#cipher !== null) return this.#sealedFrame(this.#cipher, body);
-    // RFC 37 has commands between messages. libzmq sends a PING between the frames of one as well.
+    // RFC 37 allows commands between messages. libzmq also sends a PING between the frames of one message.
     if ((flags & wireFlags.command) !== 0) return this.#sink.command(body);
     return this.#messageFrame((flags & wireFlags.more) !== 0, body);
   }
 
-  /** RFC 26 says commands, libzmq sends messages without MORE: what a sealed frame is, its inside says. */
+  /** RFC 26 uses commands, libzmq sends messages without MORE; the flags inside the sealed frame are the real ones. */
   #sealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
     if ((flags & frameFlags.command) === 0) return this.#messageFrame((flags & frameFlags.more) !== 0, body);
@@ -205,7 +212,7 @@ export class FrameDecoder {
     return this.#sink.message(frames);
   }
 
-  /** Before anything is set aside for a frame. */
+  /** Checks a frame before any memory is allocated for it. */
   #check(flags: number, length: number): void {
     const isCommand = (flags & wireFlags.command) !== 0;
     if (flags > 7 || (isCommand && (flags & wireFlags.more) !== 0)) {
@@ -233,8 +240,8 @@ export class FrameDecoder {
 }
 
 /**
- * Where the run of small frames of messages ends that begins with the body from `from` to `to`; in all no longer than a slab.
- * Whatever else follows, a command or a large frame, is not to be kept in memory by them.
+ * Returns where the run of small message frames ends that begins with the body from `from` to `to`, at most one slab
+ * long. A command or a large frame ends the run, so that it is not kept in memory with it.
  */
 function runEnd(chunk: Uint8Array, from: number, to: number): number {
   const endMax = Math.min(chunk.byteLength, from + slabBytes);
@@ -251,13 +258,16 @@ function runEnd(chunk: Uint8Array, from: number, to: number): number {
   return end;
 }
 
-/** Eight bytes, most significant first; Infinity for what is large. Nothing is wrong yet: whoever comes to the frame checks it. */
+/**
+ * Reads eight bytes, most significant first; Infinity for a large number. The frame is checked later, when it is
+ * reached.
+ */
 function smallLength(bytes: Uint8Array, at: number): number {
   for (let offset = 0; offset < 6; offset++) if (bytes[at + offset] !== 0) return Infinity;
   return ((bytes[at + 6] as number) << 8) | (bytes[at + 7] as number);
 }
 
-/** Eight bytes, most significant first. Beyond 2^53 the number is no longer exact, and over every limit. */
+/** Reads eight bytes, most significant first. A number beyond 2^53 is inexact, and over every limit. */
 function longLength(bytes: Uint8Array, at: number): number {
   const word = (offset: number) =>
     ((bytes[offset] as number) * 0x1000000) +

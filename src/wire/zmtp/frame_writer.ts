@@ -1,32 +1,38 @@
-/** ZMTP framing, outwards: messages and commands to bytes, as few pieces as possible. Never touches a socket. */
+/** Encodes ZMTP frames: messages and commands to bytes, in as few pieces as possible. Uses no socket. */
 import { wireFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
-/** A writer keeps no buffer over this for the next turn … */
+/** A writer keeps no larger buffer for the next turn … */
 const keptCapacity = 64 << 10;
-/** … but one of up to so much is kept for all: who has that much to say need not grow into it step by step. */
+/**
+ * … but one buffer of up to this size is shared, so that a writer with much data does not have to grow its buffer step
+ * by step.
+ */
 const spareCapacityMax = 1 << 20;
 let spare: Uint8Array<ArrayBuffer> | null = null;
-/** From here on a body travels in a write of its own; below, copying it is cheaper than another call of the kernel. */
+/**
+ * Bodies from this length on are written separately; shorter ones are cheaper to copy than to write with another system
+ * call.
+ */
 const largeBodyBytes = 32 << 10;
 
 export class FrameWriter {
   #buffer = new Uint8Array(firstCapacity);
-  /** The buffer to go on with when this one is too large to be kept. */
+  /** The buffer to continue with if this one is too large to keep. */
   #kept: Uint8Array<ArrayBuffer> | null = null;
-  /** Where in the buffer the current piece begins and ends. */
+  /** Start and end of the current piece in the buffer. */
   #start = 0;
   #end = 0;
-  /** Pieces that are complete, and their bytes. */
+  /** Complete pieces, and their bytes. */
   #pieces: Uint8Array[] = [];
   #piecesBytes = 0;
 
-  /** Bytes that wait to be taken. */
+  /** Bytes that wait to be written. */
   get bytes(): number {
     return this.#piecesBytes + this.#end - this.#start;
   }
 
-  /** All frames of a message. A large body is not copied: it must not be changed until it has left. */
+  /** Adds all frames of a message. A large body is not copied, and must not be changed until it was written. */
   message(frames: readonly Uint8Array[]): void {
     const last = frames.length - 1;
     for (let index = 0; index < last; index++) this.frame(wireFlags.more, frames[index] as Uint8Array);
@@ -62,7 +68,7 @@ export class FrameWriter {
     this.#end = at + length;
   }
 
-  /** Bytes that are framed already. */
+  /** Adds bytes that are already framed. */
   raw(bytes: Uint8Array): void {
     const at = this.#reserve(bytes.byteLength);
     this.#buffer.set(bytes, at);
@@ -70,8 +76,8 @@ export class FrameWriter {
   }
 
   /**
-   * Hands everything out, in order. `write` tells whether the bytes are still needed after it has returned: if they never
-   * are, the buffer is used again.
+   * Passes everything to `write`, in order. `write` returns whether the bytes are still needed afterwards; if not, the
+   * buffer is reused.
    */
   flush(write: (bytes: Uint8Array) => boolean): void {
     if (this.#end > this.#start) this.#piece(this.#buffer.subarray(this.#start, this.#end));
@@ -97,7 +103,7 @@ export class FrameWriter {
     this.#piecesBytes += bytes.byteLength;
   }
 
-  /** Room for so many bytes behind what is written; returns where. Pieces keep the buffer that they lie in. */
+  /** Reserves bytes after the written ones and returns their index. Complete pieces keep their buffer. */
   #reserve(count: number): number {
     const needed = this.#end + count;
     if (needed > this.#buffer.byteLength) {
@@ -119,7 +125,7 @@ function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
   if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
 }
 
-/** Null where it is too small, in use, or not worth it. */
+/** Null if it is too small, in use, or not worth keeping. */
 function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
   if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
   const taken = spare;

@@ -1,4 +1,7 @@
-/** PING and PONG. RFC 37, "Connection Heartbeating": a time to live in tenths of a second, and a context to be sent back. */
+/**
+ * PING and PONG: a time to live in tenths of a second, and a context that is sent back. RFC 37, "Connection
+ * Heartbeating".
+ */
 import { encodeCommand, type ZmtpCommand } from "./zmtp_command.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
@@ -6,19 +9,19 @@ const contextBytesMax = 16;
 const ttlMsMax = 0xffff * 100;
 
 export interface Ping {
-  /** The peer wants to be taken for dead when this side hears nothing for so long, in milliseconds; 0 for not at all. */
+  /** Milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
   readonly ttlMs: number;
-  /** To be sent back. A view onto the command. */
+  /** Bytes to send back; a view of the command. */
   readonly context: Uint8Array;
 }
 
-/** The body of a PING; a time to live over 6553.5 s is sent as that. */
+/** Encodes the body of a PING. The maximum time to live is 6553.5 s. */
 export function encodePing(ttlMs: number, context: Uint8Array = new Uint8Array(0)): Uint8Array {
   const ttl = Math.round(Math.min(ttlMs, ttlMsMax) / 100);
   return encodeCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff, ...context.subarray(0, contextBytesMax)]));
 }
 
-/** The data of a PING. A context over 16 bytes is cut, as libzmq does. Throws ZmtpError COMMAND. */
+/** Decodes the data of a PING. A context over 16 bytes is truncated, as in libzmq. Throws ZmtpError COMMAND. */
 export function decodePing({ data }: ZmtpCommand): Ping {
   const [high, low] = data;
   if (high === undefined || low === undefined) {
@@ -27,7 +30,7 @@ export function decodePing({ data }: ZmtpCommand): Ping {
   return { ttlMs: (high * 256 + low) * 100, context: data.subarray(2, 2 + contextBytesMax) };
 }
 
-/** The body of the PONG that answers a PING with this context. */
+/** Encodes the body of the PONG that responds to a PING with this context. */
 export function encodePong(context: Uint8Array): Uint8Array {
   return encodeCommand("PONG", context);
 }

@@ -1,4 +1,4 @@
-/** The mechanism without security: each side tells its properties. RFC 37, "The NULL Security Mechanism". */
+/** The NULL mechanism, without security: both sides send their properties. RFC 37, "The NULL Security Mechanism". */
 import { encodeCommand, encodeErrorCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
 import {
   type AuthenticationVerdict,
@@ -20,8 +20,8 @@ export const nullMechanism: MechanismFactory = {
 };
 
 /**
- * Sends its READY at once, as libzmq does, and not only after the client's: that saves a round trip. Where a peer may be refused
- * it waits for that to be decided instead: a peer that has heard READY sends its messages.
+ * READY is sent immediately, as in libzmq, and not only after the client's: this saves a round trip. If a peer may be
+ * refused, READY waits for that decision, because a peer that has received READY sends its messages.
  */
 class NullMechanism implements Mechanism {
   readonly traffic = null;
@@ -57,7 +57,7 @@ class NullMechanism implements Mechanism {
     if (this.#properties === null) throw new Error("authenticated() was called before it was asked for");
     if (verdict.status !== 200) return refused(verdict);
     const { userId = "" } = verdict;
-    // Somebody may have come in the meantime.
+    // Another peer may have connected meanwhile.
     const error = this.#context.acceptProperties(this.#properties, userId);
     if (error !== null) return handshakeRefused(error);
     return done(this.#properties, userId, this.#ready());
@@ -70,12 +70,12 @@ class NullMechanism implements Mechanism {
   }
 }
 
-/** The error for an ERROR command. */
+/** Converts an ERROR command into an error. */
 export function refusedByPeer({ data }: ZmtpCommand): ZmtpError {
   return new ZmtpError("REFUSED_BY_PEER", `The peer refused the connection: "${errorReason(data)}"`);
 }
 
-/** The end of a handshake that the authentication did not let through; 300 means "try later" and is not told (RFC 27). */
+/** Ends a handshake that the authentication has refused. Status 300 means "try later" and is not sent (RFC 27). */
 export function refused({ status, text = "" }: { readonly status: number; readonly text?: string }): HandshakeStep {
   const why = text === "" ? `status ${status}` : `status ${status}, "${text}"`;
   const error = new ZmtpError("AUTHENTICATION", `The peer was refused by the authentication: ${why}`);

@@ -1,59 +1,63 @@
 /**
- * What a security mechanism (NULL, CURVE) is to the rest of ZMTP: a state machine for one connection. Commands in, commands
- * and an outcome out; it has no socket, no clock, and never frames anything itself. RFC 37, "Authentication and Confidentiality".
+ * Interface of a security mechanism (NULL, CURVE): a state machine for one connection. It gets commands and returns
+ * commands and a result. It has no socket and no clock, and frames nothing. RFC 37, "Authentication and
+ * Confidentiality".
  */
 import { encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
 import type { Metadata } from "./zmtp_metadata.ts";
 import type { ZmtpError } from "./zmtp_error.ts";
 
-/** What a mechanism is told of the connection that it is made for. */
+/** The connection for which a mechanism is made. */
 export interface MechanismContext {
-  /** This side's properties, encoded (encodeMetadata): what READY or INITIATE carries. */
+  /** This side's properties, encoded (encodeMetadata), which READY or INITIATE carries. */
   readonly ownMetadata: Uint8Array;
   /**
-   * Looks at the peer's properties before this side says its last word: null when they will do, or else the error, which is
-   * for `handshakeRefused`. `userId` is null as long as nobody has decided about the peer; then this is asked again.
+   * Checks the peer's properties before this side's last command: null if they are acceptable, otherwise the error for
+   * `handshakeRefused`. `userId` is null until the authentication has decided; then this is called again.
    */
   acceptProperties(properties: Metadata, userId: string | null): ZmtpError | null;
-  /** The other end's IP address, or empty for ipc; for the authentication request. */
+  /** The peer's IP address, for the authentication request; empty for ipc. */
   readonly peerAddress: string;
-  /** True when somebody decides about peers: a server then asks before it lets one in. */
+  /** True if the authentication decides about peers: a server asks it before it accepts one. */
   readonly isAuthenticated: boolean;
-  /** This side tells a peer that it is in only when it has looked at the peer's properties, which may take a round trip more. */
+  /** This side accepts a peer only after checking its properties, which may take one more round trip. */
   readonly speaksLast: boolean;
 }
 
-/** Makes the mechanism for one connection. Keys and the like are bound in it. */
+/** Creates the mechanism for one connection. It contains the keys. */
 export interface MechanismFactory {
-  /** As in the greeting: at most 20 of A-Z 0-9 - _ . + */
+  /** The name in the greeting: at most 20 characters of A-Z 0-9 - _ . + */
   readonly name: string;
-  /** The greeting's as-server; not significant to NULL, and not checked in a peer's greeting (libzmq sends 0 always). */
+  /**
+   * The as-server field of the greeting. It has no meaning for NULL, and is not checked in a peer's greeting (libzmq
+   * always sends 0).
+   */
   readonly asServer: boolean;
   create(context: MechanismContext): Mechanism;
 }
 
-/** What RFC 27 (ZAP) asks a handler, in process. */
+/** What RFC 27 (ZAP) sends to an authentication handler, within the process. */
 export interface AuthenticationRequest {
   readonly mechanism: string;
-  /** IP address of the peer; empty over ipc. */
+  /** IP address of the peer; empty for ipc. */
   readonly address: string;
-  /** The peer's Identity property; empty when it has none. Not proven by anything. */
+  /** The peer's Identity property; empty if it has none. It is not proven. */
   readonly identity: Uint8Array;
   /** NULL: none. CURVE: the peer's 32-byte long-term public key, which it has proven to own. */
   readonly credentials: readonly Uint8Array[];
 }
 
-/** 200 lets the peer in; 300: try later, 400: not you, 500: the check itself failed. */
+/** 200 accepts the peer; 300: try later; 400: refused; 500: the check itself failed. */
 export type AuthenticationVerdict =
   | { readonly status: 200; readonly userId?: string }
   | { readonly status: 300 | 400 | 500; readonly text?: string };
 
 export type HandshakeOutcome =
-  /** Both sides have said what the mechanism wants; traffic begins with the next frame. */
+  /** The handshake is complete; traffic begins with the next frame. */
   | { readonly kind: "done"; readonly properties: Metadata; readonly userId: string }
-  /** Nothing is to be handed to `receive` until `authenticated` was called. */
+  /** The authentication has to decide: `receive` must not be called before `authenticated`. */
   | { readonly kind: "authenticate"; readonly request: AuthenticationRequest }
-  /** The connection is over once `send` is sent. */
+  /** The connection ends after `send` was sent. */
   | { readonly kind: "failed"; readonly error: ZmtpError };
 
 export interface HandshakeStep {
@@ -63,19 +67,19 @@ export interface HandshakeStep {
   readonly outcome: HandshakeOutcome | null;
 }
 
-/** The handshake goes on. */
+/** The handshake continues. */
 export function handshakeGoesOn(...send: Uint8Array[]): HandshakeStep {
   return { send, outcome: null };
 }
 
-/** The handshake has failed; `send` may hold an ERROR command. */
+/** The handshake has failed; `send` may contain an ERROR command. */
 export function handshakeFailed(error: ZmtpError, ...send: Uint8Array[]): HandshakeStep {
   return { send, outcome: { kind: "failed", error } };
 }
 
 /**
- * The end of a handshake for what the peer's properties say. The peer hears why by an ERROR, but not of what may pass: an ERROR
- * is final for these properties (RFC 37), and libzmq does not connect again after one.
+ * Ends a handshake because of the peer's properties. An ERROR tells the peer why, except for a temporary reason: an
+ * ERROR is final for these properties (RFC 37), and libzmq does not connect again after one.
  */
 export function handshakeRefused(error: ZmtpError): HandshakeStep {
   if (error.reason === "IDENTITY_TAKEN") return handshakeFailed(error);
@@ -83,30 +87,33 @@ export function handshakeRefused(error: ZmtpError): HandshakeStep {
 }
 
 export interface Mechanism {
-  /** Bodies of commands that go out as soon as the greetings are exchanged. Called once, first. */
+  /** Returns bodies of commands that are sent right after the greetings. Called once, first. */
   start(): readonly Uint8Array[];
-  /** A command of the peer's, up to the outcome. May throw ZmtpError or PROTOCOL, which is a failure without a last word. */
+  /**
+   * Handles a command of the peer, until the result. May throw ZmtpError or PROTOCOL, a failure without an ERROR
+   * command.
+   */
   receive(command: ZmtpCommand): HandshakeStep;
-  /** The answer to the outcome `authenticate`. */
+  /** Continues after the result `authenticate`. */
   authenticated(verdict: AuthenticationVerdict): HandshakeStep;
-  /** What becomes of frames after the outcome `done`; null when they travel as they are. */
+  /** The cipher for frames after the result `done`; null if they are sent unencrypted. */
   readonly traffic: TrafficCipher | null;
-  /** The connection is over: secrets can be forgotten. */
+  /** Ends the connection; secrets can be forgotten. */
   destroy(): void;
 }
 
-/** Flags of a frame as its sender means it, inside a sealed one too (RFC 26 has MORE; libzmq adds COMMAND). */
+/** Flags of a frame, also inside a sealed one (RFC 26 has MORE; libzmq adds COMMAND). */
 export const frameFlags = { more: 1, command: 2 } as const;
 
-/** Seals and opens the frames of one connection, each direction in its order. */
+/** Seals and opens the frames of one connection, each direction in order. */
 export interface TrafficCipher {
   /** Bytes that a sealed body is longer than the body. */
   readonly overheadBytes: number;
-  /** The body that travels, in a frame without flags, in place of `body`. `flags` are of `frameFlags`. */
+  /** Returns the body that is sent instead of `body`, in a frame without flags. `flags` are those of `frameFlags`. */
   seal(flags: number, body: Uint8Array): Uint8Array;
   /**
-   * What a frame's body holds. The argument is valid for the call only; the body of the result is the receiver's own. Throws
-   * ZmtpError when it was not sealed by the peer, was seen before, or is out of order.
+   * Opens the body of a frame. The argument is valid only during the call; the resulting body belongs to the receiver.
+   * Throws ZmtpError if the peer has not sealed it, it was seen before, or it is out of order.
    */
   open(body: Uint8Array): { readonly flags: number; readonly body: Uint8Array };
 }

@@ -1,8 +1,11 @@
-/** Which sockets may talk to which, and what a peer's properties must be for that. RFC 37, "The Socket-Type Property". */
+/** Checks which socket types may talk to each other, and the peer's properties. RFC 37, "The Socket-Type Property". */
 import { type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Socket types of this side. The others of the specification can be added here; nothing else in `wire` depends on them. */
+/**
+ * Socket types of this side. Other types of the specification can be added here; nothing else in `wire` depends on
+ * them.
+ */
 export const peerTypes = {
   REQ: ["REP", "ROUTER"],
   REP: ["REQ", "DEALER"],
@@ -14,7 +17,10 @@ export type SocketType = keyof typeof peerTypes;
 
 export const identityBytesMax = 255;
 
-/** Null when a peer with these properties may talk to `own`; a peer that does not tell its type may (RFC 37: it SHOULD). */
+/**
+ * Returns null if a peer with these properties may talk to `own`. A peer without a type may (RFC 37: it SHOULD send
+ * one).
+ */
 export function checkPeer(own: SocketType, properties: Metadata): ZmtpError | null {
   const identity = property(properties, propertyNames.identity);
   if (identity !== undefined && identity.byteLength > identityBytesMax) {

@@ -1,15 +1,15 @@
-/** ZMTP commands: a name behind its length, then data. RFC 37, "Commands". */
+/** ZMTP commands: a name after its length, then data. RFC 37, "Commands". */
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface ZmtpCommand {
   readonly name: string;
-  /** A view, valid for the length of the call that it is handed to. */
+  /** A view that is valid during the call that gets it. */
   readonly data: Uint8Array;
 }
 
 const namePattern = /^[A-Za-z]{1,255}$/;
 
-/** The body of a command frame; it is the caller's to frame. */
+/** Encodes the body of a command frame; the caller frames it. */
 export function encodeCommand(name: string, data: Uint8Array): Uint8Array {
   const body = new Uint8Array(1 + name.length + data.byteLength);
   body[0] = name.length;
@@ -18,7 +18,7 @@ export function encodeCommand(name: string, data: Uint8Array): Uint8Array {
   return body;
 }
 
-/** Reads the body of a command frame. Throws ZmtpError COMMAND. */
+/** Decodes the body of a command frame. Throws ZmtpError COMMAND. */
 export function decodeCommand(body: Uint8Array): ZmtpCommand {
   const end = 1 + (body[0] ?? 0);
   if (body.byteLength > 0 && end > body.byteLength) {
@@ -29,13 +29,16 @@ export function decodeCommand(body: Uint8Array): ZmtpCommand {
   return { name, data: body.subarray(end) };
 }
 
-/** The body of an ERROR command. `reason` is cut to 255 printable ASCII characters. */
+/** Encodes the body of an ERROR command. `reason` is cut to 255 printable ASCII characters. */
 export function encodeErrorCommand(reason: string): Uint8Array {
   const text = reason.replace(/[^\x21-\x7e]/g, " ").slice(0, 255);
   return encodeCommand("ERROR", new Uint8Array([text.length, ...new TextEncoder().encode(text)]));
 }
 
-/** The reason in an ERROR command's data, safe to show. Whatever a peer wrote there: an error about an error helps nobody. */
+/**
+ * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes: an error about an error helps no
+ * user.
+ */
 export function errorReason(data: Uint8Array): string {
   const text = String.fromCharCode(...data.subarray(1, 1 + (data[0] ?? 0)));
   return text.replace(/[^\x20-\x7e]/g, "?");

@@ -1,38 +1,38 @@
-/** Everything that ends a ZMTP connection for what a peer has said, in one closed list. */
+/** All reasons for which a peer's data can end a ZMTP connection. */
 import { BatonError, type ErrorCode } from "../../errors.ts";
 
 const codes = {
-  /** The first bytes are no ZMTP greeting, or one of a version before 3.0. */
+  /** The first bytes are not a ZMTP greeting, or one of a version before 3.0. */
   GREETING: "ZMTP_PROTOCOL",
   /** The peer wants another security mechanism. */
   MECHANISM: "REFUSED",
-  /** A frame with flags or a length that the grammar does not have. */
+  /** A frame has invalid flags or an invalid length. */
   FRAME: "ZMTP_PROTOCOL",
-  /** A command that cannot be read, or that has no place where it came. */
+  /** A command is invalid, or not allowed at this point. */
   COMMAND: "ZMTP_PROTOCOL",
-  /** The peer's socket type does not go with ours, or its properties cannot be read. */
+  /** The peer's socket type does not match ours, or its properties are invalid. */
   PROPERTIES: "ZMTP_PROTOCOL",
-  /** The peer's identity is another's at present: it may be let in later. */
+  /** Another peer has this identity now; the peer may be accepted later. */
   IDENTITY_TAKEN: "REFUSED",
-  /** A message, a frame or a command over a limit of this side. */
+  /** A message, a frame or a command exceeds a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
-  /** Memory was short, and the peer did not end its message. */
+  /** Memory was short, and the peer did not complete its message. */
   OVERLOAD: "CONNECTION_LOST",
-  /** Nothing was heard of the peer for too long. */
+  /** The peer was silent for too long. */
   SILENT: "CONNECTION_LOST",
-  /** The peer closed the connection where it had to say something. */
+  /** The peer closed the connection during the handshake. */
   CLOSED: "CONNECTION_LOST",
-  /** Another connection has taken its identity over. */
+  /** Another connection has taken over the peer's identity. */
   REPLACED: "CONNECTION_LOST",
-  /** Keys or credentials do not fit; refused by this side. */
+  /** Keys or credentials are wrong; refused by this side. */
   AUTHENTICATION: "REFUSED",
-  /** The peer has refused this side, by an ERROR command. */
+  /** The peer has refused this side with an ERROR command. */
   REFUSED_BY_PEER: "REFUSED",
 } as const satisfies Record<string, ErrorCode>;
 
 export type ZmtpErrorReason = keyof typeof codes;
 
-/** The peer broke the protocol, or one side refuses the other. The connection it came on is over. */
+/** The peer violated the protocol, or one side refuses the other. The connection is over. */
 export class ZmtpError extends BatonError {
   readonly reason: ZmtpErrorReason;
 

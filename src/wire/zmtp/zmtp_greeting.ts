@@ -1,9 +1,9 @@
-/** The first 64 bytes of each side of a connection: signature, version, security mechanism. RFC 37, "Formal Grammar". */
+/** The greeting, the first 64 bytes of each side: signature, version, security mechanism. RFC 37, "Formal Grammar". */
 import { ZmtpError } from "./zmtp_error.ts";
 
 export const greetingBytes = 64;
 
-/** Offsets into the greeting. */
+/** Offsets in the greeting. */
 const at = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
 const mechanismBytes = 20;
 
@@ -14,7 +14,7 @@ export interface Greeting {
   readonly asServer: boolean;
 }
 
-/** What this side says; the version is 3.1, the padding is zeros. */
+/** Encodes this side's greeting; the version is 3.1, the padding is zeros. */
 export function encodeGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
   const { name, asServer } = mechanism;
   if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
@@ -33,14 +33,14 @@ export class GreetingReader {
   readonly #bytes = new Uint8Array(greetingBytes);
   #length = 0;
 
-  /** Bytes of the greeting that have not come yet. */
+  /** Bytes of the greeting that are missing. */
   get missing(): number {
     return greetingBytes - this.#length;
   }
 
   /**
-   * Takes what belongs to the greeting; the greeting when it is complete, or else null. Throws ZmtpError GREETING as soon as a
-   * byte says that no greeting of ZMTP 3 will come: a peer of an older version waits for ours, and would wait for ever.
+   * Takes bytes of the greeting; returns it when it is complete, otherwise null. Throws ZmtpError GREETING at the first
+   * byte that excludes ZMTP 3: a peer of an older version would wait for our greeting forever.
    */
   push(chunk: Uint8Array): Greeting | null {
     const before = this.#length;
@@ -48,7 +48,7 @@ export class GreetingReader {
     this.#bytes.set(taken, before);
     this.#length += taken.byteLength;
     const passed = (offset: number) => before <= offset && this.#length > offset;
-    // The padding between the two bytes of the signature means nothing and is not looked at.
+    // The padding between the two bytes of the signature has no meaning and is not checked.
     if (passed(0) && this.#bytes[0] !== 0xff) throw this.#foreign();
     if (passed(at.signatureEnd) && (this.#byte(at.signatureEnd) & 1) === 0) {
       throw new ZmtpError("GREETING", "The peer speaks ZMTP 1.0; 3.0 or later is needed");

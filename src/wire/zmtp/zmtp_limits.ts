@@ -1,21 +1,24 @@
-/** What a peer may make this side hold. Checked on what a frame claims, before anything is set aside for it. */
+/**
+ * Limits for what a peer may make this side hold. The announced length of a frame is checked before memory is
+ * allocated.
+ */
 export interface ZmtpLimits {
-  /** All frames of a message together, in bytes. */
+  /** Bytes of all frames of a message. */
   readonly messageBytesMax: number;
   /** Frames of a message. */
   readonly framesMax: number;
-  /** The body of a command, in bytes: a handshake with its properties, a subscription. */
+  /** Bytes of a command's body: a handshake with its properties, a subscription. */
   readonly commandBytesMax: number;
 }
 
 /**
- * What a frame costs besides its bytes: the object that it is, its place in a message, and its part of that. Measured with a
- * million messages of one byte: 97 to 147 bytes a frame under Bun, 170 to 232 under Deno; sealed ones cost more.
+ * Bytes of memory that a frame costs besides its content. Measured with a million messages of one byte: 97 to 147 bytes
+ * per frame under Bun, 170 to 232 under Deno; more for sealed ones.
  */
 export const frameCostBytes = 128;
 
 export const zmtpLimitsDefault: ZmtpLimits = {
-  // 64 MiB of a message's own and 64 KiB for what goes before it.
+  // 64 MiB for the message and 64 KiB for its envelope.
   messageBytesMax: (64 << 20) + (64 << 10),
   framesMax: 10_000,
   commandBytesMax: 64 << 10,

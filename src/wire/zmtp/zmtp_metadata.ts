@@ -1,26 +1,26 @@
-/** The properties that two peers tell each other at the end of a handshake. RFC 37, "Connection Metadata". */
+/** The properties that two peers exchange at the end of a handshake. RFC 37, "Connection Metadata". */
 import { ByteReader, ByteWriter } from "../bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Names of properties, in the writing of the specification; they are compared without regard to case. */
+/** Names of properties, as in the specification; compared without regard to case. */
 export const propertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
 
-/** What a peer has told of itself. Keys are in lower case: use `property` to look one up. */
+/** Properties of a peer. Keys are in lower case; `property` looks one up. */
 export type Metadata = ReadonlyMap<string, Uint8Array>;
 
 const namePattern = /^[A-Za-z0-9\-_.+]{1,255}$/;
 
-/** The value of a property; undefined when the peer has not told it. */
+/** Returns the value of a property; undefined if the peer did not send it. */
 export function property(metadata: Metadata, name: string): Uint8Array | undefined {
   return metadata.get(name.toLowerCase());
 }
 
-/** The value of a property as text, one character a byte; empty when the peer has not told it. */
+/** Returns the value as text, one character per byte; empty if the peer did not send it. */
 export function propertyText(metadata: Metadata, name: string): string {
   return String.fromCharCode(...(property(metadata, name) ?? []).slice(0, 255));
 }
 
-/** Name, length and value of each property, in this order. A text is written as ASCII. */
+/** Encodes name, length and value of each property, in order. Text is written as ASCII. */
 export function encodeMetadata(properties: readonly (readonly [string, Uint8Array | string])[]): Uint8Array {
   const writer = new ByteWriter();
   for (const [name, value] of properties) {
@@ -34,10 +34,13 @@ export function encodeMetadata(properties: readonly (readonly [string, Uint8Arra
   return writer.finish();
 }
 
-/** A property takes some 250 bytes of memory for the 8 that it may come in; libzmq sends two or three. */
+/** A property takes about 250 bytes of memory for as few as 8 bytes on the wire; libzmq sends two or three. */
 const propertiesMax = 256;
 
-/** Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL where the bytes end too early. */
+/**
+ * Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL if the bytes end too
+ * early.
+ */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   const properties = new Map<string, Uint8Array>();
   const reader = new ByteReader(bytes);

@@ -1,6 +1,6 @@
 /**
- * One ZMTP connection as a state machine: greeting, handshake, traffic. Bytes in, events and bytes out; it has no socket and
- * no clock, and what it holds is limited. RFC 37 (3.1) and 23 (3.0).
+ * One ZMTP connection as a state machine: greeting, handshake, traffic. Bytes in, events and bytes out. It has no
+ * socket and no clock, and limits what it holds. RFC 37 (3.1) and 23 (3.0).
  */
 import { BatonError } from "../../errors.ts";
 import { decodeCommand, type ZmtpCommand } from "./zmtp_command.ts";
@@ -21,41 +21,44 @@ import { encodeMetadata, type Metadata, property, propertyNames, propertyText } 
 import { checkPeer, type SocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** What is known of a peer at the end of its handshake. */
+/** What is known of a peer after its handshake. */
 export interface PeerDescription {
-  /** Its socket type; empty when it has not told. */
+  /** Its socket type; empty if it did not send one. */
   readonly socketType: string;
-  /** Empty when it has none. */
+  /** Empty if it has none. */
   readonly identity: Uint8Array;
   readonly properties: Metadata;
-  /** Who it is, by the authentication; empty without one. */
+  /** Its user ID from the authentication; empty without one. */
   readonly userId: string;
-  /** False for ZMTP 3.0, which has no PING; some that speak it send and answer it all the same. */
+  /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
   readonly knowsHeartbeats: boolean;
 }
 
-/** How a peer is received whose handshake is over. */
+/** How messages of a peer are received after its handshake. */
 export interface Welcome {
-  /** What each message received is to begin with (a ROUTER's frame with the peer's identity), or null. */
+  /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
-  /** False: no message yet, as after one whose receiver wants nothing more. */
+  /** False: no messages for now, as after a receiver that wants none. */
   readonly wantsMore: boolean;
 }
 
-/** Who hears what the peer says. Called from within `push` and `authenticated`. */
+/** Receives the events of the peer. Called from within `push` and `authenticated`. */
 export interface ZmtpPeerEvents {
-  /** The handshake is over; messages can be sent, and come. Refuses the peer by throwing ZmtpError. */
+  /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
   ready(peer: PeerDescription): Welcome;
-  /** A whole message; the frames are the receiver's. False: nothing more at present. */
+  /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
   message(frames: Uint8Array[]): boolean;
-  /** To be answered by `authenticated`, at once or later. */
+  /** The authentication has to decide; `authenticated` takes its answer, immediately or later. */
   authenticate(request: AuthenticationRequest): void;
   /**
-   * A PING came; `ttlMs` is how long nothing may be heard of the peer before it is taken for dead, 0 for ever. False: it is
-   * not answered, because the peer does not take what is sent to it.
+   * A PING has arrived. `ttlMs`: milliseconds of silence after which the peer wants to be considered dead; 0 for never.
+   * Returns false to send no PONG, because the peer does not read.
    */
   pinged(ttlMs: number): boolean;
-  /** Any other command: PONG, or one of no use to these sockets, such as SUBSCRIBE. The data is valid for the call. */
+  /**
+   * Any other command: PONG, or one that these sockets do not use, such as SUBSCRIBE. The data is valid during the
+   * call.
+   */
   command(command: ZmtpCommand): void;
 }
 
@@ -68,16 +71,16 @@ export interface ZmtpPeerOptions {
   /** See MechanismContext. */
   readonly peerAddress: string;
   readonly isAuthenticated: boolean;
-  /** See MechanismContext; false when left out. */
+  /** See MechanismContext; false if omitted. */
   readonly speaksLast?: boolean;
-  /** Looks at a peer whose type fits; null when it will do. `userId` as in MechanismContext. */
+  /** Checks a peer of a matching type; null if it is acceptable. `userId` as in MechanismContext. */
   acceptPeer?(properties: Metadata, userId: string | null): ZmtpError | null;
 }
 
 type Stage = "greeting" | "handshake" | "authentication" | "traffic" | "over";
 
 export class ZmtpPeer {
-  /** What is to be written. Look at its `bytes` after each call. */
+  /** Bytes to write. Check its `bytes` after each call. */
   readonly output = new FrameWriter();
   readonly #options: ZmtpPeerOptions;
   readonly #events: ZmtpPeerEvents;
@@ -86,7 +89,7 @@ export class ZmtpPeer {
   readonly #greetingReader = new GreetingReader();
   #greeting: Greeting | null = null;
   #stage: Stage = "greeting";
-  /** What was said at the end of the handshake. */
+  /** The peer's description after the handshake. */
   #wantsMore = true;
 
   constructor(options: ZmtpPeerOptions, events: ZmtpPeerEvents) {
@@ -98,7 +101,8 @@ export class ZmtpPeer {
       message: (frames) => events.message(frames),
     });
     const properties: [string, string | Uint8Array][] = [[propertyNames.socketType, socketType]];
-    // RFC 37 gives an identity to those who may connect to a ROUTER; libzmq sends it empty as well, which some expect.
+    // RFC 37 sends an identity only to sockets that may connect to a ROUTER; libzmq also sends it empty, which some
+    // peers expect.
     if (socketType !== "REP") properties.push([propertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
       ownMetadata: encodeMetadata(properties),
@@ -111,7 +115,7 @@ export class ZmtpPeer {
     this.output.raw(encodeGreeting(mechanism));
   }
 
-  /** Messages can be sent. */
+  /** True when messages can be sent. */
   get isReady(): boolean {
     return this.#stage === "traffic";
   }
@@ -120,19 +124,19 @@ export class ZmtpPeer {
     return this.#stage === "authentication";
   }
 
-  /** Bytes held for what is not complete yet. */
+  /** Bytes held for incomplete data. */
   get heldBytes(): number {
     return this.#decoder.heldBytes;
   }
 
   /**
-   * Takes what came from the peer, from `start` on. Returns how far it came: less than all when the receiver of a message
-   * wants no more, or while an authentication is under way; the rest is to be given again. Throws ZmtpError, and only that,
-   * for whatever the peer may send: the connection is over then, once what `output` has is written.
+   * Takes bytes of the peer, from `start` on. Returns the index that it reached: less than all if the receiver stops,
+   * or while the authentication decides; pass the rest again. Throws only ZmtpError, whatever the peer sends. The
+   * connection is then over, after `output` was written.
    */
   push(chunk: Uint8Array, start = 0): number {
     let at = start;
-    // A Buffer's `slice` is no copy: from here on there are no Buffers.
+    // Converted to a Uint8Array, because `slice` of a Buffer does not copy.
     if (chunk.constructor !== Uint8Array) chunk = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     try {
       if (this.#stage === "greeting") {
@@ -146,7 +150,7 @@ export class ZmtpPeer {
     }
   }
 
-  /** The answer to the event `authenticate`. What had to wait for it is to be pushed now. Throws as `push` does. */
+  /** Answers the event `authenticate`. Push the held-back bytes now. Throws as `push` does. */
   authenticated(verdict: AuthenticationVerdict): void {
     if (this.#stage !== "authentication") return;
     this.#stage = "handshake";
@@ -157,7 +161,10 @@ export class ZmtpPeer {
     }
   }
 
-  /** Puts a message into `output`. Only while ready. A large frame is not copied: it must not be changed until it has left. */
+  /**
+   * Adds a message to `output`. Only while ready. A large frame is not copied, and must not be changed until it was
+   * written.
+   */
   send(frames: readonly Uint8Array[]): void {
     const cipher = this.#mechanism.traffic;
     if (cipher === null) return this.output.message(frames);
@@ -167,12 +174,12 @@ export class ZmtpPeer {
     }
   }
 
-  /** Puts a PING into `output`. Only while ready, and to a peer that knows heartbeats. */
+  /** Adds a PING to `output`. Only while ready, and for a peer that knows heartbeats. */
   ping(ttlMs: number): void {
     this.#sendCommand(encodePing(ttlMs));
   }
 
-  /** Forgets what must not stay in memory. */
+  /** Erases secrets from memory. */
   destroy(): void {
     this.#stage = "over";
     this.#mechanism.destroy();
@@ -237,7 +244,7 @@ export class ZmtpPeer {
     else this.output.frame(0, cipher.seal(frameFlags.command, body));
   }
 
-  /** Bytes that end too early, or sealed ones that make no sense, are found by readers that know nothing of ZMTP. */
+  /** Readers that do not know ZMTP find bytes that end too early, and invalid content of sealed frames. */
   #end(error: unknown): unknown {
     this.#stage = "over";
     if (!(error instanceof BatonError) || error.code !== "PROTOCOL") return error;
