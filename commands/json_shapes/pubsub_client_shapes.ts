@@ -1,4 +1,4 @@
-/** What a publish/subscribe client prints for programs. */
+/** JSON output of publish/subscribe clients. */
 import * as z from "zod";
 import { count, version } from "./common_shapes.ts";
 

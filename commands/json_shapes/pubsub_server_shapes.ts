@@ -1,4 +1,4 @@
-/** What is said of publish/subscribe servers, their topics and their data. */
+/** JSON output about publish/subscribe servers, their topics and their data. */
 import * as z from "zod";
 import { count, version } from "./common_shapes.ts";
 
@@ -45,7 +45,7 @@ export const pubsubRestoredShape = z.strictObject({
   restored: z.array(z.string()).describe("topics that are as they were when the copy was made"),
   lost: z.array(z.string()).describe("topics that are not in the copy, and begin again, empty"),
   returned: z.array(z.string()).describe("topics that the server they came from has back, whole"),
-  left: z.array(z.string()).describe("topics of which nobody can say who has them: unavailable, as before"),
+  left: z.array(z.string()).describe("topics whose owner is unknown: unavailable, as before"),
 });
 export type PubsubRestoredJson = z.infer<typeof pubsubRestoredShape>;
 

@@ -1,4 +1,4 @@
-/** What is said of topics to those who look after them. */
+/** JSON output about topics, for operators. */
 import * as z from "zod";
 import { count, version } from "./common_shapes.ts";
 

@@ -35,9 +35,9 @@ function checkDialled(told: ReturnType<typeof parseEndpoint>, advertise: string 
   throw new BatonError(
     "USAGE",
     advertise === undefined
-      ? `${endpoint} is every address of this machine, and none that others could be told: ` +
-        `--advertise says where they reach it, ${example}`
-      : `${endpoint} is every address of a machine, and none that others could dial: wanted is ` +
+      ? `${endpoint} is every address of this machine, which other machines cannot use: ` +
+        `set the address that they can reach, ${example}`
+      : `${endpoint} is every address of a machine, which other machines cannot dial: use ` +
         `this machine's name or one of its addresses, ${example}`,
   );
 }

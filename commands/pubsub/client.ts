@@ -41,29 +41,30 @@ export const pubsubClientCommand = defineCommand({
   summary: "subscribe to topics, put messages into them and get each of them exactly once",
   usage: "ID subscribe|unsubscribe|get|put|… TOPIC [PATH] [options]",
   details: [
-    "ID subscribe TOPIC and ID unsubscribe TOPIC; ID put TOPIC PATH (- is stdin) and ID get TOPIC; ID pending TOPIC says how " +
-    "many messages wait, ID peek TOPIC shows the next without taking it, ID info TOPIC what the topic holds; ID seek TOPIC " +
-    "start|end|MESSAGE-ID goes to another place, behind that message; ID ack TOPIC MESSAGE-ID and ID nak TOPIC end a get --ack manual; ID topics " +
-    "lists all; ID bench TOPIC measures, in a topic that nobody uses. The id may also be given by --id: put TOPIC PATH --id ID.",
-    "put that ends with 0: every subscriber of that moment gets the message, once. With 76 nobody knows, and the message is kept: " +
-    "put TOPIC --resume sends the same again, which the server recognizes. get that ends with 0 (or, with --ack manual, the ack of it): the message never comes again; " +
-    "with any other code nothing was lost. Several messages are each followed by a newline (or NUL, --null); a single one is " +
-    "printed as it is.",
-    "--out-dir is exactly once, also when baton is killed at any moment. stdout and --exec are so but for a kill between the message " +
-    "and the note that it was had: then the same message comes again, marked: BATON_REDELIVERED is 1 for --exec, beside " +
-    "BATON_MESSAGE_ID and BATON_TOPIC. --exec whose line fails ends get with the line's exit code, and the message comes again.",
-    "The client's state is a small file for each id (--state-dir). One process uses it at a time; another one waits up to --timeout, " +
-    "then exits with 75. Where it was lost, or copied, exit 84 says that a newer session is known; the next call takes over.",
+    "put TOPIC PATH puts a message (- is stdin), and get TOPIC gets the next one; subscribe TOPIC and unsubscribe TOPIC begin and end a " +
+    "subscription. pending TOPIC prints how many messages wait, peek TOPIC prints the next without acknowledging it, info TOPIC " +
+    "describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID moves the position, to after that message. ack TOPIC " +
+    "MESSAGE-ID and nak TOPIC end a get --ack manual. bench TOPIC measures the speed, in an unused topic. The ID may also be given by " +
+    "--id: put TOPIC PATH --id ID.",
+    "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message is kept; " +
+    "put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack manual): the message never " +
+    "comes again; with any other code no message is lost. A newline (or NUL, --null) follows each of several messages; a single one is " +
+    "printed unchanged.",
+    "--out-dir delivers exactly once, even if baton is killed at any moment. stdout and --exec deliver exactly once unless baton is " +
+    "killed between the delivery and its record: then the message comes again. --exec gets BATON_MESSAGE_ID, BATON_TOPIC, and " +
+    "BATON_REDELIVERED, which is 1 for such a message. If the --exec command fails, get ends with its exit code, and the message comes again.",
+    "The state of each client ID is a small file (--state-dir). One process uses it at a time; another one waits up to --timeout and " +
+    "then exits with 75. If the state was lost or copied, exit 84 reports that a newer session is known; the next call takes over.",
   ],
   examples: [
-    ["baton pubsub client alice subscribe news", "from now on alice gets what is put into news"],
+    ["baton pubsub client alice subscribe news", "alice gets the messages that are put into news from now on"],
     ["baton pubsub client bob put news report.txt", "the file is one message"],
-    ["journalctl -f | baton pubsub client bob put news --lines", "a message from each line"],
-    ["baton pubsub client bob put news --lines log.txt --resume", "go on after a kill, an exit 76 or a full disk"],
-    ["baton pubsub client alice get news --wait 10s", "one message to stdout; exit 1 when there is none"],
-    ["baton pubsub client alice get news --follow --exec ./handle", "each message to a program, for ever"],
-    ["baton pubsub client alice get news --until-empty --out-dir ./inbox", "all that is there, into files"],
-    ["baton pubsub client subscribe news --id alice --proxies tcp://px1:5001,tcp://px2:5001", "by two named proxies"],
+    ["journalctl -f | baton pubsub client bob put news --lines", "one message per line"],
+    ["baton pubsub client bob put news --lines log.txt --resume", "continue after a kill, an exit 76 or a full disk"],
+    ["baton pubsub client alice get news --wait 10s", "one message to stdout; exit 1 if there is none"],
+    ["baton pubsub client alice get news --follow --exec ./handle", "run a program for each message, until a signal"],
+    ["baton pubsub client alice get news --until-empty --out-dir ./inbox", "all waiting messages, into files"],
+    ["baton pubsub client subscribe news --id alice --proxies tcp://px1:5001,tcp://px2:5001", "with two named proxies"],
   ],
   settings: clientCommandSettings,
   completes: clientOperations,
@@ -257,7 +258,7 @@ export function clientAck({ target, client }: ClientRun): ExitCode {
   if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
   if (id <= cursor) return exitCodes.SUCCESS;
   if (id > intent || folder !== null) {
-    throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not handed out to "${client.id}"`);
+    throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not delivered to "${client.id}"`);
   }
   client.state.setPosition(topic, { cursor: id, intent, folder: null });
   return exitCodes.SUCCESS;
@@ -341,6 +342,6 @@ export function clientFolder(): string {
   if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton/pubsub");
   throw new BatonError(
     "CONFIG",
-    "This user has no home in the user database; --state-dir says where clients' states go",
+    "This user has no home folder in the user database; set the folder for client states with --state-dir",
   );
 }

@@ -51,7 +51,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
       io.err(
         `baton: ${
           counted(missed, "message")
-        } of "${target.topic}" ${were} given up by the topic: by its retention, or as damaged\n`,
+        } of "${target.topic}" ${were} removed from the topic by its retention, or as damaged\n`,
       );
     }
     const code = messages.length === 0 ? null : await sink(messages);
@@ -75,7 +75,7 @@ async function progressOf({ call, target, client, signal }: ClientRun, max: numb
   return new BulkProgressLine(call, { verb: "received", total, isWanted });
 }
 
-/** With --follow, proxies that do not respond and full disks of servers are waited for. */
+/** Fetches messages; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
 async function patient(
   { call: { values, io }, signal }: ClientRun,
   fetch: () => Promise<FetchResult>,
@@ -86,7 +86,7 @@ async function patient(
     } catch (thrown) {
       const isPassing = thrown instanceof BatonError && ["UNREACHABLE", "STORE_FULL"].includes(thrown.code);
       if (!values.follow || !isPassing) throw thrown;
-      if (!values.quiet) io.err(`baton: ${thrown.message}; trying on\n`);
+      if (!values.quiet) io.err(`baton: ${thrown.message}; trying again\n`);
     }
     await sleep(systemClock(), againMs, signal);
   }
@@ -95,21 +95,21 @@ async function patient(
 function checkOptions({ call: { values }, target }: ClientRun): void {
   const ways = [values.outDir, values.exec].filter((way) => way !== undefined).length +
     (values.ack === "manual" ? 1 : 0);
-  if (ways > 1) throw new BatonError("USAGE", "get: only one of --out-dir, --exec and --ack manual can be");
+  if (ways > 1) throw new BatonError("USAGE", "get: use only one of --out-dir, --exec and --ack manual");
   if (values.exec?.trim() === "") {
-    throw new BatonError("USAGE", "get: --exec has no command, and every message would count as had");
+    throw new BatonError("USAGE", "get: --exec has no command, so every message would count as delivered");
   }
-  if (target.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
+  if (target.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek: messages can only be printed");
   const [form] = [values.json && "--json", values.lines && "--lines", values.null && "--null"].filter(Boolean);
   const elsewhere = values.outDir !== undefined ? "--out-dir" : values.exec !== undefined ? "--exec" : null;
   if (form !== undefined && elsewhere !== null) {
-    throw new BatonError("USAGE", `get: ${form} is about what is printed, and ${elsewhere} prints no message`);
+    throw new BatonError("USAGE", `get: ${form} formats printed messages, but ${elsewhere} prints none`);
   }
   if (values.follow && values.untilEmpty) {
-    throw new BatonError("USAGE", "get: --follow has no end, and --until-empty has");
+    throw new BatonError("USAGE", "get: use only one of --follow and --until-empty");
   }
   if (values.ack === "manual" && (values.follow || values.untilEmpty || (values.count ?? 1) > 1)) {
-    throw new BatonError("USAGE", "get --ack manual is for one message: the next one comes when it is acknowledged");
+    throw new BatonError("USAGE", "get --ack manual takes one message; the next one comes after it is acknowledged");
   }
 }
 
@@ -131,7 +131,7 @@ function sinkOf(
   }
   if (children !== null) return execSink(run, subscriber, children);
   if (stdoutWasClosed()) {
-    const why = "it was closed when baton was started; >/dev/null throws messages away";
+    const why = "it was closed when baton was started; redirect it to a file, or to /dev/null to discard messages";
     throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
   }
   const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";

@@ -12,56 +12,60 @@ import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
 export const clientCommandSettings = {
   count: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
     flag: "-n, --count",
-    help: "get, peek, bench: so many messages at most",
+    help: "get, peek, bench: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
   }),
-  wait: setting(duration(), { flag: "-w, --wait", help: "get: wait so long for a message", default: 0 }),
-  follow: setting(toggle(), { flag: "-f, --follow", help: "get: go on for ever", default: false }),
-  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "get: all that is there", default: false }),
+  wait: setting(duration(), { flag: "-w, --wait", help: "get: wait this long for a message", default: 0 }),
+  follow: setting(toggle(), { flag: "-f, --follow", help: "get: continue until a signal", default: false }),
+  untilEmpty: setting(toggle(), {
+    flag: "--until-empty",
+    help: "get: get all waiting messages, then stop",
+    default: false,
+  }),
   outDir: setting(text("folder"), {
     flag: "--out-dir",
     once: true,
-    help: "get: each message into a file of its own, named by its id, exactly once whatever happens",
+    help: "get: write each message to a file named after its ID, exactly once even if baton is killed",
   }),
   exec: setting(text("line"), {
     flag: "--exec",
     once: true,
-    help: "get: run this line of shell for each message, which is its stdin; exit 0 acknowledges it",
+    help: "get: run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
   ack: setting(choice(["auto", "manual"]), {
     flag: "--ack",
-    help: "get: with manual a message comes again until `ack TOPIC ID` takes it",
+    help: "get: manual: a message comes again until `ack TOPIC ID` acknowledges it",
     default: "auto",
   }),
   lines: setting(toggle(), {
     flag: "--lines",
-    help: "put: a message from each line of stdin, or of PATH; get: a newline behind each message, a single one too",
+    help:
+      "put: put each line of stdin or PATH as a message; get: print a newline after each message, also after a single one",
     default: false,
   }),
   null: setting(toggle(), {
     flag: "-0, --null",
-    help: "put: a message from all up to each NUL; get: end each message with NUL",
+    help: "put: split messages at NUL; get: print NUL after each message",
     default: false,
   }),
   files: setting(toggle(), {
     flag: "--files",
-    help: "put: a message from each PATH, several are possible",
+    help: "put: put each PATH as one message",
     default: false,
   }),
   msgId: setting(text("key"), {
     flag: "--msg-id",
-    help: "put: a key of your own; the same key with the same message is put once, whatever happened before",
+    help: "put: your own message ID; a message with the same ID and content is stored once",
   }),
   resume: setting(toggle(), {
     flag: "--resume",
     help:
-      "put: first send again, with their own counters, the messages whose outcome was unknown; then go on with the input " +
-      "where it was interrupted",
+      "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted",
     default: false,
   }),
   json: setting(toggle(), {
     flag: "--json",
-    help: "print the answer as JSON; get: a line for each message",
+    help: "print the result as JSON; get: one line for each message",
     default: false,
   }),
   ...pubsubKeySettings,
@@ -121,7 +125,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
 export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = misplacedFlag(flagOperations, operation, given);
   if (use === null) return;
-  throw new BatonError("USAGE", `${operation}: ${use.flag} is not for it, but for ${use.of.join(", ")}`);
+  throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);
 }
 
 /**
@@ -136,7 +140,7 @@ export function clientWords(
   const [first, second] = words;
   if (isOperation(second) && (named === undefined || !isOperation(first))) {
     if (named !== undefined && named !== first && isTyped) {
-      throw new BatonError("USAGE", `The client id is given twice: "${first}", and "${named}" by --id`);
+      throw new BatonError("USAGE", `the client ID is given twice: "${first}", and "${named}" by --id`);
     }
     return wordsOf(first ?? "", second, words.slice(2));
   }
@@ -144,18 +148,18 @@ export function clientWords(
     if (named === undefined) {
       throw new BatonError(
         "USAGE",
-        `Who is to ${first}? The client's id is missing, as in: baton pubsub client alice ${first} …`,
+        `missing client ID: baton pubsub client ID ${first} …`,
       );
     }
     return wordsOf(named, first, words.slice(1));
   }
   const wrong = named === undefined ? second : first;
   if (wrong === undefined) {
-    throw new BatonError("USAGE", `An operation is missing, one of ${clientOperations.join(", ")}`);
+    throw new BatonError("USAGE", `missing operation, one of ${clientOperations.join(", ")}`);
   }
   const later = words.find((word) => isOperation(word));
   const order = later === undefined ? didYouMean(wrong, [...clientOperations]) : `; the order is: ID ${later} TOPIC`;
-  throw new BatonError("USAGE", `There is no operation "${wrong}"${order}`);
+  throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
 function wordsOf(id: string, operation: ClientOperationName, behind: readonly string[]): ClientArguments {
@@ -165,13 +169,13 @@ function wordsOf(id: string, operation: ClientOperationName, behind: readonly st
   if (behind.length < needed.length || behind.length > max) {
     const given = behind.length < needed.length
       ? `${needed[behind.length]} is missing`
-      : `"${behind[wanted.length]}" is too much`;
+      : `"${behind[wanted.length]}" is an unexpected argument`;
     throw new BatonError(
       "USAGE",
-      `${operation}: ${given}; wanted is: baton pubsub client ${["ID", operation, ...wanted].join(" ")}`,
+      `${operation}: ${given}; usage: baton pubsub client ${["ID", operation, ...wanted].join(" ")}`,
     );
   }
-  if (id === "" || behind[0] === "") throw new BatonError("USAGE", "A client's id and a topic are not empty");
+  if (id === "" || behind[0] === "") throw new BatonError("USAGE", "the client ID and the topic must not be empty");
   return { id, operation, topic: behind[0] ?? "", rest: behind.slice(1) };
 }
 

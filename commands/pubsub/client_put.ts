@@ -31,19 +31,17 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
     const left = state.countIntents(topic);
     if (left > 0 && !values.quiet) {
       io.err(
-        `baton: nobody knows what became of ${counted(left, "message")}, which ${left === 1 ? "is" : "are"} kept: ` +
-          `baton pubsub client ${shellQuoteIfNeeded(id)} put ${
-            shellQuoteIfNeeded(topic)
-          } --resume sends the same again\n`,
+        `baton: the outcome of ${counted(left, "message")} is unknown; to send ${left === 1 ? "it" : "them"} again: ` +
+          `baton pubsub client ${shellQuoteIfNeeded(id)} put ${shellQuoteIfNeeded(topic)} --resume\n`,
       );
     }
     const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
     if (stream.taken !== null && !values.quiet) {
       const were = stream.taken === 1 ? "was" : "were";
-      io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken, no more\n`);
+      io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
     } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
       const were = place === 1 ? "was" : "were";
-      io.err(`baton: ${counted(place, "message")} of the input ${were} taken before; --resume goes on behind\n`);
+      io.err(`baton: ${counted(place, "message")} of the input ${were} taken; --resume continues after them\n`);
     }
     throw thrown;
   }
@@ -104,9 +102,9 @@ function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
   if (count === 0 || values.quiet) return;
   io.err(
-    `baton: what became of ${counted(count, "earlier message")} for "${topic}" is not known; put ${
+    `baton: the outcome of ${counted(count, "earlier message")} for "${topic}" is unknown; to send them again: put ${
       shellQuoteIfNeeded(topic)
-    } --resume finds out\n`,
+    } --resume\n`,
   );
 }
 

@@ -72,7 +72,7 @@ function inFile(path: string): string[] {
     const address = line.trim();
     return address === "" || address.startsWith("#") ? [] : [endpointAt(address, `${path}, line ${index + 1}`)];
   });
-  if (endpoints.length === 0) throw new BatonError("CONFIG", `There is no proxy's address in ${path}`);
+  if (endpoints.length === 0) throw new BatonError("CONFIG", `no proxy address in ${path}`);
   return endpoints;
 }
 

@@ -29,11 +29,11 @@ export const keygenCommand = defineCommand({
   summary: "make a key pair for encrypted connections (CURVE)",
   usage: "[FILE] [options]",
   details: [
-    "Writes the key pair to FILE, which its owner alone may read, and the public key alone to FILE.pub, which is given to the " +
-    "others; prints the public key. Neither is there afterwards unless both are, and neither replaces a file without --force.",
-    "Without FILE the whole pair is printed, secret key and all, for a program that keeps secrets.",
-    "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can share them. " +
-    "A secret key that others than its owner may read is refused wherever it is to be used (78).",
+    "Writes the key pair to FILE, which only its owner can read, and the public key to FILE.pub, for other users; prints the public " +
+    "key. Either both files are written or neither, and existing files are replaced only with --force.",
+    "Without FILE the whole pair is printed, including the secret key, for a program that stores secrets.",
+    "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can use them. " +
+    "A secret key file that other users can read is refused wherever it is used (78).",
   ],
   examples: [
     ["baton pubsub keygen /etc/baton/server.key", "makes server.key and server.key.pub"],
@@ -56,7 +56,7 @@ async function keygen({ values, names, io }: Call<typeof settings>): Promise<Exi
   if (file === undefined && (values.force || values.public)) {
     throw new BatonError("USAGE", `baton pubsub keygen ${values.force ? "--force" : "--public"} needs a FILE`);
   }
-  if (values.force && values.public) throw new BatonError("USAGE", "--force and --public do not go together");
+  if (values.force && values.public) throw new BatonError("USAGE", "use only one of --force and --public");
   const print = (fields: Omit<KeygenJson, "version">, plain: string) => {
     const shape: KeygenJson = { version: 1, ...fields };
     io.out(values.json ? `${JSON.stringify(shape)}\n` : plain);
@@ -75,7 +75,7 @@ async function keygen({ values, names, io }: Call<typeof settings>): Promise<Exi
   const made = makeKeyFiles(file, { replaces: values.force });
   const publicKey = keyText(made.publicKey);
   if (!values.quiet) {
-    io.err(`baton: ${file} has the secret key and stays with its owner; ${made.publicFile} is for the others\n`);
+    io.err(`baton: ${file} has the secret key: keep it private; ${made.publicFile} is for other users\n`);
   }
   print({ public_key: publicKey, file, public_file: made.publicFile }, `${publicKey}\n`);
   return exitCodes.SUCCESS;

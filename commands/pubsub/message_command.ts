@@ -130,7 +130,7 @@ export class MessageCommand implements Disposable {
       const waitedMs = clock.now() - startMs;
       if (waitedMs > leftMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
       if (waitedMs > leftMsMax + Math.min(waitMs, killMsMax)) {
-        const sentence = `Cannot run the line for message ${id} again: what was begun for it before still runs, and ` +
+        const sentence = `Cannot run the command for message ${id} again: an earlier run is still running and ` +
           `cannot be killed: process ${left.join(", ")}`;
         throw new BatonError("FENCE_BREACH", sentence);
       }

@@ -31,13 +31,13 @@ export const pubsubProxyCommand = defineCommand({
   summary: "take requests of publishers and subscribers to the servers that have their topics",
   usage: "[--listen ENDPOINT,…] [options]",
   details: [
-    "Takes each request to the server that owns its topic, gives new topics to the server with the fewest, and tries again " +
-    "where a server is lost or has handed a topic over, as far as that can do nothing twice. It keeps nothing: killed at any " +
-    "moment it costs its clients another try, and they may use any other proxy. It says on stderr where it listens, and runs " +
-    "until SIGTERM, SIGINT or SIGHUP; a second one ends it at once. With --clients SIGHUP has it read the list again instead.",
-    "Every request is answered within the time that its client waits (--request-timeout where it does not say): OVERLOADED means " +
-    "definitely not done, ERROR that nobody knows. A client that does not read loses answers, not messages.",
-    "Any ZeroMQ REQ socket can be a client; docs/protocol/pubsub.md has the messages.",
+    "Forwards each request to the server that owns its topic, assigns new topics to the server with the fewest, and tries again " +
+    "if a server is lost or has handed a topic off, unless a request could then be executed twice. A proxy stores nothing: if it is " +
+    "killed, its clients try again, at any proxy. It prints its endpoint on stderr, and runs until SIGTERM, SIGINT or SIGHUP; a " +
+    "second signal ends it immediately. With --clients, SIGHUP makes it read the client list again.",
+    "Every request gets its response within the time that its client waits (--request-timeout if the client does not say): OVERLOADED " +
+    "means definitely not done, ERROR means that the outcome is unknown. A client that does not read loses responses, not messages.",
+    "Any ZeroMQ REQ socket can be a client; docs/protocol/pubsub.md describes the messages.",
   ],
   examples: [
     ["baton pubsub proxy --listen tcp://127.0.0.1:5001", "on this machine; it finds servers by the embedded keeper"],
@@ -58,7 +58,7 @@ export const pubsubProxyCommand = defineCommand({
 
 async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
   const [word] = call.names;
-  if (word !== undefined) throw new BatonError("USAGE", `baton pubsub proxy takes no "${word}"`);
+  if (word !== undefined) throw new BatonError("USAGE", `baton pubsub proxy: unexpected argument "${word}"`);
   return await runProxy(call);
 }
 
@@ -83,7 +83,7 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
     ),
     listenForStops(signals, clock, {
       first: (signal) => {
-        log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+        log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
       again: (signal) => void dieOf(signal),
@@ -140,9 +140,9 @@ function readAgain(
   try {
     const keys = read();
     proxy?.interruptWaiting();
-    log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} may come in`, { file, keys });
+    log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} accepted`, { file, keys });
   } catch (thrown) {
-    log.say("error", "clients_refused", `${messageOf(thrown)}; the list that was read before stays in force`, { file });
+    log.say("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
   }
 }
 
@@ -215,61 +215,65 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
   const byServer = (value: (link: (typeof links)[number]) => number) =>
     Object.fromEntries(links.map((link) => [link.id, value(link)]));
   return [
-    gauge("coordination_connected", "1 while the coordination service answers", directory.isConnected ? 1 : 0),
-    gauge("servers", "Servers that are there", directory.servers.size),
-    gauge("clients", "Connections of clients", proxy.connections),
+    gauge("coordination_connected", "1 while the coordination service responds", directory.isConnected ? 1 : 0),
+    gauge("servers", "Announced servers", directory.servers.size),
+    gauge("clients", "Client connections", proxy.connections),
     ...socketMetrics("baton_pubsub_proxy", proxy.load),
-    counter("requests_total", "Messages that came from clients", counters.requests),
+    counter("requests_total", "Messages received from clients", counters.requests),
     labelled(
       "counter",
       named("responses_total"),
-      "Answers, by their status",
+      "Responses by status",
       "status",
       Object.fromEntries(counters.responses),
     ),
     histograms(
       named("request_seconds"),
-      "From the arrival of a request to its answer, gets that may wait for a message left out",
+      "Time from the arrival of a request to its response, without gets that may wait for a message",
       "name",
       counters.latency,
     ),
-    counter("requests_retried_total", "Times that a request was sent again, or was to be", counters.retries),
-    counter("responses_late_total", "Answers of servers that nobody waited for any more", counters.lateResponses),
+    counter("requests_retried_total", "Number of times that a request was sent again", counters.retries),
+    counter(
+      "responses_late_total",
+      "Responses that arrived after their request had ended",
+      counters.lateResponses,
+    ),
     counter(
       "responses_undelivered_total",
-      "Answers dropped: the client does not read, or is gone",
+      "Responses that the client did not read",
       counters.undeliveredResponses,
     ),
-    counter("messages_dropped_total", "Messages that get no answer: a STATUS, an endless envelope", counters.dropped),
+    counter("messages_dropped_total", "Messages without a response", counters.dropped),
     counter("servers_lost_total", "Connections to servers that were lost", counters.serversLost),
-    gauge("requests_in_flight", "Requests without an answer", inFlight.requests),
-    gauge("request_bytes_in_flight", "What they have in their messages", inFlight.bytes),
+    gauge("requests_in_flight", "Requests in flight", inFlight.requests),
+    gauge("request_bytes_in_flight", "Bytes of the requests in flight", inFlight.bytes),
     labelled(
       "gauge",
       named("server_connected"),
-      "1 while it is connected",
+      "1 while the server is connected",
       "server",
       byServer((it) => it.isConnected ? 1 : 0),
     ),
     labelled(
       "gauge",
       named("server_requests_in_flight"),
-      "Requests that a server has",
+      "Requests in flight at the server",
       "server",
       byServer((it) => it.sent),
     ),
     labelled(
       "gauge",
       named("server_requests_queued"),
-      "Requests that wait to be sent to it",
+      "Requests that wait to be sent to the server",
       "server",
       byServer((it) => it.waiting),
     ),
-    labelled("gauge", named("server_topics"), "Topics that it says it serves", "server", reported((it) => it.topics)),
+    labelled("gauge", named("server_topics"), "Topics that the server reports", "server", reported((it) => it.topics)),
     labelled(
       "gauge",
       named("server_report_age_seconds"),
-      "How long ago it last said so",
+      "Time since the last report of the server",
       "server",
       reported((it) => Math.round((nowMs - it.reportedMs) / 1000)),
     ),

@@ -56,15 +56,15 @@ const emptyMs = 10;
 export function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
-  if (ways > 1) throw new BatonError("USAGE", "put: only one of --lines, --null and --files can be");
+  if (ways > 1) throw new BatonError("USAGE", "put: use only one of --lines, --null and --files");
   if (msgId !== undefined && ways > 0) throw new BatonError("USAGE", "put: --msg-id is for a single message");
   const [path] = paths;
   if (files) {
-    if (path === undefined) throw new BatonError("USAGE", "put --files: a PATH is missing");
+    if (path === undefined) throw new BatonError("USAGE", "put --files: missing PATH");
     return filesOf(paths);
   }
   if (paths.length > 1) {
-    throw new BatonError("USAGE", `put: "${paths[1]}" is too much; --files puts each of several files`);
+    throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
   if (lines || values.null) {
     const from = path === undefined || path === "-" ? null : resolve(path);
@@ -75,7 +75,7 @@ export function inputOf({ values, io }: ClientCall, paths: readonly string[]): I
   }
   if (path !== undefined) return filesOf([path]);
   if (resume) return null;
-  throw new BatonError("USAGE", `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
+  throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
 function filesOf(paths: readonly string[]): Files {
@@ -115,7 +115,7 @@ async function wholeOf(path: string | null): Promise<Uint8Array> {
 /** Reads a file, or stdin if `path` is null. */
 async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
-    const why = "it was closed when baton was started; </dev/null is an empty message";
+    const why = "it was closed when baton was started; redirect it from a file, or from /dev/null for an empty message";
     throw new BatonError("IO", `Cannot read stdin: ${why}`);
   }
   try {

@@ -33,41 +33,40 @@ export const pubsubServerCommand = defineCommand({
     "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | forget-client TOPIC CLIENT | verify | backup FOLDER | " +
     "restore --accept-loss",
   details: [
-    "Keeps the messages of its topics on the disk until every subscriber has had them. What is answered OK is durable and " +
-    "survives kill -9. Clients reach it through proxies (baton pubsub proxy), which give each new topic to the server " +
-    "with the fewest. It says on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second one ends it at once.",
-    "A topic has one owner, and stays with it while the server is away: unavailable, never lost. The id belongs to the " +
-    "data directory. One that was copied, to another machine too, is refused (78) unless --moved says that the other copy is " +
-    "never served again.",
-    "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed off while they are used: " +
-    "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
-    "A server that was drained is given no topics any more, until it is started again or drain ID --undo says so. " +
-    "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used. " +
-    "forget-client has a topic forget one client, to make room; where something is lost by that it is refused (64) without --accept-loss.",
-    "verify reads all of a data directory and says whether it is whole, 74 when it is not; backup writes a copy as of one " +
-    "moment into a new folder. Both may be done while the server runs.",
-    "A data directory that is an older copy of what was served last, a backup, a snapshot, a machine that was put back, is " +
-    "refused (78): messages would be lost or come twice, and numbers be used again. Where there is no newer one, restore goes " +
-    "on from it: messages, places of subscribers and counters are those of that moment, and all that came after it is lost. " +
-    "Numbers and epochs go on above all that were ever given, so that nothing lost is taken for something new.",
+    "Stores the messages of its topics on disk until every subscriber has received them. A put that was answered OK is durable and " +
+    "survives kill -9. Clients reach servers through proxies (baton pubsub proxy), which assign each new topic to the server with the " +
+    "fewest. The server prints a line on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
+    "A topic has one owner, and keeps it while the server is away: unavailable, never lost. The ID belongs to the data directory. A " +
+    "copy of a data directory, also on another machine, is refused (78) unless --moved says that the original is never served again.",
+    "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
+    "server, away from one server, or until all own the same number. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
+    "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
+    "empty, with unused message IDs. forget-client removes one client of a topic, to make room; it is refused (64) without " +
+    "--accept-loss if that loses data.",
+    "verify checks a whole data directory, and exits with 74 if it is damaged; backup copies it, as of one moment, to a new folder. Both " +
+    "work while the server runs.",
+    "An older copy of a data directory (a backup, a snapshot, a machine that was reset) is refused (78): messages would be lost or come " +
+    "twice, and IDs would be used again. If there is no newer copy, restore continues from it: messages, positions and " +
+    "counters are those of the copy, and everything later is lost. IDs and epochs continue above all that were ever assigned, so " +
+    "that lost data is not confused with new data.",
   ],
   examples: [
     [
       "baton pubsub server --id s1 --data-dir ./s1",
-      "on this machine; others of this machine find it by the embedded keeper",
+      "on this machine, with the embedded keeper",
     ],
     [
       "baton pubsub server --id s1 --data-dir /var/lib/baton/s1 --listen tcp://db1:7001 --servers zk1,zk2,zk3",
       "for proxies on other machines",
     ],
     ["baton pubsub server --id s1 --data-dir ./s1 --metrics-listen :9101", "with /healthz and /metrics"],
-    ["baton pubsub server ls --topics", "who has what"],
-    ["baton pubsub server move news --to s2", "hand a topic over"],
-    ["baton pubsub server drain s1", "hand over all that s1 has, before it is taken away"],
+    ["baton pubsub server ls --topics", "all servers and their topics"],
+    ["baton pubsub server move news --to s2", "hand off a topic"],
+    ["baton pubsub server drain s1", "hand off all topics of s1 before removing it"],
     ["baton pubsub server backup /backup/s1 --data-dir ./s1", "while it runs"],
     [
       "baton pubsub server restore --id s1 --data-dir /backup/s1 --accept-loss",
-      "s1's disk is lost: to be started from the backup",
+      "the disk of s1 is lost: continue from the backup",
     ],
   ],
   settings: serverCommandSettings,
@@ -95,7 +94,9 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const unlisten = listenForStops(processSignals(), systemClock(), {
     first: (signal) => {
       stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
-      log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+      log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
+        signal,
+      });
       stop();
     },
     again: (signal) => void dieOf(signal),
@@ -154,8 +155,8 @@ async function untilAsked(server: TopicServer, asked: Promise<void>, presence: C
 function presenceOf(server: TopicServer, servers: string): PresenceOptions {
   const presence = {
     isConnected: () => server.isRegistered,
-    lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
-    found: "has its lease, and serves again",
+    lost: `serves no requests until the coordination service at ${servers} answers: its lease has ended`,
+    found: "has a lease and serves again",
   };
   return { presence, clock: systemClock() };
 }
@@ -205,44 +206,44 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
-    labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
-    counter("invalid_requests_total", "Requests that made no sense", refused),
-    labelled("counter", named("responses_total"), "Answers, by their status", "status", responses),
+    labelled("counter", named("requests_total"), "Valid requests", "name", requests),
+    counter("invalid_requests_total", "Invalid requests", refused),
+    labelled("counter", named("responses_total"), "Responses by status", "status", responses),
     counter(
       "responses_dropped_total",
-      "Answers that could not be sent: the peer does not read, or is gone",
+      "Responses that could not be sent: the peer does not read, or has disconnected",
       responsesDropped,
     ),
     histograms(
       named("request_seconds"),
-      "From the arrival of a request to its durable answer, gets that wait for a message left out",
+      "Time from the arrival of a request to its durable response, without gets that wait for a message",
       "name",
       server.counters.latency,
     ),
-    gauge("requests_in_flight", "Requests at the store, gets that wait included", now.inFlight),
-    gauge("gets_waiting", "Gets that are kept back until there is a message", now.pendingGets),
-    gauge("requests_awaiting_admission", "Requests whose topic is being looked at", now.pendingAdmissions),
-    gauge("topics_stored", "Topics with data here", now.topics),
-    gauge("topics_served", "Topics that are served now", now.served),
-    gauge("topics_handing_off", "Topics on their way to other servers", now.outgoingHandoffs),
-    gauge("topics_receiving", "Topics on their way here", now.incomingTransfers),
-    gauge("store_bytes", "What the store takes", now.usedBytes),
+    gauge("requests_in_flight", "Requests in flight at the store, including gets that wait", now.inFlight),
+    gauge("gets_waiting", "Gets that wait for a message", now.pendingGets),
+    gauge("requests_awaiting_admission", "Requests whose topic is being checked", now.pendingAdmissions),
+    gauge("topics_stored", "Topics with data on this server", now.topics),
+    gauge("topics_served", "Topics that this server serves", now.served),
+    gauge("topics_handing_off", "Topics being handed off to other servers", now.outgoingHandoffs),
+    gauge("topics_receiving", "Topics being received from other servers", now.incomingTransfers),
+    gauge("store_bytes", "Bytes of the store", now.usedBytes),
     gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
     gauge(
       "disk_used_ratio",
-      "The part of the nearer disk limit that is used; puts are refused from 0.95 on",
+      "Used part of the tighter disk limit; puts are refused from 0.95 on",
       now.diskShare,
     ),
     gauge(
       "clients_used_ratio",
-      "The part of what a topic can know of clients that is used, of the fullest topic",
+      "Used part of the client limit, of the topic with the most clients",
       now.clientsShare,
     ),
-    counter("clients_forgotten_total", "Publishers that were forgotten to make room", now.clientsForgotten),
-    gauge("damaged_rows", "Rows of the store that were found damaged since the start", now.damages),
+    counter("clients_forgotten_total", "Publishers forgotten to make room", now.clientsForgotten),
+    gauge("damaged_rows", "Damaged rows of the store found since the start", now.damages),
     counter("commits_total", "Transactions of the store", now.commits),
     ...socketMetrics("baton_pubsub_server", now.socket),
-    counter("unroutable_total", "Answers for peers that were gone", now.socket.unroutable),
+    counter("unroutable_total", "Responses for peers that had disconnected", now.socket.unroutable),
   ];
 }
 

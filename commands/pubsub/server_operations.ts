@@ -65,7 +65,9 @@ export async function operate(call: ServerCall): Promise<ExitCode> {
     const known = operationNames.join(", ");
     throw new BatonError(
       "USAGE",
-      `baton pubsub server takes nothing or one of ${known}, not "${word}"${didYouMean(word, operationNames)}`,
+      `unknown operation "${word}" of baton pubsub server; use none, or one of ${known}${
+        didYouMean(word, operationNames)
+      }`,
     );
   }
   if (names.length !== operation.names) {
@@ -92,7 +94,7 @@ async function list(call: ServerCall): Promise<ExitCode> {
     io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
-  if (servers.length === 0 && !values.quiet) io.err(`baton: no server is there below ${values.root}\n`);
+  if (servers.length === 0 && !values.quiet) io.err(`baton: no servers below ${values.root}\n`);
   const rows = servers.map(({ id, endpoint, isDraining, topics }) => {
     const state = endpoint === null ? "away" : isDraining ? "draining" : "serving";
     return [id, state, endpoint ?? "-", String(topics.length)];
@@ -109,7 +111,7 @@ async function list(call: ServerCall): Promise<ExitCode> {
 async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<ExitCode> {
   const { to } = call.values;
   if (to === undefined) {
-    throw new BatonError("USAGE", `baton pubsub server move needs --to: which server is to have it?`);
+    throw new BatonError("USAGE", `baton pubsub server move needs --to SERVER-ID`);
   }
   return await perform(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
 }
@@ -120,7 +122,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
   if (values.undo) {
     const isThere = await connected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
-    if (!isThere) throw new BatonError("NOT_FOUND", `There is no server "${id}" that could take topics again`);
+    if (!isThere) throw new BatonError("NOT_FOUND", `there is no server "${id}" that could take topics again`);
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
   }
@@ -300,7 +302,7 @@ async function backup({ values }: ServerCall, [target = ""]: readonly string[]):
 
 function dataDirOf(dataDir: string | undefined, word: string): string {
   if (dataDir !== undefined) return resolve(dataDir);
-  throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir: the folder of which server?`);
+  throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir FOLDER`);
 }
 
 export async function restore(call: ServerCall): Promise<ExitCode> {
@@ -309,7 +311,7 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   if (id === undefined || pubsubDataDir === undefined) {
     throw new BatonError(
       "USAGE",
-      "baton pubsub server restore needs --id and --data-dir: whose data is it, and where?",
+      "baton pubsub server restore needs --id ID and --data-dir FOLDER",
     );
   }
   if (!values.acceptLoss) {

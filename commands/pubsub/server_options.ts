@@ -14,32 +14,31 @@ export const serverCommandSettings = {
   ...pubsubServiceSettings,
   handOff: setting(toggle(), {
     flag: "--hand-off",
-    help: "on SIGTERM, give the topics to other servers before it ends, as far as --drain-timeout reaches",
+    help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
     default: false,
   }),
   moved: setting(toggle(), {
     flag: "--moved",
-    help: "the data directory is a copy or a backup, and what it was copied from is never served again",
+    help: "the data directory is a copy, and its original is never served again",
     default: false,
   }),
   ...logSettings,
-  to: setting(text("id"), { flag: "--to", help: "move: the server that is to have the topic" }),
-  topics: setting(toggle(), { flag: "--topics", help: "ls: each topic as well", default: false }),
+  to: setting(text("id"), { flag: "--to", help: "move: the new owner of the topic" }),
+  topics: setting(toggle(), { flag: "--topics", help: "ls: list each topic, too", default: false }),
   dryRun: setting(toggle(), {
     flag: "--dry-run",
-    help: "move, drain, rebalance: say what would be moved",
+    help: "move, drain, rebalance: print what would be moved",
     default: false,
   }),
   undo: setting(toggle(), {
     flag: "--undo",
-    help: "drain: the server takes new topics again; what it has given away stays away",
+    help: "drain: the server takes new topics again; topics that were handed off do not come back",
     default: false,
   }),
   acceptLoss: setting(toggle(), {
     flag: "--accept-loss",
-    help:
-      "forget: the server's data is lost for good; restore: what came after the copy is; forget-client: what the client " +
-      "has not had, or not settled",
+    help: "forget: the data of the server is lost for good; restore: accept the loss of everything after the copy; " +
+      "forget-client: accept the loss of undelivered or unresolved messages",
     default: false,
   }),
   json: setting(toggle(), {
@@ -72,5 +71,5 @@ export function checkServerFlags(operation: string, given: ReadonlyMap<string, u
   const use = misplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   const [what, wanted] = [operation, use.of.join(", ")].map((word) => word || "a server that is started");
-  throw new BatonError("USAGE", `baton pubsub server: ${use.flag} is not for ${what}, but for ${wanted}`);
+  throw new BatonError("USAGE", `baton pubsub server: ${use.flag} is not for ${what}, only for ${wanted}`);
 }

@@ -12,7 +12,7 @@ export interface ServiceLog {
   problem(thrown: unknown): void;
 }
 
-/** With `quiet`, only errors are logged. */
+/** Creates the log of a server or proxy. Only errors are logged if `quiet` is set. */
 export function serviceLog(role: string, { io, format, quiet }: {
   readonly io: Io;
   readonly format: "text" | "json";

@@ -9,11 +9,11 @@ import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { utf8Text } from "../../src/support/text.ts";
 
 export interface ServiceSecurity {
-  /** For the socket that proxies and servers connect to: only processes with the service's key are accepted. */
+  /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */
   readonly inner: SocketOptions;
-  /** For connections to proxies and servers. */
+  /** Options of connections to proxies and servers. */
   readonly dialing: SocketOptions;
-  /** For the socket that clients connect to. */
+  /** Options of the socket that clients connect to. */
   readonly front: SocketOptions;
   /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
@@ -35,7 +35,7 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
     if (pubsubClients === undefined) return undefined;
     throw new BatonError(
       "USAGE",
-      "--clients says which keys may come in, and needs --key: without it nobody proves one",
+      "--clients lists the accepted keys, and needs --key: without it no client proves a key",
     );
   }
   const key = readSecretKey(pubsubKey);
@@ -56,7 +56,7 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
   };
 }
 
-/** For a client: its own key and the service's. Undefined if neither is named. */
+/** Returns the keys of a client: its own key and the service's. Undefined if neither is named. */
 export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;
@@ -65,7 +65,7 @@ export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
   if (pubsubKey === undefined || pubsubServiceKey === undefined) {
     throw new BatonError(
       "USAGE",
-      "An encrypted connection takes both --key, one's own, and --service-key, the proxies'",
+      "An encrypted connection needs both --key (your own key) and --service-key (the key of the proxies)",
     );
   }
   return curveDialing(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));

@@ -27,7 +27,7 @@ import { serviceSecurity } from "./service_security.ts";
 export const topicCommandSettings = {
   acceptLoss: setting(toggle(), {
     flag: "--accept-loss",
-    help: "delete: also a topic that clients are subscribed to; repair: what is damaged is given up",
+    help: "delete: delete a topic with subscribers, too; repair: give up damaged data",
     default: false,
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
@@ -44,20 +44,20 @@ export const pubsubTopicCommand = defineCommand({
   summary: "list topics, look at one, delete one, or give up what is damaged of it",
   usage: "ls | show TOPIC | delete TOPIC [--accept-loss] | repair TOPIC --accept-loss",
   details: [
-    "ls lists the topics, the server of each, and whether it is there. show asks that server what the topic holds: messages, " +
+    "ls lists the topics, the server of each, and whether that server is available. show asks the server what the topic holds: messages, " +
     "clients, and how far each subscriber is behind, the slowest first.",
-    "delete removes a topic with all that is stored of it. It is refused (64) while clients are subscribed, unless --accept-loss " +
-    "says that what they have not had is lost. The next put or subscribe begins a new topic, whose message ids go on above those of " +
-    "the old one; whoever was subscribed is told that it is not.",
-    "repair is for a topic of which the server's disk has damaged something, which is refused with 74 until then: messages that " +
-    "are damaged count as missed, clients that are damaged are forgotten, and all else is served as before.",
-    "As for server move and forget, the service's key (--key) is needed where the service has one.",
+    "delete removes a topic with all its data. It is refused (64) while clients are subscribed, unless --accept-loss allows that " +
+    "undelivered messages are lost. The next put or subscribe creates a new topic, whose message IDs continue above the old ones; " +
+    "earlier subscribers are told that they are not subscribed.",
+    "repair is for a topic with data that the server's disk has damaged, and which therefore fails with 74: damaged messages count as " +
+    "missed, damaged clients are forgotten, and everything else is served as before.",
+    "As for server move and forget, the service's key (--key) is needed if the service has one.",
   ],
   examples: [
-    ["baton pubsub topic ls", "every topic, and its server"],
-    ["baton pubsub topic show news", "what it holds, and who lags behind"],
-    ["baton pubsub topic delete news", "refused while somebody is subscribed"],
-    ["baton pubsub topic repair news --accept-loss", "after a get has ended with 74, damaged"],
+    ["baton pubsub topic ls", "all topics and their servers"],
+    ["baton pubsub topic show news", "what it holds, and which subscribers are behind"],
+    ["baton pubsub topic delete news", "refused while clients are subscribed"],
+    ["baton pubsub topic repair news --accept-loss", "after a get has failed with 74, DAMAGED"],
   ],
   settings: topicCommandSettings,
   completes: topicWords,
@@ -91,7 +91,7 @@ export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
 
 function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
   if (!sources.flags.has("acceptLoss")) return;
-  throw new BatonError("USAGE", `baton pubsub topic: --accept-loss is not for ${word}, but for delete, repair`);
+  throw new BatonError("USAGE", `baton pubsub topic ${word}: --accept-loss is only for delete, repair`);
 }
 
 async function list(call: PubsubTopicCall): Promise<ExitCode> {
@@ -105,7 +105,7 @@ async function list(call: PubsubTopicCall): Promise<ExitCode> {
     io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
-  if (topics.length === 0 && !values.quiet) io.err(`baton: no topic is there below ${values.root}\n`);
+  if (topics.length === 0 && !values.quiet) io.err(`baton: no topics below ${values.root}\n`);
   const rows = topics.map(({ topic, server, there, epoch, state }) => [
     printable(topic),
     server,

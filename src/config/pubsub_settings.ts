@@ -1,221 +1,219 @@
-/** Settings of the publish/subscribe roles: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
+/** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
 import { setting, type SettingTable } from "./setting.ts";
 import { duration, integer, list, size, text } from "./value_types.ts";
 
-/** For `baton pubsub server`. */
+/** Settings of `baton pubsub server`. */
 export const pubsubServerSettings = {
   pubsubServerId: setting(text("id"), {
     flag: "--id",
     key: "pubsub.server.id",
-    help: "the server's name, which its topics are known by; its data directory keeps it",
+    help: "the ID of the server; it is stored in the data directory",
   }),
   pubsubDataDir: setting(text("folder"), {
     flag: "--data-dir",
     key: "pubsub.server.data_dir",
-    help: "where the server's topics are; made when it is not there",
+    help: "folder for the topics of the server; created if it does not exist",
   }),
   pubsubServerListen: setting(text("tcp://host:port|ipc:///path"), {
     flag: "--listen",
     once: true,
     key: "pubsub.server.listen",
-    help: "where proxies and other servers reach it; port 0 is any that is free",
+    help: "endpoint for proxies and other servers; port 0 is any free port",
     default: "tcp://127.0.0.1:0",
   }),
   pubsubServerAdvertise: setting(text("tcp://host:port"), {
     flag: "--advertise",
     key: "pubsub.server.advertise",
-    help: "the endpoint that others are told, where it is not the one to listen on",
-    unset: "what --listen has become",
+    help: "the endpoint to announce, if it is not the one of --listen",
+    unset: "the actual endpoint of --listen",
   }),
   pubsubMaxPending: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
     flag: "--max-pending",
     key: "pubsub.server.max_pending",
-    help: "so many messages may wait for the slowest subscriber of a topic; a put beyond that is refused as full",
+    help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85",
     unset: "no limit",
   }),
   pubsubMaxTopicSize: setting(size(), {
     flag: "--max-topic-size",
     key: "pubsub.server.max_topic_size",
-    help: "what the messages of one topic may take; a put beyond that is refused as full",
+    help: "maximum bytes of the messages of one topic; further puts fail with 85",
     unset: "no limit",
   }),
   pubsubMaxDiskSize: setting(size(), {
     flag: "--max-disk-size",
     key: "pubsub.server.max_disk_size",
-    help: "what the whole data directory may take: a warning at 80 %, and from 95 % on puts are refused as full",
-    unset: "what the disk has",
+    help: "maximum size of the data directory: a warning at 80 %; from 95 % on puts fail with 85",
+    unset: "the size of the disk",
   }),
   pubsubRetainMessages: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
     flag: "--retain-messages",
     key: "pubsub.server.retain_messages",
-    help: "give up a topic's oldest messages beyond so many, whoever has not had them; who missed some is told",
+    help:
+      "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how many they missed",
     unset: "no limit",
   }),
   pubsubRetainSize: setting(size(), {
     flag: "--retain-size",
     key: "pubsub.server.retain_size",
-    help: "the same by what a topic's messages take",
+    help: "the same limit by size",
     unset: "no limit",
   }),
   pubsubRetainAge: setting(duration({ minMs: 1 }), {
     flag: "--retain-age",
     key: "pubsub.server.retain_age",
-    help: "the same by age",
+    help: "the same limit by age",
     unset: "no limit",
   }),
 } satisfies SettingTable;
 
-/** For `baton pubsub proxy`. */
+/** Settings of `baton pubsub proxy`. */
 export const pubsubProxySettings = {
   pubsubProxyId: setting(text("id"), {
     flag: "--id",
     key: "pubsub.proxy.id",
-    help: "the proxy's name among the others",
-    unset:
-      "the advertised name, or the host's name and the advertised address, and the port; with port 0 the process id " +
-      "in its place",
+    help: "the ID of the proxy",
+    unset: "the advertised host name, or the host name and the advertised address; then the port, or with port 0 the " +
+      "process ID",
   }),
   pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
     flag: "--listen",
     once: true,
     key: "pubsub.proxy.listen",
-    help: "where clients reach it, at one endpoint or several; port 0 is any that is free",
+    help: "one or several endpoints for clients; port 0 is any free port",
     default: ["tcp://127.0.0.1:0"],
   }),
   pubsubProxyAdvertise: setting(text("tcp://host:port"), {
     flag: "--advertise",
     key: "pubsub.proxy.advertise",
-    help: "the endpoint that clients and servers are told, where it is not the one to listen on",
-    unset: "what the first of --listen has become",
+    help: "the endpoint to announce to clients and servers, if it is not the one of --listen",
+    unset: "the actual first endpoint of --listen",
   }),
   pubsubProxyTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
     flag: "--request-timeout",
     key: "pubsub.proxy.request_timeout",
-    help: "how long a request is tried whose client does not say how long it waits",
+    help: "how long a request without a deadline is tried",
     default: 5000,
   }),
   pubsubProxyMaxRequests: setting(integer("count", { min: 1, max: 10_000_000 }), {
     flag: "--max-requests",
     key: "pubsub.proxy.max_requests",
-    help: "so many requests may be under way; one more is refused as overloaded",
+    help: "maximum requests in flight; further requests are refused as overloaded",
     default: 65_536,
   }),
   pubsubProxyMaxRequestsPerClient: setting(integer("count", { min: 1, max: 10_000_000 }), {
     flag: "--max-requests-per-client",
     key: "pubsub.proxy.max_requests_per_client",
-    help: "the same for one connection",
+    help: "maximum requests in flight for one connection",
     default: 1024,
   }),
   pubsubProxyMaxRequestsPerTopic: setting(integer("count", { min: 1, max: 10_000_000 }), {
     flag: "--max-requests-per-topic",
     key: "pubsub.proxy.max_requests_per_topic",
-    help: "the same for one topic",
+    help: "maximum requests in flight for one topic",
     default: 16_384,
   }),
   pubsubProxyMaxBytes: setting(size(), {
     flag: "--max-bytes",
     key: "pubsub.proxy.max_bytes",
-    help: "what the requests under way may have in their messages",
+    help: "maximum bytes of the requests in flight",
     default: 512 * 1024 ** 2,
   }),
   pubsubClients: setting(text("file"), {
     flag: "--clients",
     key: "pubsub.proxy.clients",
-    help: "which clients may come in, a line for each: its public key, ids, topics, and get, put or list",
-    unset: "every client, with --key every one that has a key",
+    help: "file with the accepted clients, one per line: public key, IDs, topics, and get, put or list",
+    unset: "every client; with --key, every client with a key",
   }),
 } satisfies SettingTable;
 
-/** For every role. */
+/** Settings of servers, proxies and clients. */
 export const pubsubKeySettings = {
   pubsubKey: setting(text("file"), {
     flag: "--key",
     key: "pubsub.key",
     help:
-      "the own key pair (baton pubsub keygen); all proxies and servers of a service have the same. With it everything " +
-      "is encrypted, and only who has the service's key reaches a server",
+      "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts all " +
+      "connections, and servers accept only processes with the service's key",
     unset: "nothing is encrypted",
   }),
 } satisfies SettingTable;
 
-/** For `baton pubsub server` and `baton pubsub proxy`. */
+/** Settings of servers and proxies. */
 export const pubsubServiceSettings = {
   pubsubMetricsListen: setting(text("host:port|unix:PATH"), {
     flag: "--metrics-listen",
     key: "pubsub.metrics_listen",
-    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
+    help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
   pubsubMaxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "--max-connections",
     key: "pubsub.max_connections",
-    help:
-      "connections that are open at the same time; for one more the oldest whose handshake is not over is closed, " +
-      "or else the new one",
+    help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,
   }),
   pubsubMaxIncomingBytes: setting(size({ minBytes: 100 * 1024 ** 2 }), {
     flag: "--max-incoming-bytes",
     key: "pubsub.max_incoming_bytes",
-    help: "memory for messages that have not arrived completely, of all connections together; when it is short, " +
-      "connections that hold most of it are not read from, and closed if their message does not arrive within 10s",
+    help: "memory for incomplete messages of all connections; when it is short, the connections that hold most are " +
+      "not read, and closed if their message does not arrive within 10s",
     default: 256 * 1024 ** 2,
   }),
   pubsubDrainTimeout: setting(duration(), {
     flag: "--drain-timeout",
     key: "pubsub.drain_timeout",
-    help: "how long what is under way may take to end after SIGTERM",
+    help: "how long requests in flight may take to end after SIGTERM",
     default: 10_000,
   }),
 } satisfies SettingTable;
 
-/** For `baton pubsub client`. */
+/** Settings of `baton pubsub client`. */
 export const pubsubClientSettings = {
   pubsubProxies: setting(list("tcp://host:port"), {
     flag: "--proxies",
     key: "pubsub.proxies",
     help: "the proxies, in the order in which they are tried",
-    unset: "those that the coordination service names",
+    unset: "the proxies announced in the coordination service",
   }),
   pubsubServiceKey: setting(text("file"), {
     flag: "--service-key",
     key: "pubsub.service_key",
-    help: "the proxies' public key, where they have one",
+    help: "file with the public key of the proxies, if they have one",
   }),
   pubsubProxiesFile: setting(text("file"), {
     flag: "--proxies-file",
     key: "pubsub.proxies_file",
-    help: "a file with a proxy's address in each line, as the paper has it; --proxies goes before it",
+    help: "file with one proxy address per line; --proxies takes precedence",
     unset: "none is read",
   }),
   pubsubClientId: setting(text("id"), {
     flag: "--id",
     key: "pubsub.client.id",
-    help: "the client's name, where it does not stand before the operation",
+    help: "the client ID, if it is not given before the operation",
   }),
   pubsubStateDir: setting(text("folder"), {
     flag: "--state-dir",
     key: "pubsub.state_dir",
-    help: "where clients keep their sessions, their places and the puts they did not hear the end of",
-    unset: "~/.local/state/baton/pubsub, home by the user database",
+    help: "folder for the states of clients: sessions, positions, and puts with an unknown outcome",
+    unset: "~/.local/state/baton/pubsub, with the home folder of the user database",
   }),
   pubsubTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
     flag: "--timeout",
     key: "pubsub.timeout",
-    help: "how long a request is tried in all",
+    help: "how long a request is tried in total",
     default: 30_000,
   }),
   pubsubRetryTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
     flag: "--retry-timeout",
     key: "pubsub.retry_timeout",
-    help: "how long one try is waited for before the next proxy is asked",
+    help: "how long one try may take before the next proxy is used",
     default: 5000,
   }),
   pubsubRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
     flag: "--retries",
     key: "pubsub.retries",
     help: "tries after the first",
-    unset: "as many as --timeout has room for",
+    unset: "as many as fit into --timeout",
   }),
 } satisfies SettingTable;
 

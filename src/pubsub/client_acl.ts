@@ -1,5 +1,5 @@
 /**
- * Which client may do what: a line for each, of its public key, the ids it may speak as, topics, and what it may do there:
+ * Permissions of clients, one line each: public key, client IDs, topics, and allowed operations:
  *
  *   KEY  alice,app-*  news,sport/*  get,put
  *
@@ -55,8 +55,10 @@ export class ClientAcl {
       if (words.length === 0 || words[0] === "#") continue;
       const refuse = (why: string) => new BatonError("CONFIG", `${file}, line ${index + 1}: ${why}`);
       const [key = "", ids = "", topics = "", may = "", ...more] = words;
-      if (may === "" || more.length > 0) throw refuse("a line has four words: KEY IDS TOPICS get,put,list");
-      if (key.length !== keyLength) throw refuse(`"${key}" is no public key in Z85, which has ${keyLength} characters`);
+      if (may === "" || more.length > 0) throw refuse("a line has four fields: KEY IDS TOPICS get,put,list");
+      if (key.length !== keyLength) {
+        throw refuse(`"${key}" is not a public key in Z85, which has ${keyLength} characters`);
+      }
       const rule = {
         ids: patterns(ids, refuse),
         topics: patterns(topics, refuse),
@@ -84,7 +86,7 @@ export class ClientAcl {
     if (operation === undefined) return `${message.name} is for servers`;
     const topic = "topic" in message ? message.topic : null;
     const rules = (this.#rules.get(publicKey) ?? []).filter(({ ids }) => matches(ids, message.sender));
-    if (rules.length === 0) return `this key may not speak as ${JSON.stringify(message.sender)}`;
+    if (rules.length === 0) return `this key may not use the client ID ${JSON.stringify(message.sender)}`;
     const mayDo = rules.some((rule) =>
       rule.operations.includes(operation) && (topic === null || matches(rule.topics, topic))
     );
@@ -99,7 +101,7 @@ function patterns(list: string, refuse: (why: string) => BatonError): NamePatter
     const written = isPrefix ? entry.slice(0, -1) : entry;
     if (isPrefix && written === "") return { text: "", isPrefix };
     const text = decodeToken(written);
-    if (text === undefined) throw refuse(`"${entry}" is no percent-encoded name`);
+    if (text === undefined) throw refuse(`"${entry}" is not a percent-encoded name`);
     return { text, isPrefix };
   });
 }

@@ -22,7 +22,7 @@ export class OverloadReport {
       const address = event.address === "" ? "" : ` from ${event.address}`;
       this.#report(
         "connections",
-        `A connection${address} was closed: as many are open as --max-connections allows. More of them are only counted`,
+        `A connection${address} was closed: --max-connections is reached. Further ones are only counted`,
       );
     } else if (
       event.kind === "disconnected" && event.reason instanceof ZmtpError && event.reason.reason === "OVERLOAD"
@@ -30,7 +30,7 @@ export class OverloadReport {
       this.#report(
         "memory",
         `The connection from ${event.address} was closed: memory for incomplete messages (--max-incoming-bytes) is short, ` +
-          "and its message did not arrive in time. More of them are only counted",
+          "and its message did not arrive in time. Further ones are only counted",
       );
     }
   }

@@ -26,7 +26,7 @@ export function keyText(key: Uint8Array): string {
 /** Certificate for the owner only. CZMQ requires the four blanks. */
 export function secretCertificate(secretKey: Uint8Array): string {
   return [
-    "# A CURVE key pair for ZeroMQ. Whoever reads this file can pass for its owner: it stays where it is.",
+    "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
     "metadata",
     "curve",
     `    public-key = "${keyText(x25519Secret(secretKey).publicKey)}"`,

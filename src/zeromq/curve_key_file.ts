@@ -36,7 +36,7 @@ export function readPublicKey(file: string): Uint8Array {
 }
 
 function read(file: string): CurveCertificate & { readonly stat: Stats } {
-  // Without O_NONBLOCK, opening a pipe would wait for its other end.
+  // O_NONBLOCK, because opening a pipe would wait for its other end.
   const fd = orConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
   try {
     const stat = fstatSync(fd);

@@ -22,7 +22,7 @@ export function curveListening(
   };
 }
 
-/** For a connection to a peer that has to prove `serverKey`. Throws ZmtpError for an invalid key. */
+/** Security of a connection to a peer that has to prove `serverKey`. Throws ZmtpError for an invalid key. */
 export function curveDialing(key: X25519Secret, serverKey: Uint8Array): Pick<SocketOptions, "security"> {
   return { security: curveClient({ key, serverKey, randomBytes }) };
 }

@@ -40,7 +40,7 @@ export class Dialer {
     void this.#dial(this.#stop.signal);
   }
 
-  /** Makes no more attempts. An established connection belongs to its link. */
+  /** Stops further attempts. An established connection belongs to its link. */
   stop(): void {
     this.#stop?.abort(new Error("the endpoint was disconnected"));
     this.#stop = null;

@@ -6,7 +6,7 @@ export interface Inbox {
   shift(): Uint8Array[] | undefined;
 }
 
-export class FairQueue<I extends Inbox> {
+export class InboundFairQueue<I extends Inbox> {
   /** Inboxes with messages, in the order in which they are served. */
   readonly #ring: I[] = [];
   #at = 0;

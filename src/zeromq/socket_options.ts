@@ -53,7 +53,7 @@ export interface SocketOptions {
   readonly inputBytesMax?: number;
   /** Called with events of connections. Errors that it throws are not caught. */
   readonly onEvent?: (event: SocketEvent) => void;
-  /** For tests. */
+  /** Replaced in tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly dial?: Dial;

@@ -19,7 +19,7 @@ export interface LinkHost {
   accept(properties: Metadata, userId: string | null): ZmtpError | null;
   /** Messages can be sent and received. Throws ZmtpError to refuse the peer. */
   ready(peer: PeerDescription): Welcome;
-  /** Returns false to receive no more until `resume`. */
+  /** Returns false to stop receiving until `resume`. */
   message(frames: Uint8Array[]): boolean;
   /**
    * Called after each chunk with the bytes of memory of the incomplete message. `isNext`: of another message than
@@ -286,7 +286,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   async #askAbout(request: AuthenticationRequest): Promise<AuthenticationVerdict> {
     try {
-      return await this.#options.settings.authenticate?.(request) ?? { status: 500, text: "nobody decides" };
+      return await this.#options.settings.authenticate?.(request) ?? { status: 500, text: "no authentication handler" };
     } catch (error) {
       return { status: 500, text: messageOf(error) };
     }

@@ -45,7 +45,7 @@ export class Peer implements Inbox {
     this.#options = options;
   }
 
-  /** Its connection after the handshake; null while there is none. */
+  /** Connection after the handshake; null while there is none. */
   get link(): Link | null {
     return this.#link;
   }
@@ -123,7 +123,7 @@ export class Peer implements Inbox {
     return this.#outbox.drain().length;
   }
 
-  /** A message has arrived. Returns false if no more are accepted. */
+  /** A message has arrived. Returns false to stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
     this.#inboxBytes += costOf(frames);

@@ -8,7 +8,7 @@ import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import type { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import { Connections } from "./zeromq_connections.ts";
-import { FairQueue } from "./inbound_fair_queue.ts";
+import { InboundFairQueue } from "./inbound_fair_queue.ts";
 import { bytesOf, type Peer } from "./zeromq_peer.ts";
 import type { Newcomer, PeersHost } from "./zeromq_listener.ts";
 import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
@@ -38,7 +38,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   protected readonly options: ResolvedOptions;
   protected readonly connections: Connections;
   /** Peers with messages. */
-  protected readonly inbound = new FairQueue<Peer>();
+  protected readonly inbound = new InboundFairQueue<Peer>();
   readonly #readers = new Waiting();
   #isClosed = false;
   #closing: Promise<void> | null = null;

@@ -56,7 +56,7 @@ test.each([
   ["c.key", 73, "Cannot make the key file c.key.pub: it is a folder"],
   ["a b", 64, 'baton pubsub keygen takes one file, not "a", "b"'],
   ["--force", 64, "baton pubsub keygen --force needs a FILE"],
-  ["--public --force a", 64, "--force and --public do not go together"],
+  ["--public --force a", 64, "use only one of --force and --public"],
 ])("keygen %s is %d", async (words, code, sentence) => {
   await session.run(
     '"$baton" pubsub keygen -q open.key; chmod 644 open.key; "$baton" pubsub keygen -q b.key; mkdir -p folder c.key.pub',

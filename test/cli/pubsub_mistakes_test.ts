@@ -32,23 +32,23 @@ async function expectRefused([code, words, says]: Mistake): Promise<void> {
 
 test("words of a client: missing, unknown, in another order, too many", async () => {
   const mistakes: Mistake[] = [
-    [64, "client", "An operation is missing, one of subscribe, "],
+    [64, "client", "missing operation, one of subscribe, "],
     [64, "client get news", "Who is to get? The client's id is missing, as in: baton pubsub client alice get"],
     [64, "client alice gte news", 'There is no operation "gte", did you mean "get"?'],
     [64, "client alice news get", 'There is no operation "news"; the order is: ID get TOPIC'],
-    [64, "client alice get", "get: TOPIC is missing; wanted is: baton pubsub client ID get TOPIC"],
+    [64, "client alice get", "get: TOPIC is missing; usage: baton pubsub client ID get TOPIC"],
     [64, "client alice get news more", 'get: "more" is too much'],
-    [64, "client alice topics news", 'topics: "news" is too much; wanted is: baton pubsub client ID topics\n'],
-    [64, "client alice get news --id bob", 'The client id is given twice: "alice", and "bob" by --id'],
-    [64, "client '' get news", "A client's id and a topic are not empty"],
-    [64, "client alice get ''", "A client's id and a topic are not empty"],
+    [64, "client alice topics news", 'topics: "news" is too much; usage: baton pubsub client ID topics\n'],
+    [64, "client alice get news --id bob", 'the client ID is given twice: "alice", and "bob" by --id'],
+    [64, "client '' get news", "the client ID and the topic must not be empty"],
+    [64, "client alice get ''", "the client ID and the topic must not be empty"],
     [64, 'client alice get "$(cat latin)"', "it is not valid UTF-8"],
     [64, 'client "$(cat latin)" get news', "it is not valid UTF-8"],
     [64, 'client alice get "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
     [64, "client alice seek news foo", 'seek: "foo" is not start, end or the id of a message'],
     [64, "client alice ack news", "ack: MESSAGE-ID is missing"],
     [64, "client alice ack news zz", 'ack: "zz" is not the id of a message'],
-    [64, "client alice ack news 7", 'ack: message 7 of "news" was not handed out to "alice"'],
+    [64, "client alice ack news 7", 'ack: message 7 of "news" was not delivered to "alice"'],
     [64, "client alice ack news 9007199254740991", "ack: message 9007199254740991 of"],
     [65, "client alice seek news 5", "message 5 does not exist"],
     [65, "client alice seek news 9007199254740991", "message 9007199254740991 does not exist"],
@@ -146,7 +146,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
   const mistakes: Mistake[] = [
     [64, "client bob put news", "put: a PATH is missing; - is stdin"],
     [64, "client bob put news file file", 'put: "file" is too much; --files puts each of several files'],
-    [64, "client bob put news --files", "put --files: a PATH is missing"],
+    [64, "client bob put news --files", "put --files: missing PATH"],
     [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
     [74, "client bob put news folder", "Cannot read folder: EISDIR"],
     [64, "client bob put news --files $(printf '\\377')", 'Cannot use "\\xff": it is not valid UTF-8'],
@@ -164,7 +164,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
   await eventually(() => proxy.stderr().includes("takes requests"), { withinMs: 30_000 });
   const mistakes: Mistake[] = [
     [69, `${put} --proxies ipc://$dir/none`, "definitely not done: cannot connect to the proxy at ipc:///"],
-    [69, `${put} --root /elsewhere`, "no proxy is there; baton pubsub proxy starts one"],
+    [69, `${put} --root /elsewhere`, "no proxy is running; start one with: baton pubsub proxy"],
     [
       69,
       `${put} --servers 127.0.0.1:1`,
@@ -179,7 +179,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
       'addresses, line 3: Cannot use "px2:port" as an endpoint: it is neither tcp://host:port nor ipc:///path',
     ],
     [78, `${put} --proxies-file null`, 'null, line 1: Cannot use "px1:0" as an endpoint: to connect, it takes a host'],
-    [78, `${put} --proxies-file /dev/null`, "There is no proxy's address in /dev/null"],
+    [78, `${put} --proxies-file /dev/null`, "no proxy address in /dev/null"],
     [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
     [78, `${put} --key k --service-key k`, "the public one is wanted here, which is likely in k.pub"],
@@ -264,7 +264,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, "server drain", "takes a server's id, and none is given"],
     [64, "server lss", 'not "lss", did you mean "ls"?'],
     [64, "server move news", "needs --to"],
-    [64, "server verify", "needs --data-dir: the folder of which server?"],
+    [64, "server verify", "needs --data-dir FOLDER"],
     [64, "server drain s1 --to s2", "--to is not for drain, but for move"],
     [
       64,
@@ -282,7 +282,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, 'proxy --id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
     [64, "proxy more", 'baton pubsub proxy takes no "more"'],
     [64, "proxy --listen foo", 'Cannot use "foo" as an endpoint'],
-    [78, "proxy --key k --clients file", "file, line 1: a line has four words: KEY IDS TOPICS get,put,list"],
+    [78, "proxy --key k --clients file", "file, line 1: a line has four fields: KEY IDS TOPICS get,put,list"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });

@@ -128,11 +128,11 @@ test("server and proxy say when the coordination service is away, and when it is
   await said(/serves|takes requests/);
   process.kill(own.keeperPid() ?? 0, "SIGSTOP");
   await said(
-    /warning: "s1" serves nobody until the coordination service at unix:|"p1" does not reach the coordination/,
+    /warning: "s1" serves no requests until the coordination service at unix:|"p1" does not reach the coordination/,
   );
   process.kill(own.keeperPid() ?? 0, "SIGCONT");
   await said(
-    /"s1" has its lease, and serves again, after \d+ s|"p1" reaches the coordination service again, after \d+ s/,
+    /"s1" has a lease and serves again, after \d+ s|"p1" reaches the coordination service again, after \d+ s/,
   );
   for (const { child } of roles) child.kill("SIGTERM");
   expect(await Promise.all(roles.map(async ({ ended }) => (await ended).code))).toEqual([0, 0]);

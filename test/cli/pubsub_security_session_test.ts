@@ -96,7 +96,7 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
 
   list(`${carol} carol news gte\n`);
   running.child.kill("SIGHUP");
-  await says('list, line 1: "gte" is none of get, put, list; the list that was read before stays in force');
+  await says('list, line 1: "gte" is none of get, put, list; the old list stays in use');
   expect(await ask(proxy, "alice", hello)).toBe("OK");
   expect(await ask(proxy, "carol", hello, 1000)).toBeNull();
 

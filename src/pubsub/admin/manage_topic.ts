@@ -37,7 +37,7 @@ export async function manageTopic(
   options: ServerRequestOptions,
 ): Promise<ManageResult> {
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
-  if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `There is no topic "${topic}"`);
+  if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `there is no topic "${topic}"`);
   const { owner, epoch } = node;
   const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
@@ -46,7 +46,7 @@ export async function manageTopic(
     : `${action} topic "${topic}"`;
   const cannot = `Cannot ${what}`;
   if (announced === null) {
-    throw new BatonError("UNREACHABLE", `${cannot}: its owner, the server "${owner}", is not there`);
+    throw new BatonError("UNREACHABLE", `${cannot}: its owner, server "${owner}", is away`);
   }
   const more = { ...(client === undefined ? {} : { client }), ...(acceptsLoss ? { acceptLoss: true as const } : {}) };
   const question = {
@@ -77,7 +77,7 @@ export async function manageTopic(
     const next = "baton pubsub topic ls and show tell, and it may be asked for again";
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `Nobody can say whether this was done, ${what}: ${thrown.message}; ${next}`,
+      `The outcome is unknown: ${what}: ${thrown.message}; ${next}`,
     );
   }
 }

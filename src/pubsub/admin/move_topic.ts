@@ -40,10 +40,10 @@ export async function moveTopic(
   const { owner, epoch } = node;
   if (owner === to) return { kind: "there" };
   const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
-  if (owner === "") return kept("nobody has it at present");
+  if (owner === "") return kept("no server owns it at present");
   const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
-  if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
+  if (announced === null) return kept(`its owner, server "${owner}", is away`);
   let why: string;
   let isKept = false;
   using watch = new MoveWatch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);

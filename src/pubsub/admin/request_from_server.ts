@@ -56,7 +56,9 @@ export async function requestFromServer(
     await dealer.send([nothing, ...encodeMessage(question)], { signal: deadline.signal });
     const [, ...frames] = await dealer.receive({ signal: deadline.signal });
     const message = decodeMessage(frames);
-    if (message.name !== "STATUS") throw new BatonError("PROTOCOL", `${endpoint} has not answered by a STATUS`);
+    if (message.name !== "STATUS") {
+      throw new BatonError("PROTOCOL", `${endpoint} has sent a response that is not a STATUS`);
+    }
     return message as MessageOf<"STATUS">;
   } finally {
     cancelLost();

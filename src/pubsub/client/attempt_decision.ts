@@ -31,7 +31,7 @@ export type AttemptDecision =
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
 /**
- * After this many refusals in a row the next proxy is tried: this one may have lost the servers that another proxy
+ * Number of refusals in a row before the next proxy is tried: this one may have lost the servers that another proxy
  * reaches.
  */
 const samePlaceAttempts = 3;

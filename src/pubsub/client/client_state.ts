@@ -311,7 +311,7 @@ export class ClientState implements Disposable {
     }
   }
 
-  /** After a full disk SQLite has already rolled back; the error of a second rollback would hide the reason. */
+  /** Rolls back. SQLite has already done so after a full disk; the error of a second rollback would hide the reason. */
   #rollBack(): void {
     try {
       this.#prepared("ROLLBACK").run();

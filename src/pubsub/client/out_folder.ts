@@ -1,6 +1,6 @@
 /**
- * Messages into files, each exactly once, whatever moment the process is killed at and however soon somebody takes the files
- * away. Owns the protocol between the folder and the client's state:
+ * Writes messages to files, each exactly once, even if the process is killed at any moment, and another program removes the
+ * files. Owns the protocol between the folder and the client's state:
  *
  *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
  *   6 store the cursor
@@ -146,8 +146,8 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
     flushPath(folder);
   } catch (thrown) {
     const sentence =
-      `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it nobody ` +
-      `can say which messages up to ${intent} of topic "${topic}" were delivered. Put it back; if it is lost, seek goes ` +
+      `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it, it is ` +
+      `unknown which messages up to ${intent} of topic "${topic}" were delivered. Put it back; if it is lost, seek goes ` +
       "behind the last message that was seen";
     throw new BatonError("IO", sentence, { cause: thrown });
   }

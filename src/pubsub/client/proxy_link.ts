@@ -26,7 +26,7 @@ export class ProxyLink {
   readonly #waiting = new Map<number, (answer: Uint8Array[] | null) => void>();
   readonly #changed = new Set<() => void>();
   #state: ProxyLinkState = "connecting";
-  #why = "the connection has not come about";
+  #why = "the connection was not established";
   #next = 1;
   #isRetired = false;
   #isRefused = false;

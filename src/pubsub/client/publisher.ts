@@ -348,7 +348,7 @@ export class Publisher {
     this.#settled = this.#settled.filter(({ first }) => first < counter);
     if (end === null) return;
     const sentence = `message ${counter} was refused, and stored all the same when the network delivered it again`;
-    this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether all was done: ${sentence}`) };
+    this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${sentence}`) };
   }
 
   #describe({ first, count }: InFlightBatch): string {

@@ -208,7 +208,9 @@ export class Requester implements AsyncDisposable {
         finish(() => {
           if (response === null) this.#lastProblem = `the connection to ${link.endpoint} was lost: ${link.lostReason}`;
           const message = response === null ? null : decodeMessage(response);
-          if (message !== null && message.name !== "STATUS") this.#lastProblem = `${link.endpoint} answered nonsense`;
+          if (message !== null && message.name !== "STATUS") {
+            this.#lastProblem = `${link.endpoint} sent an invalid response`;
+          }
           resolve(message?.name === "STATUS" ? message : "no response");
         }));
       if (forget === null) return resolve(null);
@@ -291,7 +293,7 @@ export class Requester implements AsyncDisposable {
     }).finally(() => this.#finding = null);
     try {
       await abortable(this.#finding, deadline.signal);
-      if (this.#proxies.length === 0) this.#lastProblem = "no proxy is there; baton pubsub proxy starts one";
+      if (this.#proxies.length === 0) this.#lastProblem = "no proxy is running; start one with: baton pubsub proxy";
     } catch (thrown) {
       throwIfAborted(signal);
       if (!(thrown instanceof BatonError) || !temporaryCodes.has(thrown.code)) throw thrown;
@@ -380,7 +382,7 @@ export class TopicDamagedError extends BatonError {
 /** Converts an outcome into an error. `what` is the request, as the object of "Cannot". */
 export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
-    return new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether this was done, ${what}: ${outcome.why}`);
+    return new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${what}: ${outcome.why}`);
   }
   const { response } = outcome;
   if (outcome.kind === "fail") {

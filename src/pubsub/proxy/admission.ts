@@ -26,16 +26,17 @@ export class RequestAdmission {
   admit(client: ProxyClient, topic: string, bytes: number): string | null {
     const limits = this.#limits;
     const ofTopic = this.#topics.get(topic) ?? 0;
-    const over = (what: string, limit: number) => `Not now: ${what} has ${limit} under way, which is the limit`;
+    const over = (what: string, limit: number) =>
+      `Not now: ${what} has ${limit} requests in flight, which is the limit`;
     if (client.requests >= limits.perClient) return over("this connection", limits.perClient);
     if (ofTopic >= limits.perTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.perTopic);
     if (this.#requests >= limits.inAll) return over("this proxy", limits.inAll);
     // A single message is always admitted: a limit below the largest body would refuse it forever.
     const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
     if (isOver(client.bytes, limits.bytesPerClient)) {
-      return `Not now: this connection has ${client.bytes} bytes under way`;
+      return `Not now: this connection has ${client.bytes} bytes in flight`;
     }
-    if (isOver(this.#bytes, limits.bytesInAll)) return `Not now: this proxy has ${this.#bytes} bytes under way`;
+    if (isOver(this.#bytes, limits.bytesInAll)) return `Not now: this proxy has ${this.#bytes} bytes in flight`;
     client.requests++;
     client.bytes += bytes;
     this.#topics.set(topic, ofTopic + 1);

@@ -21,7 +21,7 @@ import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { newProxyCounters, type ProxyCounters } from "./proxy_counters.ts";
 import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";
 import type { ProxyClient } from "./proxy_request.ts";
-import { traitsOf } from "./request_traits.ts";
+import { type TopicMessage, traitsOf } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 import { ServerLoads } from "./server_loads.ts";
 
@@ -182,7 +182,7 @@ export class PubsubProxy implements AsyncDisposable {
     const end = envelopeEnd(frames);
     const identity = frames[0] as Uint8Array;
     if (end === 0) {
-      const reason = "There is no empty frame between the envelope and the message, as a REQ socket sends it";
+      const reason = "the empty frame between envelope and message is missing; a REQ socket sends one";
       return this.#respond([identity, delimiter], { status: "BAD_REQUEST", reason }, false);
     }
     if (end > envelopeFramesMax) return void this.counters.dropped++;
@@ -312,8 +312,6 @@ function envelopeEnd(frames: readonly Uint8Array[]): number {
   for (let at = 1; at < frames.length; at++) if ((frames[at] as Uint8Array).byteLength === 0) return at + 1;
   return 0;
 }
-
-type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 function isAboutTopic(message: Message): message is TopicMessage {
   return "topic" in message && message.name !== "TRANSFER" && message.name !== "MANAGE";

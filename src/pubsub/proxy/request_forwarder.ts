@@ -169,7 +169,7 @@ export class RequestForwarder implements ServerLinkHost {
 
   onUnsendable(request: ProxyRequest, why: string): void {
     this.#end(request);
-    this.#options.respond(request, { status: "BAD_REQUEST", reason: `Cannot pass it on: ${why}`, headers: {} });
+    this.#options.respond(request, { status: "BAD_REQUEST", reason: `Cannot forward it: ${why}`, headers: {} });
     if (this.#inFlight.size === 0) this.#options.onIdle();
   }
 
@@ -232,7 +232,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#routing.delete(topic);
     if (this.#isClosed) return;
     for (const request of requests) {
-      if (route === null) request.pendingReason = `nobody could say where the topic is: ${why}`;
+      if (route === null) request.pendingReason = `the server of the topic could not be looked up: ${why}`;
       if (route === null) this.#delay(request);
       // A request that creates the topic arrived while other requests looked it up.
       else if (route.kind === "no topic" && request.traits.createsTopic) this.#route(request);
@@ -300,24 +300,24 @@ export class RequestForwarder implements ServerLinkHost {
     if (location.kind === "over") return;
     if (event.kind === "server lost") request.losses++;
     const state = { traits, mayBeDone, tries, losses: request.losses, isSent: location.kind === "sent" };
-    const fate = decideForwarding(state, event);
+    const decision = decideForwarding(state, event);
     request.mayBeDone = mayBeDoneAfter(state, event);
-    if (fate.do === "retry") {
+    if (decision.do === "retry") {
       this.#options.counters.retries++;
-      if (fate.when === "now") this.#route(request);
+      if (decision.when === "now") this.#route(request);
       else this.#delay(request);
       return;
     }
     this.#end(request);
     const { name, mayWait } = traits;
-    if (fate.do !== "forget") {
+    if (decision.do !== "forget") {
       measure(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
     }
-    if (fate.do === "forward response" && event.kind === "response") {
+    if (decision.do === "forward response" && event.kind === "response") {
       this.#options.forwardResponse(request, frames, event.status);
       if (event.status === "OK") this.#resumeDependents(request);
     }
-    if (fate.do === "respond") this.#options.respond(request, proxyResponseFor(request, fate.status));
+    if (decision.do === "respond") this.#options.respond(request, proxyResponseFor(request, decision.status));
     if (this.#inFlight.size === 0) this.#options.onIdle();
   }
 
@@ -357,19 +357,19 @@ function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: Proxy
     return { status, reason: `there is no topic ${JSON.stringify(traits.topic)}` };
   }
   if (status === "OVERLOADED") return { status, reason: `Not done: ${pendingReason}`, headers: {} };
-  const tail = `${pendingReason}; whether ${traits.name} was done is not known`;
-  return { status, reason: `Cannot say: ${tail}`, headers: { unknown: true } };
+  const tail = `${pendingReason}; ${traits.name} may have been executed`;
+  return { status, reason: `outcome unknown: ${tail}`, headers: { unknown: true } };
 }
 
 function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
   switch (route.kind) {
     case "no servers":
-      return servers === 0 ? "there is no server" : "every server there is drained of its topics";
+      return servers === 0 ? "there is no server" : "all servers are being drained";
     case "unavailable":
-      return `server ${route.owner}, which has the topic, is not there`;
+      return `server ${route.owner}, which owns the topic, is away`;
     case "unknown owner":
-      return `the coordination service has lost its data, and ${
+      return `the coordination service has lost its data; servers that may own the topic are missing: ${
         route.awaited.join(", ")
-      }, which may have the topic, has not come back to it`;
+      }`;
   }
 }

@@ -35,7 +35,7 @@ export interface PutOrder {
 const responseTravelMsMax = 100;
 
 /** Messages about one topic, which the topic's server handles. */
-type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
+export type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
   const { headers } = message;

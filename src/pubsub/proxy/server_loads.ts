@@ -1,4 +1,4 @@
-/** What servers report about themselves (PERIODIC): how many topics each one serves, and when it last reported. */
+/** Reports of servers about themselves (PERIODIC): how many topics each one serves, and when it last reported. */
 import type { Clock } from "../../support/clock.ts";
 
 export interface ServerLoad {

@@ -143,8 +143,8 @@ export class ZookeeperDirectory implements TopicDirectory {
     if (!this.#resetDetector.observe(list)) return;
     const names = this.#resetDetector.awaited.map((id) => `"${id}"`).join(", ");
     const sentence =
-      "The coordination service has lost its data. This proxy gives nobody a new topic until these servers have said " +
-      `again which topics they have: ${names}; one that is lost for good is given up by starting the proxies again`;
+      "The coordination service has lost its data. This proxy assigns no new topics until these servers have announced " +
+      `themselves again: ${names}; if a server is lost for good, restart the proxies`;
     this.#options.onProblem(new BatonError("CONFIG", sentence));
   }
 

@@ -96,7 +96,7 @@ class CurveClient implements Mechanism {
   }
 
   authenticated(): HandshakeStep {
-    throw new ZmtpError("AUTHENTICATION", "A client of CURVE asks nobody about its server: it knows the server's key");
+    throw new ZmtpError("AUTHENTICATION", "A CURVE client does not authenticate its server: it knows the server's key");
   }
 
   destroy(): void {

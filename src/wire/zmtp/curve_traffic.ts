@@ -20,7 +20,7 @@ const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
 /** Bytes before the encrypted part; the first one is the flags. */
 const headBytes = tagAt + 16;
-/** Up to this length a separate copy takes less time and half as much memory under Bun as a view of a longer array. */
+/** Maximum length of a separate copy, which takes less time and half as much memory under Bun as a view of a longer array. */
 const smallBytes = 256;
 /** A whole number of Poly1305 blocks. */
 const tagPieceBytes = 64 << 10;
@@ -105,7 +105,7 @@ export class CurveTraffic implements TrafficCipher {
   }
 }
 
-/** In pieces, because Poly1305 copies its input, which may be 64 MiB. */
+/** Authenticates in pieces, because Poly1305 copies its input, which may be 64 MiB. */
 function tagOf(message: Uint8Array, key: Uint8Array): Uint8Array {
   const mac = new Poly1305(key);
   for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {

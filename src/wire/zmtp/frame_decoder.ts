@@ -37,7 +37,7 @@ const noBytes = new Uint8Array(0);
 export class FrameDecoder {
   readonly #limits: ZmtpLimits;
   readonly #sink: FrameSink;
-  /** Before the end of the handshake there are only commands. */
+  /** True before the end of the handshake, when there are only commands. */
   #isTraffic = false;
   #cipher: TrafficCipher | null = null;
   /** The first frame of every message, or null. */

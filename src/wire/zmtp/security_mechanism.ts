@@ -36,7 +36,7 @@ export interface MechanismFactory {
   create(context: MechanismContext): Mechanism;
 }
 
-/** What RFC 27 (ZAP) sends to an authentication handler, within the process. */
+/** Fields that RFC 27 (ZAP) sends to an authentication handler, within the process. */
 export interface AuthenticationRequest {
   readonly mechanism: string;
   /** IP address of the peer; empty for ipc. */

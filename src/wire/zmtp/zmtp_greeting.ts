@@ -49,7 +49,7 @@ export class GreetingReader {
     this.#length += taken.byteLength;
     const passed = (offset: number) => before <= offset && this.#length > offset;
     // The padding between the two bytes of the signature has no meaning and is not checked.
-    if (passed(0) && this.#bytes[0] !== 0xff) throw this.#foreign();
+    if (passed(0) && this.#bytes[0] !== 0xff) throw this.#notZmtp();
     if (passed(at.signatureEnd) && (this.#byte(at.signatureEnd) & 1) === 0) {
       throw new ZmtpError("GREETING", "The peer speaks ZMTP 1.0; 3.0 or later is needed");
     }
@@ -71,7 +71,7 @@ export class GreetingReader {
     };
   }
 
-  #foreign(): ZmtpError {
+  #notZmtp(): ZmtpError {
     const text = String.fromCharCode(...this.#bytes.subarray(0, Math.min(this.#length, 16)));
     const what = JSON.stringify(text.replace(/[^\x20-\x7e]/g, "?"));
     return new ZmtpError("GREETING", `The peer does not speak ZMTP 3: its first bytes are ${what}`);

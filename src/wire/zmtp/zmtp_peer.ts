@@ -21,14 +21,14 @@ import { encodeMetadata, type Metadata, property, propertyNames, propertyText } 
 import { checkPeer, type SocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** What is known of a peer after its handshake. */
+/** Description of a peer after its handshake. */
 export interface PeerDescription {
-  /** Its socket type; empty if it did not send one. */
+  /** Socket type; empty if it did not send one. */
   readonly socketType: string;
   /** Empty if it has none. */
   readonly identity: Uint8Array;
   readonly properties: Metadata;
-  /** Its user ID from the authentication; empty without one. */
+  /** User ID from the authentication; empty without one. */
   readonly userId: string;
   /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
   readonly knowsHeartbeats: boolean;
@@ -64,7 +64,7 @@ export interface ZmtpPeerEvents {
 
 export interface ZmtpPeerOptions {
   readonly socketType: SocketType;
-  /** At most 255 bytes; empty for none. */
+  /** Identity of at most 255 bytes; empty for none. */
   readonly identity: Uint8Array;
   readonly mechanism: MechanismFactory;
   readonly limits: ZmtpLimits;

@@ -22,7 +22,7 @@ test("a key speaks as its ids, at its topics, and does what its line says", () =
 
 test("everything else is refused with a sentence", () => {
   const refused: [string, Message, string][] = [
-    [one, get("bob", "news"), 'may not speak as "bob"'],
+    [one, get("bob", "news"), 'may not use the client ID "bob"'],
     [one, get("alice", "new"), 'may not get at topic "new"'],
     [one, get("alice", "out"), "may not get"],
     [one, put("app-7", "out"), "may not put"],

@@ -19,12 +19,12 @@ test("an id or a topic may be called as an operation is", () => {
 });
 
 test.each([
-  [["alice", "gett", "news"], undefined, 'no operation "gett", did you mean'],
+  [["alice", "gett", "news"], undefined, 'unknown operation "gett", did you mean'],
   [["alice", "get"], undefined, "TOPIC is missing"],
-  [["alice", "get", "news", "more"], undefined, '"more" is too much'],
-  [["get", "news"], undefined, "id is missing"],
+  [["alice", "get", "news", "more"], undefined, '"more" is an unexpected argument'],
+  [["get", "news"], undefined, "missing client ID"],
   [["alice", "get", "news"], "bob", "given twice"],
-  [[], undefined, "operation is missing"],
+  [[], undefined, "missing operation"],
 ])("%p with --id %p is refused", (words, id, sentence) => {
   expect(() => clientWords(words, id)).toThrow(sentence);
 });

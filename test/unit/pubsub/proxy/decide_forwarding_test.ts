@@ -89,9 +89,9 @@ describe("a server that is lost", () => {
 
 test("when the time is over, OVERLOADED is said only of what nobody can have done", () => {
   for (const one of states) {
-    const fate = decideForwarding(one, { kind: "deadline" });
+    const decision = decideForwarding(one, { kind: "deadline" });
     const mayHaveHappened = one.traits.changes && (one.isSent || one.mayBeDone);
-    expect(fate).toEqual({ do: "respond", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
+    expect(decision).toEqual({ do: "respond", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
   }
 });
 

@@ -66,7 +66,7 @@ test("after the tree was lost no topic is taken for a new one before the servers
   const unknown: Route = { kind: "unknown owner", awaited: ["s1"] };
   expect(await directory.route("t", {})).toEqual(unknown);
   expect(await directory.route("t", { creates: false })).toEqual(unknown);
-  expect(problems.join()).toMatch(/has lost its data.* they have: "s1";/);
+  expect(problems.join()).toMatch(/has lost its data.* themselves again: "s1";/);
 
   // As a server does: first what it has, then that it is there.
   const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
