@@ -210,10 +210,8 @@ const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
 export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
   const { counters, inFlight, loads } = proxy;
   const links = [...proxy.links];
-  const reported = (value: (load: { topics: number; reportedMs: number }) => number) =>
-    Object.fromEntries(Array.from(loads.all, ([id, load]) => [id, value(load)]));
-  const byServer = (value: (link: (typeof links)[number]) => number) =>
-    Object.fromEntries(links.map((link) => [link.id, value(link)]));
+  const perServer = (name: string, help: string, values: Iterable<readonly [string, number]>) =>
+    labelled("gauge", named(name), help, "server", Object.fromEntries(values));
   return [
     gauge("coordination_connected", "1 while the coordination service responds", directory.isConnected ? 1 : 0),
     gauge("servers", "Announced servers", directory.servers.size),
@@ -248,34 +246,22 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
     counter("servers_lost_total", "Connections to servers that were lost", counters.serversLost),
     gauge("requests_in_flight", "Requests in flight", inFlight.requests),
     gauge("request_bytes_in_flight", "Bytes of the requests in flight", inFlight.bytes),
-    labelled(
-      "gauge",
-      named("server_connected"),
+    perServer(
+      "server_connected",
       "1 while the server is connected",
-      "server",
-      byServer((it) => it.isConnected ? 1 : 0),
+      links.map((it) => [it.id, it.isConnected ? 1 : 0]),
     ),
-    labelled(
-      "gauge",
-      named("server_requests_in_flight"),
-      "Requests in flight at the server",
-      "server",
-      byServer((it) => it.sent),
-    ),
-    labelled(
-      "gauge",
-      named("server_requests_queued"),
+    perServer("server_requests_in_flight", "Requests in flight at the server", links.map((it) => [it.id, it.sent])),
+    perServer(
+      "server_requests_queued",
       "Requests that wait to be sent to the server",
-      "server",
-      byServer((it) => it.waiting),
+      links.map((it) => [it.id, it.waiting]),
     ),
-    labelled("gauge", named("server_topics"), "Topics that the server reports", "server", reported((it) => it.topics)),
-    labelled(
-      "gauge",
-      named("server_report_age_seconds"),
+    perServer("server_topics", "Topics that the server reports", Array.from(loads.all, ([id, it]) => [id, it.topics])),
+    perServer(
+      "server_report_age_seconds",
       "Time since the last report of the server",
-      "server",
-      reported((it) => Math.round((nowMs - it.reportedMs) / 1000)),
+      Array.from(loads.all, ([id, it]) => [id, Math.round((nowMs - it.reportedMs) / 1000)]),
     ),
   ];
 }
