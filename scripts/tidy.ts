@@ -1,13 +1,14 @@
 /**
- * The gate before the tests: layers, places, names and sizes, formatting, lint, types, fresh generated pages.
- * Prints one line per check and what each of them found; ends like scripts/test does. Each task of deno.json and script of
- * package.json is started with --help: a gate that only compares their words let two through that never started.
+ * The checks before the tests: layers, names, sizes, language, links, formatting, lint, types, fresh generated pages.
+ * Prints one line per check, and its findings. The exit code is 1 if a check fails.
+ * Each task of deno.json and each script of package.json is started with --help, because a valid entry may still not start.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { checkCycles, checkDependencies, checkFileNames, checkLayers, checkPlaces } from "./tidy/layers.ts";
+import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
 
@@ -26,7 +27,7 @@ interface Outcome {
   readonly output: string;
 }
 
-/** The files below these names, as text. */
+/** Reads all files in these folders. */
 function read(...names: string[]): SourceFile[] {
   return names.filter((name) => existsSync(name)).flatMap((name) => {
     const entries = readdirSync(name, { recursive: true, withFileTypes: true });
@@ -56,7 +57,7 @@ function tool(name: string, command: string, ...args: string[]): Promise<Outcome
   });
 }
 
-/** By both programs that know the names. */
+/** Starts each task with both programs that know it. */
 async function taskStarts(): Promise<Outcome> {
   const names = Object.keys((JSON.parse(readFileSync("package.json", "utf8")) as { scripts: object }).scripts);
   const starts = await Promise.all(names.flatMap((name) => [
@@ -74,12 +75,18 @@ const sources = read("commands", "src", "test", "scripts").filter((file) => file
 const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
+const product = sources.filter(({ path }) => /^(src|commands)\//.test(path));
+const prose = texts.filter(({ path }) => path.endsWith(".md") && !path.startsWith("docs/"));
+
 const outcomes = [
   rule("layers", sources.flatMap(checkLayers)),
   rule("import circles", checkCycles(sources)),
   rule("places", sources.flatMap(checkPlaces)),
   rule("file names", checkFileNames(sources)),
   rule("names and sizes", sources.flatMap(checkShape)),
+  rule("type names", checkTypeNames(product)),
+  rule("comments", product.flatMap(checkComments)),
+  rule("words", [...product, ...prose].flatMap(checkWords)),
   rule("no literal sleeps", sources.flatMap(checkWaits)),
   rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),
   rule("links", texts.flatMap((file) => checkLinks(file, existsSync))),
