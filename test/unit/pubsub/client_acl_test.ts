@@ -30,7 +30,7 @@ test("everything else is refused with a sentence", () => {
     [two, { name: "MERGE", sender: "x", topic: "news", address: "s2" }, "MERGE is for servers"],
     [two, { name: "TRANSFER", sender: "x", topic: "news" }, "TRANSFER is for servers"],
     [two, { name: "PERIODIC", sender: "x" }, "PERIODIC is for servers"],
-    [three, get("alice", "news"), "may not speak"],
+    [three, get("alice", "news"), "may not use the client ID"],
   ];
   for (const [key, message, why] of refused) expect(acl.refusal(key, message)).toContain(why);
   expect([acl.knows(one), acl.knows(three)]).toEqual([true, false]);
