@@ -36,7 +36,7 @@ export const pubsubServerCommand = defineCommand({
     "Stores the messages of its topics on disk until every subscriber has received them. A put that was answered OK is durable and " +
     "survives kill -9. Clients reach servers through proxies (baton pubsub proxy), which assign each new topic to the server with the " +
     "fewest. The server prints a line on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
-    "A topic has one owner, and keeps it while the server is away: unavailable, never lost. The ID belongs to the data directory. A " +
+    "A topic has one owner, and keeps it while the server is offline: unavailable, never lost. The ID belongs to the data directory. A " +
     "copy of a data directory, also on another machine, is refused (78) unless --moved says that the original is never served again.",
     "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
     "server, away from one server, or until all own the same number. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +

@@ -96,13 +96,13 @@ async function list(call: ServerCall): Promise<ExitCode> {
   }
   if (servers.length === 0 && !values.quiet) io.err(`baton: no servers below ${values.root}\n`);
   const rows = servers.map(({ id, endpoint, isDraining, topics }) => {
-    const state = endpoint === null ? "away" : isDraining ? "draining" : "serving";
+    const state = endpoint === null ? "offline" : isDraining ? "draining" : "serving";
     return [id, state, endpoint ?? "-", String(topics.length)];
   });
   if (rows.length > 0) printTable(io, [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ...rows]);
   if (!values.topics) return exitCodes.SUCCESS;
   const topics = servers.flatMap(({ id, endpoint, topics: own }) =>
-    own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "away" : state])
+    own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "offline" : state])
   );
   if (topics.length > 0) printTable(io, [[""], ["TOPIC", "SERVER", "EPOCH", "STATE"], ...topics]);
   return exitCodes.SUCCESS;

@@ -87,11 +87,11 @@ export class ConnectionLog implements Disposable {
     const id = this.#id;
     if (this.#lostAtMs === null) {
       this.#lostAtMs = this.#clock.now();
-      this.#log.say("warning", "away", `"${id}" ${this.#presence.lost}`, { id });
+      this.#log.say("warning", "disconnected", `"${id}" ${this.#presence.lost}`, { id });
       return;
     }
     const seconds = Math.max(1, Math.round((this.#clock.now() - this.#lostAtMs) / 1000));
     this.#lostAtMs = null;
-    this.#log.say("info", "back", `"${id}" ${this.#presence.found}, after ${seconds} s`, { id, seconds });
+    this.#log.say("info", "reconnected", `"${id}" ${this.#presence.found}, after ${seconds} s`, { id, seconds });
   }
 }

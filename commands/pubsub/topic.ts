@@ -109,7 +109,7 @@ async function list(call: PubsubTopicCall): Promise<ExitCode> {
   const rows = topics.map(({ topic, server, there, epoch, state }) => [
     printable(topic),
     server,
-    there ? state : "away",
+    there ? state : "offline",
     String(epoch),
   ]);
   if (rows.length > 0) printTable(io, [["TOPIC", "SERVER", "STATE", "EPOCH"], ...rows]);

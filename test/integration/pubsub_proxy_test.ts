@@ -231,7 +231,7 @@ test("without a server, or without one that has the topic, a request is definite
   directory.give("t", "s1");
   expect(await say.say(put("t", 1))).toMatchObject({
     status: "OVERLOADED",
-    text: "Not done: server s1, which has the topic, is not there",
+    text: "Not done: server s1, which owns the topic, is not connected",
   });
   const asked = say.say(put("t", 1, { deadlineMs: 10_000 }));
   directory.add(await rig.server("s1"));

@@ -27,7 +27,7 @@ export interface ManageResult {
 }
 
 /**
- * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is away or does not serve it
+ * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is offline or does not serve it
  * now, USAGE if data would be lost and this is not accepted, IO if data is damaged, OUTCOME_UNKNOWN, or INTERNAL.
  */
 export async function manageTopic(
@@ -46,7 +46,7 @@ export async function manageTopic(
     : `${action} topic "${topic}"`;
   const cannot = `Cannot ${what}`;
   if (announced === null) {
-    throw new BatonError("UNREACHABLE", `${cannot}: its owner, server "${owner}", is away`);
+    throw new BatonError("UNREACHABLE", `${cannot}: its owner, server "${owner}", is offline`);
   }
   const more = { ...(client === undefined ? {} : { client }), ...(acceptsLoss ? { acceptLoss: true as const } : {}) };
   const question = {

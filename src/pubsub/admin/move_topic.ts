@@ -43,7 +43,7 @@ export async function moveTopic(
   if (owner === "") return kept("no server owns it at present");
   const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
-  if (announced === null) return kept(`its owner, server "${owner}", is away`);
+  if (announced === null) return kept(`its owner, server "${owner}", is offline`);
   let why: string;
   let isKept = false;
   using watch = new MoveWatch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);

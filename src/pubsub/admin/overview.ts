@@ -7,7 +7,7 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {
   readonly id: string;
-  /** Null if the server is away, and its topics are unavailable. */
+  /** Null if the server is offline, and its topics are unavailable. */
   readonly endpoint: string | null;
   /** The server gets no new topics. */
   readonly isDraining: boolean;

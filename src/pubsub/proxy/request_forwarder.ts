@@ -366,7 +366,7 @@ function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, serv
     case "no servers":
       return servers === 0 ? "there is no server" : "all servers are being drained";
     case "unavailable":
-      return `server ${route.owner}, which owns the topic, is away`;
+      return `server ${route.owner}, which owns the topic, is not connected`;
     case "unknown owner":
       return `the coordination service has lost its data; servers that may own the topic are missing: ${
         route.awaited.join(", ")
