@@ -87,7 +87,7 @@ describe("the sections of elect, barrier and keeper", () => {
       code: 78,
       stderr: expect.stringContaining("BATON_KEEPER_METRICS_LISTEN: "),
     });
-    expect((await session.run('"$baton" keeper --limit none=1')).stderr).toContain("--limit: a keeper has no limit");
+    expect((await session.run('"$baton" keeper --limit none=1')).stderr).toContain('--limit: there is no limit "none"');
   });
 });
 

@@ -150,7 +150,7 @@ describe("a Kafka producer", () => {
     broker.topics.clear();
     broker.makesTopics = false;
     using slow = producerOf(broker, { createAs: { partitions: 3, replication: 2 }, timeoutMs: 300 });
-    expect(await slow.producer.check(never).catch(String)).toContain("yet, which was asked for");
+    expect(await slow.producer.check(never).catch(String)).toContain("yet; its creation was requested");
     broker.makesTopics = true;
     await slow.producer.send(record("b"), never);
   });
@@ -179,7 +179,7 @@ describe("a Kafka producer", () => {
     }));
     await using broker = await FakeKafkaBroker.start();
     using it = producerOf(broker, { addresses: [listener.address] });
-    expect(await it.producer.check(never).catch(String)).toContain("does not speak Kafka's protocol, or only over TLS");
+    expect(await it.producer.check(never).catch(String)).toContain("does not use Kafka's protocol, or only over TLS");
     // Another one that does is found behind it.
     using both = producerOf(broker, { addresses: [listener.address, broker.address] });
     await both.producer.send(record("a"), never);

@@ -102,7 +102,7 @@ test.skipIf(!isRoot)(
     chownSync(path, stranger, stranger);
     const data = folderOf(user, join(root, "data"), 0o700);
     const started = run(user, [baton, "keeper", "--data-dir", data, "--listen", `unix:${path}`]);
-    expect(started).toMatchObject({ status: 73, stderr: expect.stringContaining(`cannot listen on unix:${path}`) });
+    expect(started).toMatchObject({ status: 73, stderr: expect.stringContaining(`Cannot listen on unix:${path}`) });
     expect(existsSync(path)).toBe(true);
     server.close();
   },
