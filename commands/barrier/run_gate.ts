@@ -7,7 +7,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import type { barrierCommandSettings, GateCommandOptions } from "./barrier_options.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
-import { demandScope } from "../../src/coordination/connect/coordination_servers.ts";
+import { requireScope } from "../../src/coordination/connect/coordination_servers.ts";
 import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
@@ -24,7 +24,7 @@ export async function runGate(gate: GateCommandOptions, call: Call<typeof barrie
   const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
     const changed = await connected(call, async (zk, place) => {
-      demandScope(values.scope, place);
+      requireScope(values.scope, place);
       const { acl } = place.connect;
       const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };
       if (gate.do === "set") {

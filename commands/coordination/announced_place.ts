@@ -6,8 +6,8 @@ import type { connectionSettings, Scope } from "../../src/config/settings.ts";
 import {
   type Coordination,
   coordinationOf,
-  demandScope,
   reach,
+  requireScope,
 } from "../../src/coordination/connect/coordination_servers.ts";
 
 export interface AnnouncedPlaceOptions {
@@ -23,7 +23,7 @@ export function announcedPlace(
   { what, signal }: { readonly what: string; readonly signal?: AbortSignal },
 ): Coordination {
   const place = coordinationOf(values, sources, signal);
-  demandScope(values.scope, place);
+  requireScope(values.scope, place);
   if (place.assumed && !quiet) {
     io.err(
       `baton: scope of ${what}: ${

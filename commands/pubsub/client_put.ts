@@ -41,7 +41,7 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
       io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
     } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
       const were = place === 1 ? "was" : "were";
-      io.err(`baton: ${counted(place, "message")} of the input ${were} taken; --resume continues after them\n`);
+      io.err(`baton: ${counted(place, "message")} of the input ${were} taken; --resume continues after that\n`);
     }
     throw thrown;
   }

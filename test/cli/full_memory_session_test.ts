@@ -30,6 +30,6 @@ test("where no file may be written at all a job runs, and asks the server; a hol
   );
   expect(ended.stdout).toBe("lock 0\nhold 73\n");
   expect(ended.stderr).toContain(
-    "baton: Neither /dev/shm nor /tmp takes a file without a name of 8192 bytes, which baton ",
+    "baton: Cannot create the unnamed file of 8192 bytes that baton hold needs, neither in /dev/shm nor in /tmp: ",
   );
 });

@@ -120,7 +120,7 @@ test("servers that are not there: what was tried, what happened, and who named t
 });
 
 test("what cannot be listened at says why", async () => {
-  await expectRefused("forward x --listen unix:/none/x.sock", 73, "unix:/none/x.sock: there is no such folder");
+  await expectRefused("forward x --listen unix:/none/x.sock", 73, "unix:/none/x.sock: the folder does not exist");
   await expectRefused("forward x --listen 192.0.2.1:0", 73, "this machine has no such address");
 });
 

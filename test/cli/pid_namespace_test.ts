@@ -48,6 +48,6 @@ test.skipIf(!canUnshare)(
     );
     const json = '{"version":1,"names":["y"],"held":true,"remaining_ms":null}';
     expect(ended.stdout).toBe(`check 0\n${json}\ncheck 0\nrelease 77\ncheck 79\n`);
-    expect(ended.stderr).toContain('The holder of "y" cannot be asked from here: it is outside of this PID namespace');
+    expect(ended.stderr).toContain('Cannot release "y": its holder process is outside this PID namespace');
   },
 );

@@ -33,12 +33,16 @@ async function expectRefused([code, words, says]: Mistake): Promise<void> {
 test("words of a client: missing, unknown, in another order, too many", async () => {
   const mistakes: Mistake[] = [
     [64, "client", "missing operation, one of subscribe, "],
-    [64, "client get news", "Who is to get? The client's id is missing, as in: baton pubsub client alice get"],
-    [64, "client alice gte news", 'There is no operation "gte", did you mean "get"?'],
-    [64, "client alice news get", 'There is no operation "news"; the order is: ID get TOPIC'],
+    [64, "client get news", "missing client ID: baton pubsub client ID get"],
+    [64, "client alice gte news", 'unknown operation "gte", did you mean "get"?'],
+    [64, "client alice news get", 'unknown operation "news"; the order is: ID get TOPIC'],
     [64, "client alice get", "get: TOPIC is missing; usage: baton pubsub client ID get TOPIC"],
-    [64, "client alice get news more", 'get: "more" is too much'],
-    [64, "client alice topics news", 'topics: "news" is too much; usage: baton pubsub client ID topics\n'],
+    [64, "client alice get news more", 'get: "more" is an unexpected argument'],
+    [
+      64,
+      "client alice topics news",
+      'topics: "news" is an unexpected argument; usage: baton pubsub client ID topics\n',
+    ],
     [64, "client alice get news --id bob", 'the client ID is given twice: "alice", and "bob" by --id'],
     [64, "client '' get news", "the client ID and the topic must not be empty"],
     [64, "client alice get ''", "the client ID and the topic must not be empty"],
@@ -118,14 +122,14 @@ test("a stdin that is closed is no empty message, and what goes to a closed stdo
 
 test("options that do not fit the operation, each other, or what they are given", async () => {
   const mistakes: Mistake[] = [
-    [64, "client alice put news file --out-dir in", "put: --out-dir is not for it, but for get"],
-    [64, "client alice peek news --follow", "peek: --follow is not for it, but for get"],
-    [64, "client alice get news --msg-id x", "get: --msg-id is not for it, but for put"],
-    [64, "client alice subscribe news --json", "subscribe: --json is not for it"],
+    [64, "client alice put news file --out-dir in", "put: --out-dir is only for get"],
+    [64, "client alice peek news --follow", "peek: --follow is only for get"],
+    [64, "client alice get news --msg-id x", "get: --msg-id is only for put"],
+    [64, "client alice subscribe news --json", "subscribe: --json is only for get, peek"],
     [64, "client alice get news --exec ' '", "--exec has no command"],
     [64, "client alice get news --out-dir in --exec true", "only one of --out-dir, --exec and --ack manual"],
-    [64, "client alice get news --follow --until-empty", "--follow has no end, and --until-empty has"],
-    [64, "client alice get news --ack manual --follow", "get --ack manual is for one message"],
+    [64, "client alice get news --follow --until-empty", "get: use only one of --follow and --until-empty"],
+    [64, "client alice get news --ack manual --follow", "get --ack manual takes one message"],
     [64, "client alice get news -n 0", '--count: "0" is not a whole number from 1'],
     [64, "client alice get news --wait 5", '--wait: "5" is not a duration'],
     [64, "client alice put news --lines --null file", "only one of --lines, --null and --files"],
@@ -135,17 +139,17 @@ test("options that do not fit the operation, each other, or what they are given"
     [
       64,
       "client alice get news --out-dir in --json",
-      "--json is about what is printed, and --out-dir prints no message",
+      "--json formats printed messages, but --out-dir prints none",
     ],
-    [64, "client alice get news --exec true --null", "--null is about what is printed, and --exec prints no message"],
+    [64, "client alice get news --exec true --null", "--null formats printed messages, but --exec prints none"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
 
 test("what is to be put: missing, unreadable, too large", async () => {
   const mistakes: Mistake[] = [
-    [64, "client bob put news", "put: a PATH is missing; - is stdin"],
-    [64, "client bob put news file file", 'put: "file" is too much; --files puts each of several files'],
+    [64, "client bob put news", "put: missing PATH; - is stdin"],
+    [64, "client bob put news file file", 'put: unexpected argument "file"; --files puts several files'],
     [64, "client bob put news --files", "put --files: missing PATH"],
     [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
     [74, "client bob put news folder", "Cannot read folder: EISDIR"],
@@ -153,7 +157,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
     [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
     [65, "client bob put news /dev/zero", "/dev/zero has more than 67108864 bytes"],
     [65, "client bob put news --lines big", "Message 1 is longer than 67108864 bytes, the limit"],
-    [65, "client bob put news --files file big", "1 message of the input was taken before; --resume goes on behind"],
+    [65, "client bob put news --files file big", "1 message of the input was taken; --resume continues"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
@@ -180,7 +184,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
     ],
     [78, `${put} --proxies-file null`, 'null, line 1: Cannot use "px1:0" as an endpoint: to connect, it takes a host'],
     [78, `${put} --proxies-file /dev/null`, "no proxy address in /dev/null"],
-    [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
+    [64, `${put} --key k`, "An encrypted connection needs both --key (your own key) and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
     [78, `${put} --key k --service-key k`, "the public one is wanted here, which is likely in k.pub"],
     [
@@ -252,24 +256,32 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, "server --id s2", "baton pubsub server needs --data-dir, as in:"],
     [75, "server --id s2 --data-dir s1", "Another server uses the topic store in"],
     [73, "server --id s2 --data-dir file", "Cannot create the data directory"],
-    [64, "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0", "--advertise says where they reach it"],
+    [
+      64,
+      "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0",
+      "other machines cannot use: set the address that they can reach, as in --advertise",
+    ],
     [
       64,
       "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0 --advertise tcp://0.0.0.0:7001",
-      "--advertise: tcp://0.0.0.0:7001 is every address of a machine, and none that others could dial",
+      "--advertise: tcp://0.0.0.0:7001 is every address of a machine, which other machines cannot dial",
     ],
     [64, "server --id s2 --data-dir s2 --advertise tcp://[::]:7001", "--advertise: tcp://[::]:7001 is every address"],
     [64, "proxy --advertise tcp://[0:0::0]:5001", "--advertise: tcp://[0:0::0]:5001 is every address"],
-    [64, "proxy --listen tcp://[::0]:0", "--advertise says where they reach it"],
+    [
+      64,
+      "proxy --listen tcp://[::0]:0",
+      "other machines cannot use: set the address that they can reach, as in --advertise",
+    ],
     [64, "server drain", "takes a server's id, and none is given"],
-    [64, "server lss", 'not "lss", did you mean "ls"?'],
+    [64, "server lss", 'unknown operation "lss" of baton pubsub server'],
     [64, "server move news", "needs --to"],
     [64, "server verify", "needs --data-dir FOLDER"],
-    [64, "server drain s1 --to s2", "--to is not for drain, but for move"],
+    [64, "server drain s1 --to s2", "--to is not for drain, only for move"],
     [
       64,
       "server --id s1 --data-dir s1 --accept-loss",
-      "--accept-loss is not for a server that is started, but for forget, forget-client, restore",
+      "--accept-loss is not for a server that is started, only for forget, forget-client, restore",
     ],
     [
       64,
@@ -280,7 +292,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [73, "server backup file --data-dir s1", "file exists and is not a folder"],
     [78, "server verify --data-dir folder", "There is no topic store in"],
     [64, 'proxy --id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
-    [64, "proxy more", 'baton pubsub proxy takes no "more"'],
+    [64, "proxy more", 'unexpected argument "more"'],
     [64, "proxy --listen foo", 'Cannot use "foo" as an endpoint'],
     [78, "proxy --key k --clients file", "file, line 1: a line has four fields: KEY IDS TOPICS get,put,list"],
   ];

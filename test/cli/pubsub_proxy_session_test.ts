@@ -154,10 +154,10 @@ test("each way of not starting has its number and its sentence", async () => {
     const ended = await session.run(`"$baton" pubsub proxy ${words}`);
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(says)]);
   };
-  await refused("now", 64, 'takes no "now"');
+  await refused("now", 64, 'unexpected argument "now"');
   await refused("--listen nonsense", 64, "nonsense");
   await refused("--listen tcp://127.0.0.1:0 --advertise nonsense", 64, "nonsense");
-  await refused("--listen tcp://0.0.0.0:0", 64, "--advertise says where they reach it");
+  await refused("--listen tcp://0.0.0.0:0", 64, "other machines cannot use");
   await refused("--max-requests 0", 64, "--max-requests");
   await refused("--servers 127.0.0.1:1 --connect-timeout 200ms", 69, "127.0.0.1:1");
   await refused("--listen tcp://192.0.2.1:1", 73, "this machine has no such address");

@@ -122,7 +122,7 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
   );
   list(`${carol} carol news,quiet get,put\n`);
   running.child.kill("SIGHUP");
-  await says("read list again: 1 key may come in");
+  await says("read list again: 1 key accepted");
   const put = { name: "PUT", sender: "carol", topic: "quiet", counter: 1 } as const;
   expect(await ask(proxy, "carol", put, 15_000)).toBe("OK");
   expect(await waits.ended).toMatchObject({ code: 77, stdout: "" });

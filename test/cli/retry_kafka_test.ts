@@ -105,7 +105,7 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     const ended = await store.run("@retry run --until-empty");
     expect([ended.code, ended.stderr]).toEqual([
       78,
-      expect.stringContaining('the Kafka topic "Nowhere": there is no such topic'),
+      expect.stringContaining('the Kafka topic "Nowhere": the topic does not exist'),
     ]);
     expect(await store.json("show 1")).toMatchObject({ state: "waiting", tries: 1 });
   });

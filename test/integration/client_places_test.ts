@@ -71,7 +71,7 @@ describeBackend(zooKeeper, () => {
     const refused = knowing.setData(path, long, -1);
     await expect(refused).rejects.toMatchObject({
       code: "BAD_DATA",
-      message: expect.stringContaining("connect.max_request_size, the jute.maxbuffer of the servers"),
+      message: expect.stringContaining("connect.max_request_size, jute.maxbuffer of the servers"),
     });
     expect(knowing.session.connections).toBe(1);
   });

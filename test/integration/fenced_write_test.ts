@@ -81,7 +81,7 @@ for (const kind of backends) {
           const startMs = performance.now();
           const failure = await fencedWrite(zk, set, { held, root: crew.root }).catch((error) => error);
           expect([failure.code, performance.now() - startMs < 6000]).toEqual(["OUTCOME_UNKNOWN", true]);
-          expect(failure.message).toStartWith('The outcome is unknown: "/unknown" may have been set: ');
+          expect(failure.message).toStartWith('The outcome is unknown: "/unknown" may have been set; ');
           expect((await rig.observer.exists("/unknown"))?.version).toBe(1);
         } finally {
           await proxy.close();

@@ -94,12 +94,12 @@ function originOfServers(sources: ConfigSources): string | undefined {
   return file === undefined ? undefined : `${file.path} names these servers`;
 }
 
-/** Throws SCOPE_MISMATCH when the scope of the lock is smaller than demanded. */
-export function demandScope(demanded: Scope | undefined, { scope, servers }: Coordination): void {
-  if (demanded === undefined || scopes.indexOf(scope) >= scopes.indexOf(demanded)) return;
+/** Throws SCOPE_MISMATCH when the scope of the lock is smaller than required. */
+export function requireScope(required: Scope | undefined, { scope, servers }: Coordination): void {
+  if (required === undefined || scopes.indexOf(scope) >= scopes.indexOf(required)) return;
   throw new BatonError(
     "SCOPE_MISMATCH",
-    `--scope ${demanded} is demanded, but the scope of a lock at ${servers} is: ${reach[scope]}; use --servers`,
+    `--scope ${required} is required, but the scope of a lock at ${servers} is: ${reach[scope]}; use --servers`,
   );
 }
 

@@ -7,7 +7,7 @@ import { aclOf, credentialsOf } from "../../../../src/coordination/connect/acl_o
 import {
   type Coordination,
   coordinationOf,
-  demandScope,
+  requireScope,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../../src/config/config_syntax.ts";
 import { resolveSettings } from "../../../../src/config/resolve_settings.ts";
@@ -44,12 +44,14 @@ describe("where to coordinate, and how far that reaches", () => {
     });
   }
 
-  test("a scope is demanded as the least", () => {
+  test("a scope is required as the least", () => {
     const cluster = placeOf({ servers: "zk1" });
     const user = placeOf({});
-    for (const scope of ["user", "machine", "cluster", undefined] as const) demandScope(scope, cluster);
-    demandScope("user", user);
-    expect(() => demandScope("machine", user)).toThrow(/--scope machine is demanded, but the scope of a lock at unix:/);
+    for (const scope of ["user", "machine", "cluster", undefined] as const) requireScope(scope, cluster);
+    requireScope("user", user);
+    expect(() => requireScope("machine", user)).toThrow(
+      /--scope machine is required, but the scope of a lock at unix:/,
+    );
   });
 });
 
