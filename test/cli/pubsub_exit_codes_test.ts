@@ -11,7 +11,7 @@ import { frozenPut } from "../support/frozen_put.ts";
 
 setDefaultTimeout(120_000);
 
-const documented = ["a client", "a server", "a proxy", "an operator's word"] as const;
+const documented = ["a client", "a server", "a proxy", "an operator command"] as const;
 type Role = (typeof documented)[number];
 
 /** Reached so far. */
@@ -99,8 +99,8 @@ test("of a client", async () => {
   server.child.kill("SIGCONT");
 });
 
-test("of an operator's word", async () => {
-  const role = "an operator's word";
+test("of an operator command", async () => {
+  const role = "an operator command";
   const codes: [number, string][] = [
     [0, operator("ls")],
     [1, operator("move nosuch --to s1")],
