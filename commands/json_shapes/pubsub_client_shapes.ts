@@ -27,7 +27,7 @@ export const pubsubInfoShape = z.strictObject({
   topic: z.string(),
   subscribed: z.boolean(),
   position: z.string().describe("the last message that this client had; -1 for none"),
-  first: messageId.describe("of the oldest message that is there, or the next one that will be"),
+  first: messageId.describe("id of the oldest stored message; of the next message if none is stored"),
   end: messageId.describe("of the newest that was given an id"),
   pending: count.describe("messages that wait for this client"),
   subscribers: count,

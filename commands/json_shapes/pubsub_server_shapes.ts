@@ -11,7 +11,7 @@ export const pubsubServersShape = z.strictObject({
     topics: z.array(z.strictObject({
       topic: z.string(),
       epoch: count.describe("grows with every change of owner"),
-      state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: it is served, where its server is there"),
+      state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: served, if its server runs"),
     })),
   })),
 });

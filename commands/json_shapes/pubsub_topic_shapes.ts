@@ -11,7 +11,7 @@ export const pubsubTopicListShape = z.strictObject({
     server: z.string().describe("the server that has it"),
     there: z.boolean().describe("false: that server is not there, and the topic is unavailable"),
     epoch: count.describe("grows with every change of owner"),
-    state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: it is served, where its server is there"),
+    state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: served, if its server runs"),
   })),
 });
 export type PubsubTopicListJson = z.infer<typeof pubsubTopicListShape>;
@@ -21,7 +21,7 @@ export const pubsubTopicShowShape = z.strictObject({
   topic: z.string(),
   server: z.string(),
   epoch: count,
-  first: messageId.describe("the oldest message that is there; one above `end` when there is none"),
+  first: messageId.describe("id of the oldest stored message; one above `end` if none is stored"),
   end: messageId.describe("the newest id that was given"),
   bytes: count.describe("what the messages take"),
   clients: count.describe("that the topic knows, subscribed or not"),
@@ -33,7 +33,7 @@ export const pubsubTopicShowShape = z.strictObject({
     position: messageId.describe("the last message that it had"),
     pending: count.describe("messages that wait for it"),
   })).describe("the slowest first, 1,000 at most"),
-  damage: z.string().nullable().describe("what is damaged of its clients, for people; null: nothing that is known"),
+  damage: z.string().nullable().describe("damage to the rows of its clients, as a sentence; null if none is known"),
 });
 export type PubsubTopicShowJson = z.infer<typeof pubsubTopicShowShape>;
 

@@ -107,7 +107,8 @@ function hintOn(
   }
   if (code !== "FENCED") return null;
   // Positions of inputs exist only in the state.
-  const places = "puts from the input what this state does not know to have been put: look first at what is there";
+  const places =
+    "puts every message of the input that this state does not record as put: check first what the topic contains";
   return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
 }
 
@@ -310,10 +311,10 @@ function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed,
   if (others <= 0 && pending === 0) return;
   const used = others > 0
     ? `has ${counted(others, "other subscriber")}`
-    : `has ${counted(pending, "message")} that "${id}" has not had`;
+    : `has ${counted(pending, "message")} that "${id}" has not taken`;
   throw new BatonError(
     "USAGE",
-    `bench: the topic "${topic}" ${used}; it puts messages of its own there, and takes all that are there: name a new topic`,
+    `bench: the topic "${topic}" ${used}; bench puts its own messages and takes all others: name a new topic`,
   );
 }
 

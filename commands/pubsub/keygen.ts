@@ -13,7 +13,7 @@ import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 const settings = {
   force: setting(toggle(), {
     flag: "-f, --force",
-    help: "put the new key in the place of one that is there",
+    help: "replace an existing key",
     default: false,
   }),
   public: setting(toggle(), {

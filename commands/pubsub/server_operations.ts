@@ -144,7 +144,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
 function checkDrain(servers: readonly ServerOverview[], id: string): void {
   const drained = servers.find((server) => server.id === id);
   if (drained === undefined) {
-    throw new BatonError("NOT_FOUND", `There is no server "${id}", and no topic of such a one`);
+    throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic`);
   }
   if (drained.endpoint === null) {
     throw new BatonError(
@@ -153,7 +153,7 @@ function checkDrain(servers: readonly ServerOverview[], id: string): void {
     );
   }
   if (loadOf(servers, id).size < 2) {
-    throw new BatonError("UNREACHABLE", `Cannot drain the server "${id}": no other server is there that takes topics`);
+    throw new BatonError("UNREACHABLE", `Cannot drain server "${id}": no other server can take topics`);
   }
 }
 
@@ -273,7 +273,7 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     }
   }
   if (lost.length + returned.length > 0) return exitCodes.SUCCESS;
-  throw new BatonError("NOT_FOUND", `There is no server "${id}", and no topic of such a one: nothing was given up`);
+  throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic: nothing was changed`);
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk

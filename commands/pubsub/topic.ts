@@ -41,7 +41,7 @@ export const topicWords = ["ls", "show", "delete", "repair"] as const;
 
 export const pubsubTopicCommand = defineCommand({
   name: "pubsub topic",
-  summary: "list topics, look at one, delete one, or give up what is damaged of it",
+  summary: "list topics; show, delete or repair one",
   usage: "ls | show TOPIC | delete TOPIC [--accept-loss] | repair TOPIC --accept-loss",
   details: [
     "ls lists the topics, the server of each, and whether that server is available. show asks the server what the topic holds: messages, " +
@@ -170,7 +170,7 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub topic repair gives up what is damaged of "${topic}": say --accept-loss when it cannot be put back`,
+      `baton pubsub topic repair deletes the damaged rows of "${topic}": add --accept-loss if no backup can replace them`,
     );
   }
   const { owner, value } = await manage(call, { topic, action: "repair", acceptsLoss: call.values.acceptLoss });

@@ -36,7 +36,7 @@ export async function clearSocketPath(
   }
   const found = socketFile(path);
   if (found === null) return;
-  if (!found.isSocket()) throw new Error("a file that is not a socket is there");
+  if (!found.isSocket()) throw new Error("the path is a file that is not a socket");
   if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
   const again = socketFile(path);
   // Another process may have removed the socket and bound its own meanwhile.

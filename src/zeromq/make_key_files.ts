@@ -96,6 +96,6 @@ function isFolder(path: string): boolean {
 
 function reasonOf(error: unknown, path: string): string {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === "EEXIST") return "it is there already; --force puts a new key in its place";
+  if (code === "EEXIST") return "it exists already; --force replaces it";
   return code === "ENOENT" ? `there is no folder ${dirname(path)}` : messageOf(error);
 }

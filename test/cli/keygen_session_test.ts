@@ -20,7 +20,7 @@ test("a pair is made once, and shows its public key again", async () => {
   expect(await session.run('"$baton" pubsub keygen a.key')).toMatchObject({
     code: 73,
     stdout: "",
-    stderr: "baton: Cannot make the key file a.key: it is there already; --force puts a new key in its place\n",
+    stderr: "baton: Cannot make the key file a.key: it exists already; --force replaces it\n",
   });
   expect(session.read("a.key")).toBe(secret);
   expect(await session.run('"$baton" pubsub keygen --public a.key')).toMatchObject({

@@ -85,7 +85,7 @@ test("bench takes no message that was meant for somebody, and gives nobody any o
   await expectRefused([
     64,
     "client dora bench used -n 5",
-    'bench: the topic "used" has 1 message that "dora" has not had',
+    'bench: the topic "used" has 1 message that "dora" has not taken',
   ]);
   await expectRefused([64, "client eve bench used -n 5", 'bench: the topic "used" has 1 other subscriber']);
   expect(await said("dora get used -n 9")).toBe("real\n\n");
@@ -288,7 +288,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
       'server --data-dir s2 --id "$(head -c 1025 /dev/zero | tr "\\0" a)"',
       "A token has 1025 bytes; 1024 are the limit",
     ],
-    [1, "server forget s9 --accept-loss", 'There is no server "s9", and no topic of such a one'],
+    [1, "server forget s9 --accept-loss", 'Server "s9" does not exist and owns no topic'],
     [73, "server backup file --data-dir s1", "file exists and is not a folder"],
     [78, "server verify --data-dir folder", "There is no topic store in"],
     [64, 'proxy --id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],

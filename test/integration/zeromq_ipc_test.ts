@@ -54,7 +54,7 @@ test("a socket that somebody answers at stays his, and a file that is no socket 
   });
   const file = newPath();
   writeFileSync(file, "precious");
-  await expect(dealer().bind(`ipc://${file}`)).rejects.toThrow("a file that is not a socket is there");
+  await expect(dealer().bind(`ipc://${file}`)).rejects.toThrow("the path is a file that is not a socket");
   await expect(dealer().bind(`ipc://${folder}/none/x.sock`)).rejects.toThrow("the folder does not exist");
   expect(existsSync(file)).toBe(true);
   const third = dealer();

@@ -10,6 +10,6 @@ export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;
 /** Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader. */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
-  if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader that could step down`);
+  if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);
   return await breakLock(zk, name, leader.id, { ...options, path: electionPath(name, options.root) });
 }

@@ -53,8 +53,8 @@ export interface InputPosition {
 
 /** Servers know the positions of the client. Only puts with an unknown outcome exist nowhere else. */
 const damageAdvice =
-  "; puts whose outcome is unknown cannot be had from it. Without it the client goes on where servers know " +
-  "it to be, once the first call has ended with 84: move away";
+  "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later calls " +
+  "continue at the position that the servers know: move away";
 
 const openWait = { firstMs: 20, maxMs: 200 };
 

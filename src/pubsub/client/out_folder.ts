@@ -146,9 +146,9 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
     flushPath(folder);
   } catch (thrown) {
     const sentence =
-      `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it, it is ` +
-      `unknown which messages up to ${intent} of topic "${topic}" were delivered. Put it back; if it is lost, seek goes ` +
-      "behind the last message that was seen";
+      `Cannot finish the interrupted delivery into ${folder}: ${messageOf(thrown)}; without that folder it is ` +
+      `unknown which messages up to ${intent} of topic "${topic}" were delivered. Restore the folder; if it is lost, use seek to continue ` +
+      "after the last message that was seen";
     throw new BatonError("IO", sentence, { cause: thrown });
   }
   onStep("cursor");

@@ -98,7 +98,7 @@ class CurveServer implements Mechanism {
     key.fill(0);
     const { status, text = "" } = verdict;
     const why = text === "" ? "" : `: ${text}`;
-    const message = `The client with the public key ${clientKey} is not let in (${status})${why}`;
+    const message = `The client with the public key ${clientKey} is refused (${status})${why}`;
     const error = new ZmtpError("AUTHENTICATION", message);
     // RFC 37, "Error Handling": an ERROR is final for these credentials. A client that is refused only for now has to
     // come again, which it does after the connection is closed without an ERROR. libzmq does the same.

@@ -49,7 +49,7 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     if (!namePattern.test(name)) throw new ZmtpError("PROPERTIES", `A property has the name ${JSON.stringify(name)}`);
     const value = reader.view(reader.i32()).slice();
     const key = name.toLowerCase();
-    if (properties.has(key)) throw new ZmtpError("PROPERTIES", `The property ${name} is there twice`);
+    if (properties.has(key)) throw new ZmtpError("PROPERTIES", `The property ${name} occurs twice`);
     if (properties.size === propertiesMax) {
       throw new ZmtpError("LIMIT", `The peer has more than ${propertiesMax} properties`);
     }

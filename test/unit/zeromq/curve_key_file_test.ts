@@ -67,7 +67,7 @@ describe("making a pair", () => {
     writeFileSync(`${path}${ending}`, "as it was");
     const before = readdirSync(folder).sort();
     expect(refusal(() => makeKeyFiles(path, { replaces: false }), "CANNOT_CREATE")).toBe(
-      `Cannot make the key file ${path}${ending}: it is there already; --force puts a new key in its place`,
+      `Cannot make the key file ${path}${ending}: it exists already; --force replaces it`,
     );
     expect(readdirSync(folder).sort()).toEqual(before);
     expect(readFileSync(`${path}${ending}`, "utf8")).toBe("as it was");

@@ -127,7 +127,7 @@ describe("what stands where a socket is wanted", () => {
       mkdirSync(join(root, folder));
       writeFileSync(join(root, folder, "notes"), "of years");
       const refused = await open(at(`${folder}/notes`));
-      expect(refused.message).toContain(`${folder}/notes: a file that is not a socket is there`);
+      expect(refused.message).toContain(`${folder}/notes: the path is a file that is not a socket`);
       expect(readFileSync(join(root, folder, "notes"), "utf8")).toBe("of years");
     }
   });

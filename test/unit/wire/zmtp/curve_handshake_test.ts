@@ -282,7 +282,7 @@ describe("who is let in", () => {
       expect(failureOf(step.outcome)).toMatchObject({
         code: "REFUSED",
         reason: "AUTHENTICATION",
-        message: `The client with the public key ${clientName} is not let in (${status}): not on the list`,
+        message: `The client with the public key ${clientName} is refused (${status}): not on the list`,
       });
       expect(new TextDecoder().decode(only(step).data)).toBe(`\x03${status}`);
       const error = failureOf(rig.client.receive(only(step)).outcome);
@@ -297,7 +297,7 @@ describe("who is let in", () => {
     const { rig } = asked();
     const step = rig.server.authenticated({ status: 300, text: "overloaded" });
     expect(step.send).toEqual([]);
-    expect(failureOf(step.outcome).message).toContain("is not let in (300): overloaded");
+    expect(failureOf(step.outcome).message).toContain("is refused (300): overloaded");
   });
 
   test("nothing is taken from a client about which nobody has decided yet", () => {

@@ -17,6 +17,6 @@ test("there may be 256 of them and no more: each costs far more memory than the 
 });
 
 test("the same twice is refused, and so is a name with anything but letters, digits and -_.+", () => {
-  expect(() => decodeMetadata(encodeMetadata([["A", "x"], ["a", "x"]]))).toThrow("The property a is there twice");
+  expect(() => decodeMetadata(encodeMetadata([["A", "x"], ["a", "x"]]))).toThrow("The property a occurs twice");
   expect(() => decodeMetadata(new Uint8Array([1, 32, 0, 0, 0, 0]))).toThrow('A property has the name " "');
 });

@@ -154,7 +154,7 @@ describe("the NULL handshake", () => {
     "a property twice": [
       command("READY", join([propertyBytes("a", text("1")), propertyBytes("A", text("2"))])),
       "ZMTP_PROTOCOL",
-      /there twice/,
+      /occurs twice/,
     ],
     "a property without a name": [command("READY", propertyBytes("", text("1"))), "ZMTP_PROTOCOL", /has the name ""/],
     "an identity over 255 bytes": [ready("ROUTER", new Uint8Array(256)), "ZMTP_PROTOCOL", /has 256 bytes; 255 are/],
