@@ -221,7 +221,7 @@ test("where state and messages go: what cannot be made, and what is somebody els
     [
       74,
       "client bob put news file --state-dir damaged",
-      "file is not a database; puts whose outcome is unknown cannot be had",
+      "file is not a database; puts whose outcome is unknown are lost",
     ],
     [74, "client bob put news file --state-dir folders", "EISDIR: illegal operation on a directory"],
   ];
