@@ -65,7 +65,7 @@ test("the folder belongs to one client and topic, and is not made up when it is 
   expect(() => new OutFolder(inbox, { state, topic: "else" })).toThrow("belongs to");
   state.setPosition("news", { cursor: 3, intent: 5, folder: inbox });
   rmSync(inbox, { recursive: true });
-  expect(() => recoverOutFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, seek goes behind/);
+  expect(() => recoverOutFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, use seek/);
   expect(state.position("news").cursor).toBe(3);
 });
 
