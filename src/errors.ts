@@ -16,7 +16,6 @@ export const errorCodes = [
   /** A ZeroMQ socket was used in the wrong state, or after it was closed: a bug of the caller. */
   "ZMTP_STATE",
   /** The ZeroMQ peer that a message is for is not connected. */
-  "ZMTP_UNROUTABLE",
   /** A file or socket could not be created. */
   "CANNOT_CREATE",
   /** Local input or output failed. */

@@ -110,15 +110,12 @@ function endOf(mechanism: MechanismFactory, onMessage: () => void): ZmtpPeer {
     identity: new Uint8Array(0),
     mechanism,
     limits: zmtpLimitsDefault,
-    peerAddress: "",
-    isAuthenticated: false,
   }, {
     ready: () => ({ prefix: null, wantsMore: true }),
     message: () => {
       onMessage();
       return true;
     },
-    authenticate: () => {},
     pinged: () => true,
     command: () => {},
   });

@@ -68,13 +68,6 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
   return { publicKey, secretKey };
 }
 
-/** Reads a public key as text. Throws CONFIG; `name` says where it comes from. */
-export function parsePublicKey(text: string, name: string): Uint8Array {
-  const key = decodeKey(text, name);
-  checkPublicKey(key, name);
-  return key;
-}
-
 function checkPublicKey(key: Uint8Array, name: string): void {
   const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
   if (isCanonicalPublicKey(key) && anySecret.agree(key) !== null) return;

@@ -12,10 +12,6 @@ export class InboundFairQueue<I extends Inbox> {
   #at = 0;
   #last: I | null = null;
 
-  get isEmpty(): boolean {
-    return this.#ring.length === 0;
-  }
-
   /** The inbox of the message that the last `take` returned. */
   get last(): I | null {
     return this.#last;

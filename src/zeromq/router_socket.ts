@@ -7,31 +7,13 @@ import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import { IdentityFrames } from "./identity_frames.ts";
 import type { Peer } from "./zeromq_peer.ts";
 import type { Newcomer } from "./zeromq_listener.ts";
-import type { SocketOptions } from "./socket_options.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
-
-export interface RouterOptions extends SocketOptions {
-  /**
-   * A peer with the identity of another takes it over if both have the same authenticated user ID; the default is on.
-   */
-  readonly routerHandover?: boolean;
-  /** A message for a peer that is not connected is an error, ZMTP_UNROUTABLE; otherwise it is counted and dropped. */
-  readonly mandatory?: boolean;
-}
 
 export class RouterSocket extends ZeroMqSocket {
   readonly type: SocketType = "ROUTER";
-  readonly #handsOver: boolean;
-  readonly #isMandatory: boolean;
   readonly #byKey = new Map<string, Peer>();
   readonly #frames = new IdentityFrames();
   #nextNumber = Math.floor(Math.random() * 2 ** 32);
-
-  constructor(options: RouterOptions = {}) {
-    super(options);
-    this.#handsOver = options.routerHandover ?? true;
-    this.#isMandatory = options.mandatory ?? false;
-  }
 
   /** Returns the description of the peer with this identity; null if it is not connected. */
   peer(identity: Uint8Array): PeerDescription | null {
@@ -77,10 +59,6 @@ export class RouterSocket extends ZeroMqSocket {
 
   protected override failSenders(reason: unknown): void {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
-  }
-
-  protected override get isChoosy(): boolean {
-    return !this.#handsOver;
   }
 
   protected override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
@@ -139,17 +117,14 @@ export class RouterSocket extends ZeroMqSocket {
   #refusal({ peer, key, userId }: {
     readonly peer: Peer | null;
     readonly key: string;
-    readonly userId: string | null;
+    readonly userId: string;
   }): ZmtpError | null {
     const before = this.#byKey.get(key);
-    if (before !== undefined && before !== peer && !this.#handsOver) {
-      return new ZmtpError("IDENTITY_TAKEN", "A peer with the same identity is connected");
-    }
     const own = peer !== null && peer.length > 0 ? peer : undefined;
     const unread = this.#unread(key, peer);
     // Messages of one user must not appear to come from another, and responses to one must not go to the other.
     for (const other of [before === peer ? undefined : before, own, unread]) {
-      if (other === undefined || userId === null || other.description?.userId === userId) continue;
+      if (other === undefined || other.description?.userId === userId) continue;
       return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
     }
     if (own === undefined || unread === undefined) return null;
@@ -162,15 +137,12 @@ export class RouterSocket extends ZeroMqSocket {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
-  /** Returns the peer, or null, which is counted. Throws ZMTP_UNROUTABLE if that is an error. */
+  /** Returns the peer, or null, which is counted: the message is dropped. */
   #target(frames: readonly Uint8Array[]): Peer | null {
-    const identity = frames[0] as Uint8Array;
-    const peer = this.#find(identity);
+    const peer = this.#find(frames[0] as Uint8Array);
     if (peer !== undefined) return peer;
     this.counters.unroutable++;
-    if (!this.#isMandatory) return null;
-    const name = identity.toHex();
-    throw new BatonError("ZMTP_UNROUTABLE", `Cannot send to the peer with identity 0x${name}: it is not connected`);
+    return null;
   }
 
   #find(identity: Uint8Array): Peer | undefined {

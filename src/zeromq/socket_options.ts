@@ -5,17 +5,10 @@ import { type Dial, type Listen } from "../sockets/connection.ts";
 import { listen } from "../sockets/listen.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type ZmtpLimits, zmtpLimitsDefault } from "../wire/zmtp/zmtp_limits.ts";
-import type {
-  AuthenticationRequest,
-  AuthenticationVerdict,
-  MechanismFactory,
-} from "../wire/zmtp/security_mechanism.ts";
+import type { MechanismFactory } from "../wire/zmtp/security_mechanism.ts";
 import { nullMechanism } from "../wire/zmtp/null_mechanism.ts";
 import { identityBytesMax } from "../wire/zmtp/socket_type.ts";
 import type { SocketEvent } from "./socket_event.ts";
-
-/** Decides whether a peer is accepted, from the fields of RFC 27. A rejection counts as status 500. */
-export type Authenticate = (request: AuthenticationRequest) => AuthenticationVerdict | Promise<AuthenticationVerdict>;
 
 export interface SocketOptions {
   /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
@@ -36,11 +29,7 @@ export interface SocketOptions {
   /** Bounds of the random delay before a connection is made again: of the first delay, and of all. */
   readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
   /** NULL if omitted; curveClient(…) or curveServer(…). */
-  readonly security?: { readonly mechanism: "NULL" } | MechanismFactory;
-  /**
-   * Called for every peer that connects to a bound endpoint, or to a CURVE server. If omitted, every peer is accepted.
-   */
-  readonly authenticate?: Authenticate;
+  readonly security?: MechanismFactory;
   /**
    * Maximum connections of all bound endpoints together: in handshake, open, or closed with unread messages. For one
    * more, the oldest in its handshake is closed, or otherwise the new one.
@@ -71,7 +60,6 @@ export interface ResolvedOptions {
   readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
   readonly reconnect: { readonly minMs: number; readonly maxMs: number };
   readonly mechanism: MechanismFactory;
-  readonly authenticate: Authenticate | null;
   readonly connectionsMax: number;
   readonly inputBytesMax: number;
   readonly onEvent: (event: SocketEvent) => void;
@@ -96,8 +84,7 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
     handshakeMsMax: options.handshakeMsMax ?? 10_000,
     heartbeat: options.heartbeat ?? { everyMs: 5000, timeoutMs: 15_000 },
     reconnect: options.reconnect ?? { minMs: 100, maxMs: 30_000 },
-    mechanism: options.security !== undefined && "create" in options.security ? options.security : nullMechanism,
-    authenticate: options.authenticate ?? null,
+    mechanism: options.security ?? nullMechanism,
     connectionsMax: options.connectionsMax ?? connectionsMaxDefault,
     inputBytesMax: options.inputBytesMax ?? 4 * limits.messageBytesMax,
     onEvent: options.onEvent ?? (() => {}),

@@ -4,7 +4,6 @@
  */
 import { BatonError } from "../errors.ts";
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
-import { parseAddress } from "../sockets/parse_address.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import { bind, type Binding } from "./endpoint_binding.ts";
 import { Dialer } from "./dialer.ts";
@@ -89,8 +88,7 @@ export class Connections implements PortOwner {
     let port: Port | null = null;
     const dialer = new Dialer(address, {
       open: () => {
-        const remoteHost = address.kind === "tcp" ? address.host : "";
-        port = new Port(this, { endpoint: name, remoteHost, dialed: { peer, dialer } });
+        port = new Port(this, { endpoint: name, dialed: { peer, dialer } });
         this.#ports.add(port);
         return port.link;
       },
@@ -173,9 +171,6 @@ export class Connections implements PortOwner {
   gone(port: Port): void {
     this.#ports.delete(port);
     this.settled();
-  }
-
-  free(port: Port): void {
     if (port.isAccepted) this.#vacate(port.peer);
   }
 
@@ -186,7 +181,7 @@ export class Connections implements PortOwner {
       connection.destroy();
       return { data() {}, closed() {} };
     }
-    const port = new Port(this, { endpoint, remoteHost: hostOf(connection.peer), dialed: null });
+    const port = new Port(this, { endpoint, dialed: null });
     this.#ports.add(port);
     this.#strangers.add(port);
     this.#accepted++;
@@ -194,13 +189,9 @@ export class Connections implements PortOwner {
     return port.link;
   }
 
-  /**
-   * Makes room: closes the connection whose handshake has taken longest. A connection with a pending decision would
-   * keep its place, so it is skipped. Returns false if there is none.
-   */
+  /** Makes room: closes the connection whose handshake has taken longest. Returns false if there is none. */
   #refuseStranger(endpoint: string): boolean {
     for (const port of this.#strangers) {
-      if (port.link.isAuthenticating) continue;
       this.#refused(endpoint, port.link.address);
       port.leave("destroy");
       return true;
@@ -267,10 +258,4 @@ export class Connections implements PortOwner {
   #changed(): Promise<void> {
     return new Promise((resolve) => this.#whenChanged = resolve);
   }
-}
-
-/** Returns the IP address of an accepted connection; empty for ipc. */
-function hostOf(peer: string): string {
-  const address = parseAddress(peer);
-  return address?.kind === "tcp" ? address.host.replace(/^::ffff:(?=\d+\.)/i, "") : "";
 }

@@ -3,9 +3,7 @@
  * in one write, and watches handshake and heartbeats. Owns the connection; the host decides what happens to the peer
  * after a loss.
  */
-import { messageOf } from "../errors.ts";
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
-import type { AuthenticationRequest, AuthenticationVerdict } from "../wire/zmtp/security_mechanism.ts";
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
@@ -13,10 +11,10 @@ import { type PeerDescription, type Welcome, ZmtpPeer, type ZmtpPeerEvents } fro
 import { Heart } from "./connection_heartbeat.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** The owner of a link. After `over` only `gone` and `free` are called. */
+/** The owner of a link. After `over` only `gone` is called. */
 export interface LinkHost {
-  /** Returns null if a peer with these properties is accepted, or why not. `userId` is null until it is known. */
-  accept(properties: Metadata, userId: string | null): ZmtpError | null;
+  /** Returns null if a peer with these properties is accepted, or why not. */
+  accept(properties: Metadata, userId: string): ZmtpError | null;
   /** Messages can be sent and received. Throws ZmtpError to refuse the peer. */
   ready(peer: PeerDescription): Welcome;
   /** Returns false to stop receiving until `resume`. */
@@ -34,17 +32,11 @@ export interface LinkHost {
   over(reason: Error | null): void;
   /** The connection is closed. Called once. */
   gone(): void;
-  /** No decision about the peer is pending either. Called once, last. */
-  free(): void;
 }
 
 export interface LinkOptions {
   readonly socketType: SocketType;
   readonly settings: ResolvedOptions;
-  /** The connection came to a bound endpoint. */
-  readonly isAccepted: boolean;
-  /** See MechanismContext. */
-  readonly speaksLast: boolean;
 }
 
 /** Bytes: from this amount on, waiting messages of one turn are written immediately. */
@@ -70,11 +62,10 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #stopDeadline: (() => void) | null = null;
   #over = false;
   #closed = false;
-  /** Bytes received and not read yet: the host has stopped, or an authentication is pending. */
+  /** Bytes received and not read yet: the host has stopped. */
   #unread: Uint8Array | null = null;
   /** The host wants no messages at present. */
   #isFull = false;
-  #isAuthenticating = false;
   /** Memory for incomplete messages is short. */
   #isStopped = false;
   /** The current chunk has completed a message. */
@@ -88,19 +79,15 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #inFlight = 0;
   #inFlightBytes = 0;
 
-  constructor(host: LinkHost, options: LinkOptions, peerAddress: string) {
+  constructor(host: LinkHost, options: LinkOptions) {
     this.#host = host;
     this.#options = options;
-    const { socketType, settings, isAccepted, speaksLast } = options;
-    const { mechanism } = settings;
+    const { socketType, settings } = options;
     this.#zmtp = new ZmtpPeer({
       socketType,
       identity: settings.identity,
-      mechanism,
+      mechanism: settings.mechanism,
       limits: settings.limits,
-      peerAddress,
-      isAuthenticated: settings.authenticate !== null && (isAccepted || mechanism.asServer),
-      speaksLast,
       acceptPeer: (properties, userId) => host.accept(properties, userId),
     }, this);
     this.#heart = new Heart(settings, {
@@ -119,11 +106,6 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   get isReady(): boolean {
     return this.#zmtp.isReady && !this.#over;
-  }
-
-  /** True until the authentication has decided about the peer. */
-  get isAuthenticating(): boolean {
-    return this.#isAuthenticating;
   }
 
   /** True if messages can be sent without accumulating in front of a peer that does not read. */
@@ -233,7 +215,6 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#finish(error);
     this.#stopDeadline?.();
     this.#host.gone();
-    if (!this.#isAuthenticating) this.#host.free();
   }
 
   /** … and by the state machine. */
@@ -260,36 +241,12 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   command(): void {}
 
-  authenticate(request: AuthenticationRequest): void {
-    this.#isAuthenticating = true;
-    void this.#askAbout(request).then((verdict) => {
-      this.#isAuthenticating = false;
-      if (this.#closed) this.#host.free();
-      if (this.#over) return;
-      try {
-        this.#zmtp.authenticated(verdict);
-      } catch (error) {
-        return this.#fail(error as Error);
-      }
-      this.flush();
-      this.#readOn();
-    });
-  }
-
   get #takesIn(): boolean {
-    return !this.#isFull && !this.#isAuthenticating && !this.#isStopped;
+    return !this.#isFull && !this.#isStopped;
   }
 
   get #unsentBytes(): number {
     return this.#zmtp.output.bytes + (this.#connection?.bufferedBytes ?? 0);
-  }
-
-  async #askAbout(request: AuthenticationRequest): Promise<AuthenticationVerdict> {
-    try {
-      return await this.#options.settings.authenticate?.(request) ?? { status: 500, text: "no authentication handler" };
-    } catch (error) {
-      return { status: 500, text: messageOf(error) };
-    }
   }
 
   /** Returns the bytes to read later, as a view; null for none. */
@@ -308,7 +265,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       return null;
     }
     if (this.#zmtp.output.bytes > 0) this.#cork();
-    if (this.#isFull || this.#isAuthenticating) this.#pause();
+    if (this.#isFull) this.#pause();
     const isNext = this.#hasCompleted;
     this.#hasCompleted = false;
     this.#host.held(this.#zmtp.heldBytes, isNext);

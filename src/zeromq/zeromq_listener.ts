@@ -14,8 +14,7 @@ export interface Newcomer {
   /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
   readonly peer: Peer | null;
   readonly properties: Metadata;
-  /** Null until the authentication has decided. */
-  readonly userId: string | null;
+  readonly userId: string;
 }
 
 /** Operations of a socket on its peers. */
@@ -23,8 +22,6 @@ export interface PeersHost {
   readonly type: SocketType;
   readonly options: ResolvedOptions;
   readonly counters: SocketCounters;
-  /** True if a peer at a bound endpoint may be refused for its properties: it gets no response before that decision. */
-  readonly isChoosy: boolean;
   /** Returns null if a peer is accepted, or why not. */
   accept(newcomer: Newcomer): ZmtpError | null;
   /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
@@ -61,14 +58,10 @@ export interface PortOwner {
   known(port: Port): void;
   /** The connection is closed. */
   gone(port: Port): void;
-  /** The connection is closed, and no operation of it is pending. */
-  free(port: Port): void;
 }
 
 export interface PortOptions {
   readonly endpoint: string;
-  /** The peer's IP address or name; empty for ipc. */
-  readonly remoteHost: string;
   /** The peer and the dialer of a `connect`; null for an accepted connection. */
   readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
 }
@@ -99,11 +92,7 @@ export class Port implements LinkHost {
     this.#host = host;
     this.#options = options;
     this.peer = options.dialed?.peer ?? null;
-    const isAccepted = options.dialed === null;
-    // If both sides waited, neither would ever send.
-    const speaksLast = isAccepted && host.isChoosy;
-    const linkOptions = { socketType: host.type, settings: host.options, isAccepted, speaksLast };
-    this.link = new Link(this, linkOptions, options.remoteHost);
+    this.link = new Link(this, { socketType: host.type, settings: host.options });
   }
 
   get isAccepted(): boolean {
@@ -117,7 +106,7 @@ export class Port implements LinkHost {
   }
 
   /** The following methods are called by the link. */
-  accept(properties: Metadata, userId: string | null): ZmtpError | null {
+  accept(properties: Metadata, userId: string): ZmtpError | null {
     return this.#host.accept({ peer: this.peer, properties, userId });
   }
 
@@ -177,10 +166,6 @@ export class Port implements LinkHost {
 
   gone(): void {
     this.#owner.gone(this);
-  }
-
-  free(): void {
-    this.#owner.free(this);
   }
 
   #lose(reason: Error | null): void {

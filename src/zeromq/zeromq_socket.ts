@@ -224,10 +224,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
   /** Throws if receiving is not allowed now. */
   protected checkReceive(): void {}
-  /** Whether `accept` refuses peers with valid properties. */
-  protected get isChoosy(): boolean {
-    return false;
-  }
   protected accept(_newcomer: Newcomer): ZmtpError | null {
     return null;
   }
@@ -261,13 +257,9 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   #peersHost(): PeersHost {
     const { options, counters } = this;
     const type = () => this.type;
-    const isChoosy = () => this.isChoosy;
     return {
       get type() {
         return type();
-      },
-      get isChoosy() {
-        return isChoosy();
       },
       options,
       counters,

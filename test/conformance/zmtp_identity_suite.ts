@@ -43,19 +43,6 @@ export function identitySuite(fixture: ZmtpFixture): void {
     if (fixture.implementations.a.peer === null) await first.happened("lost");
   });
 
-  // libzmq leaves the second connection open, and takes nothing from it.
-  if (fixture.implementations.a.peer === null) {
-    test("a ROUTER that does not hand over lets the next one in when the first has left, with what it has to send", async () => {
-      const { router, first, second } = await rivals(fixture, { handOver: false });
-      await router.happened("refused");
-      expect(await router.receiveMany(1, 50)).toEqual([]);
-      await first.close();
-      expect(await router.receive()).toEqual(["same", "from the second"]);
-      await router.send(["same", "for the second"]);
-      expect(await second.receive()).toEqual(["for the second"]);
-    });
-  }
-
   test("a REQ that correlates puts a number before the delimiter, and drops late answers", async () => {
     const router = await fixture.open("b", "ROUTER");
     const req = await fixture.open("a", "REQ", { correlate: true, relaxed: true });

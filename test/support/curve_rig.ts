@@ -9,6 +9,7 @@ import type {
   HandshakeStep,
   Mechanism,
   MechanismContext,
+  MechanismFactory,
   TrafficCipher,
 } from "../../src/wire/zmtp/security_mechanism.ts";
 import { encodeMetadata } from "../../src/wire/zmtp/zmtp_metadata.ts";
@@ -31,16 +32,29 @@ export function contextOf(socketType: string, changes: Partial<MechanismContext>
   return {
     ownMetadata: encodeMetadata([["Socket-Type", socketType], ["Identity", `${socketType.toLowerCase()} 1`]]),
     acceptProperties: () => null,
-    peerAddress: "192.0.2.7",
-    isAuthenticated: false,
-    speaksLast: false,
     ...changes,
   };
 }
 
+/** Options of a socket that accepts clients of CURVE. */
+export function curveServing(): { security: MechanismFactory } {
+  return { security: curveServer({ key: serverKey, randomBytes: seededBytes(3) }) };
+}
+
+/** Options of a socket that connects to one of `curveServing` as the user with the key `seededKey(user)`. */
+export function curveUser(user: number): { security: MechanismFactory } {
+  const randomBytes = seededBytes(100 + user);
+  return { security: curveClient({ key: seededKey(user), serverKey: serverKey.publicKey, randomBytes }) };
+}
+
 export interface CurveEnds {
   readonly client?: { key?: X25519Secret; serverKey?: Uint8Array; context?: Partial<MechanismContext>; seed?: number };
-  readonly server?: { key?: X25519Secret; context?: Partial<MechanismContext>; seed?: number };
+  readonly server?: {
+    key?: X25519Secret;
+    context?: Partial<MechanismContext>;
+    seed?: number;
+    isAllowed?(publicKey: string): boolean;
+  };
 }
 
 export class CurveRig {
@@ -53,8 +67,11 @@ export class CurveRig {
       serverKey: client.serverKey ?? serverKey.publicKey,
       randomBytes: seededBytes(client.seed ?? 3),
     }).create(contextOf("DEALER", client.context));
-    this.server = curveServer({ key: server.key ?? serverKey, randomBytes: seededBytes(server.seed ?? 4) })
-      .create(contextOf("ROUTER", server.context));
+    this.server = curveServer({
+      key: server.key ?? serverKey,
+      randomBytes: seededBytes(server.seed ?? 4),
+      isAllowed: (publicKey) => server.isAllowed?.(publicKey) ?? true,
+    }).create(contextOf("ROUTER", server.context));
   }
 
   /** The four commands, each made by its sender of what came before. `change` may put another in the place of one. */

@@ -22,7 +22,6 @@ import {
 import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
 import { CurveTraffic } from "./curve_traffic.ts";
 import {
-  type AuthenticationVerdict,
   handshakeFailed,
   handshakeGoesOn,
   handshakeRefused,
@@ -31,16 +30,18 @@ import {
   type MechanismContext,
   type MechanismFactory,
 } from "./security_mechanism.ts";
-import { decodeMetadata, type Metadata, property, propertyNames } from "./zmtp_metadata.ts";
+import { decodeMetadata, type Metadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveServerOptions {
   /** The server's own long-term key pair. */
   readonly key: X25519Secret;
   readonly randomBytes: RandomBytes;
+  /** Decides whether a client that has proven this public key (Z85) is accepted. If omitted, every client is. */
+  isAllowed?(publicKey: string): boolean;
 }
 
-/** The `userId` of a peer that is accepted without one is its public key in Z85. */
+/** The `userId` of a peer is its public key in Z85. */
 export function curveServer(options: CurveServerOptions): MechanismFactory {
   return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
 }
@@ -48,12 +49,6 @@ export function curveServer(options: CurveServerOptions): MechanismFactory {
 type State =
   | { readonly awaits: "HELLO" }
   | { readonly awaits: "INITIATE"; readonly cookieKey: Uint8Array }
-  | {
-    readonly awaits: "a verdict";
-    readonly key: Uint8Array;
-    readonly clientKey: string;
-    readonly properties: Metadata;
-  }
   | { readonly awaits: "nothing" };
 
 class CurveServer implements Mechanism {
@@ -85,29 +80,8 @@ class CurveServer implements Mechanism {
     throw outOfPlace(name, state.awaits === "nothing" ? "the handshake is over" : `${state.awaits} is to come`);
   }
 
-  authenticated(verdict: AuthenticationVerdict): HandshakeStep {
-    const state = this.#state;
-    this.#state = { awaits: "nothing" };
-    if (state.awaits !== "a verdict") {
-      return handshakeFailed(
-        new ZmtpError("AUTHENTICATION", "The connection ended before it was decided about the peer"),
-      );
-    }
-    const { key, clientKey, properties } = state;
-    if (verdict.status === 200) return this.#finish({ key, properties, userId: verdict.userId ?? clientKey });
-    key.fill(0);
-    const { status, text = "" } = verdict;
-    const why = text === "" ? "" : `: ${text}`;
-    const message = `The client with the public key ${clientKey} is refused (${status})${why}`;
-    const error = new ZmtpError("AUTHENTICATION", message);
-    // RFC 37, "Error Handling": an ERROR is final for these credentials. A client that is refused only for now has to
-    // come again, which it does after the connection is closed without an ERROR. libzmq does the same.
-    return status === 300 ? handshakeFailed(error) : handshakeFailed(error, encodeErrorCommand(String(status)));
-  }
-
   destroy(): void {
     if (this.#state.awaits === "INITIATE") this.#state.cookieKey.fill(0);
-    if (this.#state.awaits === "a verdict") this.#state.key.fill(0);
     this.#state = { awaits: "nothing" };
     this.#traffic?.destroy();
   }
@@ -165,7 +139,7 @@ class CurveServer implements Mechanism {
     const { clientKey, vouch, metadata } = boxLayouts.INITIATE.read(plain);
     this.#checkVouch({ vouch, clientTransientKey, vouchKey: agreedKey(transient, clientKey) });
     secrets.fill(0);
-    return this.#ask({ key, clientKey: new Uint8Array(clientKey), properties: decodeMetadata(metadata) });
+    return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeMetadata(metadata) });
   }
 
   /** The long-term key vouches for the transient key, to this server only. */
@@ -184,25 +158,16 @@ class CurveServer implements Mechanism {
     }
   }
 
-  #ask({ key, clientKey, properties }: {
-    readonly key: Uint8Array;
-    readonly clientKey: Uint8Array;
-    readonly properties: Metadata;
-  }): HandshakeStep {
-    const printed = encodeZ85(clientKey);
-    if (!this.#context.isAuthenticated) return this.#finish({ key, properties, userId: printed });
-    this.#state = { awaits: "a verdict", key, clientKey: printed, properties };
-    const identity = property(properties, propertyNames.identity) ?? new Uint8Array(0);
-    const { peerAddress } = this.#context;
-    const request = { mechanism: "CURVE", address: peerAddress, identity, credentials: [clientKey] };
-    return { send: [], outcome: { kind: "authenticate", request } };
-  }
-
   #finish({ key, properties, userId }: {
     readonly key: Uint8Array;
     readonly properties: Metadata;
     readonly userId: string;
   }): HandshakeStep {
+    if (this.#options.isAllowed?.(userId) === false) {
+      key.fill(0);
+      const message = `The client with the public key ${userId} is refused (400): this key is not accepted`;
+      return handshakeFailed(new ZmtpError("AUTHENTICATION", message), encodeErrorCommand("400"));
+    }
     const error = this.#context.acceptProperties(properties, userId);
     if (error !== null) {
       key.fill(0);

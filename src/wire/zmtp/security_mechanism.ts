@@ -13,15 +13,9 @@ export interface MechanismContext {
   readonly ownMetadata: Uint8Array;
   /**
    * Checks the peer's properties before this side's last command: null if they are acceptable, otherwise the error for
-   * `handshakeRefused`. `userId` is null until the authentication has decided; then this is called again.
+   * `handshakeRefused`. `userId`: see HandshakeOutcome.
    */
-  acceptProperties(properties: Metadata, userId: string | null): ZmtpError | null;
-  /** The peer's IP address, for the authentication request; empty for ipc. */
-  readonly peerAddress: string;
-  /** True if the authentication decides about peers: a server asks it before it accepts one. */
-  readonly isAuthenticated: boolean;
-  /** This side accepts a peer only after checking its properties, which may take one more round trip. */
-  readonly speaksLast: boolean;
+  acceptProperties(properties: Metadata, userId: string): ZmtpError | null;
 }
 
 /** Creates the mechanism for one connection. It contains the keys. */
@@ -36,27 +30,12 @@ export interface MechanismFactory {
   create(context: MechanismContext): Mechanism;
 }
 
-/** Fields that RFC 27 (ZAP) sends to an authentication handler, within the process. */
-export interface AuthenticationRequest {
-  readonly mechanism: string;
-  /** IP address of the peer; empty for ipc. */
-  readonly address: string;
-  /** The peer's Identity property; empty if it has none. It is not proven. */
-  readonly identity: Uint8Array;
-  /** NULL: none. CURVE: the peer's 32-byte long-term public key, which it has proven to own. */
-  readonly credentials: readonly Uint8Array[];
-}
-
-/** 200 accepts the peer; 300: try later; 400: refused; 500: the check itself failed. */
-export type AuthenticationVerdict =
-  | { readonly status: 200; readonly userId?: string }
-  | { readonly status: 300 | 400 | 500; readonly text?: string };
-
 export type HandshakeOutcome =
-  /** The handshake is complete; traffic begins with the next frame. */
+  /**
+   * The handshake is complete; traffic begins with the next frame. `userId`: the public key, in Z85, that a client of
+   * CURVE has proven to own; empty for any other peer.
+   */
   | { readonly kind: "done"; readonly properties: Metadata; readonly userId: string }
-  /** The authentication has to decide: `receive` must not be called before `authenticated`. */
-  | { readonly kind: "authenticate"; readonly request: AuthenticationRequest }
   /** The connection ends after `send` was sent. */
   | { readonly kind: "failed"; readonly error: ZmtpError };
 
@@ -94,8 +73,6 @@ export interface Mechanism {
    * command.
    */
   receive(command: ZmtpCommand): HandshakeStep;
-  /** Continues after the result `authenticate`. */
-  authenticated(verdict: AuthenticationVerdict): HandshakeStep;
   /** The cipher for frames after the result `done`; null if they are sent unencrypted. */
   readonly traffic: TrafficCipher | null;
   /** Ends the connection; secrets can be forgotten. */

@@ -9,14 +9,7 @@ import { FrameWriter } from "./frame_writer.ts";
 import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
 import { decodePing, encodePing, encodePong } from "./heartbeat_command.ts";
 import type { ZmtpLimits } from "./zmtp_limits.ts";
-import {
-  type AuthenticationRequest,
-  type AuthenticationVerdict,
-  frameFlags,
-  type HandshakeStep,
-  type Mechanism,
-  type MechanismFactory,
-} from "./security_mechanism.ts";
+import { frameFlags, type HandshakeStep, type Mechanism, type MechanismFactory } from "./security_mechanism.ts";
 import { encodeMetadata, type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { checkPeer, type SocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
@@ -28,7 +21,7 @@ export interface PeerDescription {
   /** Empty if it has none. */
   readonly identity: Uint8Array;
   readonly properties: Metadata;
-  /** User ID from the authentication; empty without one. */
+  /** See HandshakeOutcome. */
   readonly userId: string;
   /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
   readonly knowsHeartbeats: boolean;
@@ -42,14 +35,12 @@ export interface Welcome {
   readonly wantsMore: boolean;
 }
 
-/** Receives the events of the peer. Called from within `push` and `authenticated`. */
+/** Receives the events of the peer. Called from within `push`. */
 export interface ZmtpPeerEvents {
   /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
   ready(peer: PeerDescription): Welcome;
   /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
   message(frames: Uint8Array[]): boolean;
-  /** The authentication has to decide; `authenticated` takes its answer, immediately or later. */
-  authenticate(request: AuthenticationRequest): void;
   /**
    * A PING has arrived. `ttlMs`: milliseconds of silence after which the peer wants to be considered dead; 0 for never.
    * Returns false to send no PONG, because the peer does not read.
@@ -68,16 +59,11 @@ export interface ZmtpPeerOptions {
   readonly identity: Uint8Array;
   readonly mechanism: MechanismFactory;
   readonly limits: ZmtpLimits;
-  /** See MechanismContext. */
-  readonly peerAddress: string;
-  readonly isAuthenticated: boolean;
-  /** See MechanismContext; false if omitted. */
-  readonly speaksLast?: boolean;
   /** Checks a peer of a matching type; null if it is acceptable. `userId` as in MechanismContext. */
-  acceptPeer?(properties: Metadata, userId: string | null): ZmtpError | null;
+  acceptPeer?(properties: Metadata, userId: string): ZmtpError | null;
 }
 
-type Stage = "greeting" | "handshake" | "authentication" | "traffic" | "over";
+type Stage = "greeting" | "handshake" | "traffic" | "over";
 
 export class ZmtpPeer {
   /** Bytes to write. Check its `bytes` after each call. */
@@ -108,9 +94,6 @@ export class ZmtpPeer {
       ownMetadata: encodeMetadata(properties),
       acceptProperties: (theirs, userId) =>
         checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
-      peerAddress: options.peerAddress,
-      isAuthenticated: options.isAuthenticated,
-      speaksLast: options.speaksLast ?? false,
     });
     this.output.raw(encodeGreeting(mechanism));
   }
@@ -120,19 +103,15 @@ export class ZmtpPeer {
     return this.#stage === "traffic";
   }
 
-  get #isWaiting(): boolean {
-    return this.#stage === "authentication";
-  }
-
   /** Bytes held for incomplete data. */
   get heldBytes(): number {
     return this.#decoder.heldBytes;
   }
 
   /**
-   * Takes bytes of the peer, from `start` on. Returns the index that it reached: less than all if the receiver stops,
-   * or while the authentication decides; pass the rest again. Throws only ZmtpError, whatever the peer sends. The
-   * connection is then over, after `output` was written.
+   * Takes bytes of the peer, from `start` on. Returns the index that it reached: less than all if the receiver stops;
+   * pass the rest again. Throws only ZmtpError, whatever the peer sends. The connection is then over, after `output`
+   * was written.
    */
   push(chunk: Uint8Array, start = 0): number {
     let at = start;
@@ -143,19 +122,7 @@ export class ZmtpPeer {
         at += this.#pushGreeting(chunk.subarray(at));
         if (this.#greeting === null) return at;
       }
-      if (this.#isWaiting) return at;
       return this.#decoder.push(chunk, at);
-    } catch (error) {
-      throw this.#end(error);
-    }
-  }
-
-  /** Answers the event `authenticate`. Push the held-back bytes now. Throws as `push` does. */
-  authenticated(verdict: AuthenticationVerdict): void {
-    if (this.#stage !== "authentication") return;
-    this.#stage = "handshake";
-    try {
-      this.#step(this.#mechanism.authenticated(verdict));
     } catch (error) {
       throw this.#end(error);
     }
@@ -203,7 +170,7 @@ export class ZmtpPeer {
   #command(command: ZmtpCommand): boolean {
     if (this.#stage === "handshake") {
       this.#step(this.#mechanism.receive(command));
-      return !this.#isWaiting && this.#wantsMore;
+      return this.#wantsMore;
     }
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
@@ -216,11 +183,6 @@ export class ZmtpPeer {
     this.#sendHandshake(send);
     if (outcome === null) return;
     if (outcome.kind === "failed") throw outcome.error;
-    if (outcome.kind === "authenticate") {
-      this.#stage = "authentication";
-      this.#events.authenticate(outcome.request);
-      return;
-    }
     const { properties, userId } = outcome;
     this.#stage = "traffic";
     const { prefix, wantsMore } = this.#events.ready({

@@ -39,12 +39,9 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     identity: new Uint8Array(0),
     mechanism: nullMechanism,
     limits: fuzzLimits,
-    peerAddress: "",
-    isAuthenticated: false,
   }, {
     ready: () => ({ prefix: null, wantsMore: true }),
     message: (frames) => messages.push(frames) > 0 && !stops,
-    authenticate() {},
     pinged: () => true,
     command() {},
   });

@@ -30,8 +30,7 @@ function open(type: SocketType, options: SocketOptions): DriverSocket {
     const event = eventNames[kind];
     if (event !== undefined) counts[event]++;
   };
-  const mandatory = type === "ROUTER" ? { mandatory: true, routerHandover: options.handOver ?? false } : {};
-  const socket = new classes[type as keyof typeof classes]({ ...ownOptions(options), ...mandatory, onEvent });
+  const socket = new classes[type as keyof typeof classes]({ ...ownOptions(options), onEvent });
   return {
     bind: (endpoint) => socket.bind(endpoint),
     connect: (endpoint) => void socket.connect(endpoint),
@@ -66,15 +65,8 @@ function securityOptions(security: Security): OwnOptions {
     return { security: curveClient({ key, serverKey: keyOf(security.serverKey), randomBytes: random }) };
   }
   const known = security.clients;
-  return {
-    security: curveServer({ key, randomBytes: random }),
-    ...(known === undefined ? {} : {
-      authenticate: ({ credentials: [publicKey] }) => {
-        const isKnown = publicKey !== undefined && known.includes(Buffer.from(publicKey).toString("hex"));
-        return { status: isKnown ? 200 : 400 };
-      },
-    }),
-  };
+  const isAllowed = (publicKey: string) => known?.includes(Buffer.from(keyOf(publicKey)).toString("hex")) ?? true;
+  return { security: curveServer({ key, randomBytes: random, isAllowed }) };
 }
 
 function keyOf(text: string): Uint8Array {
@@ -86,15 +78,11 @@ function keyOf(text: string): Uint8Array {
 /** False when the time is over first. A ROUTER is tried again while it does not know its peer yet. */
 function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
   return retry(withinMs, async (leftMs) => {
-    try {
-      return await inTime(leftMs, async (signal) => {
-        await socket.send(frames, { signal });
-        return true;
-      }) ?? false;
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== "ZMTP_UNROUTABLE") throw error;
-      return false;
-    }
+    if (socket instanceof RouterSocket && socket.peer(frames[0] as Uint8Array) === null) return false;
+    return await inTime(leftMs, async (signal) => {
+      await socket.send(frames, { signal });
+      return true;
+    }) ?? false;
   });
 }
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import {
   keyText,
   parseCertificate,
-  parsePublicKey,
   publicCertificate,
   secretCertificate,
 } from "../../../src/zeromq/curve_certificate.ts";
@@ -101,10 +100,4 @@ describe("is refused with its file, its line and what is wrong, and without the 
     expect(refusalOf(text)).toMatch(message);
     expect(refusalOf(text)).not.toContain(keyText(secretKey).slice(0, 10));
   });
-});
-
-test("a public key as text", () => {
-  expect(parsePublicKey(publicText, "--server-key")).toEqual(publicKey);
-  expect(() => parsePublicKey("short", "--server-key")).toThrow("--server-key has 5 characters, and a key has 40");
-  expect(() => parsePublicKey("0".repeat(40), "--server-key")).toThrow("--server-key cannot be a public key");
 });

@@ -2,7 +2,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
-import type { AuthenticationVerdict } from "../../../src/wire/zmtp/security_mechanism.ts";
 import { dose } from "../../support/dose.ts";
 import { frame, greeting, join, ready, text } from "../../support/zmtp_bytes.ts";
 import type { FakeEnd } from "./fake_network.ts";
@@ -31,29 +30,17 @@ const actions = fc.array(
     { weight: 2, arbitrary: fc.record({ do: fc.constant("go" as const), who: fc.nat(7) }) },
     fc.record({ do: fc.constant("break the protocol" as const), who: fc.nat(7) }),
     fc.record({ do: fc.constant("receive" as const), count: fc.integer({ min: 1, max: 9 }) }),
-    fc.record({ do: fc.constant("decide" as const), user: fc.constantFrom("u", "v", null) }),
     { weight: 3, arbitrary: fc.record({ do: fc.constant("settle" as const) }) },
     fc.record({ do: fc.constant("pass time" as const), ms: fc.integer({ min: 1, max: 12_000 }) }),
   ),
   { minLength: 5, maxLength: 60 },
 );
 
-const settings = fc.record({ isAuthenticated: fc.boolean(), routerHandover: fc.boolean() });
-
 test(`places are taken and given back, and what is unread stays within its limits [BATON_SEED=${seed}]`, async () => {
   await fc.assert(
-    fc.asyncProperty(settings, actions, async ({ isAuthenticated, routerHandover }, steps) => {
+    fc.asyncProperty(actions, async (steps) => {
       const rig = new SocketRig();
-      const verdicts: ((verdict: AuthenticationVerdict) => void)[] = [];
-      const decision = () => new Promise<AuthenticationVerdict>((resolve) => verdicts.push(resolve));
-      const authenticate = isAuthenticated ? { authenticate: decision } : {};
-      const router = new RouterSocket({
-        ...rig.options,
-        ...authenticate,
-        routerHandover,
-        connectionsMax: places,
-        receiveHighWater: mark,
-      });
+      const router = new RouterSocket({ ...rig.options, connectionsMax: places, receiveHighWater: mark });
       const endpoint = await router.bind("tcp://127.0.0.1:0");
       const port = Number(/\d+$/.exec(endpoint)?.[0]);
       const ends: FakeEnd[] = [];
@@ -89,9 +76,7 @@ test(`places are taken and given back, and what is unread stays within its limit
         } else if (step.do === "go") end?.close(null);
         else if (step.do === "break the protocol") end?.write(new Uint8Array([0xff, 0xff]));
         else if (step.do === "receive") receive(step.count);
-        else if (step.do === "decide") {
-          verdicts.shift()?.(step.user === null ? { status: 400 } : { status: 200, userId: step.user });
-        } else if (step.do === "settle") await rig.settle();
+        else if (step.do === "settle") await rig.settle();
         else await rig.clock.advance(step.ms);
         expect(ends.filter((one) => !one.isClosed).length).toBeLessThanOrEqual(places + 1);
       }
@@ -99,7 +84,6 @@ test(`places are taken and given back, and what is unread stays within its limit
       for (const end of ends) end.close(null);
       // Now nobody takes anything: as many as ever may come leave what ever may stay.
       for (const name of ["", "a", "", "a", "", "", "", "a"]) await sayAndGo({ name, count: mark + 2 });
-      for (const verdict of verdicts.splice(0)) verdict({ status: 200, userId: "u" });
       await rig.settle();
       const { length } = router.receiveReady();
       expect(length).toBeLessThanOrEqual(places * mark);

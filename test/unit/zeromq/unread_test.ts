@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
-import { frame, greeting, join, message, ready, text } from "../../support/zmtp_bytes.ts";
+import { frame, greeting, join, ready, text } from "../../support/zmtp_bytes.ts";
 import type { FakeEnd } from "./fake_network.ts";
 import { bytes, SocketRig, words } from "./socket_rig.ts";
 
@@ -75,23 +75,6 @@ test("a peer that comes again at the mark is read from when there is room, witho
     await rig.settle();
   }
   expect(got).toEqual(["1", "2", "3", "4", "5", "6", "7"]);
-});
-
-test("a peer that is held back from its first byte on is held back with an authentication too", async () => {
-  const rig = new SocketRig();
-  const authenticate = () => Promise.resolve({ status: 200, userId: "u" } as const);
-  const router = new RouterSocket({ ...rig.options, receiveHighWater: 1, authenticate });
-  const endpoint = await router.bind("tcp://127.0.0.1:0");
-  await hitAndRun(rig, endpoint, { identity: "d", texts: ["1"] });
-  await rig.network.dial(addressOf(endpoint), { data() {}, closed() {} });
-  const { last } = rig.network;
-  last.write(join([greeting(), ready("DEALER", text("d")), message([text("2")]), message([text("3")])]));
-  await rig.settle();
-  for (const wanted of ["1", "2", "3"]) {
-    expect(router.receiveReady().map((frames) => words(frames)[1])).toEqual([wanted]);
-    await rig.settle();
-  }
-  expect(last.other.isPaused).toBe(false);
 });
 
 test("a heap of small messages costs no more each the longer the chunk is that they came in", async () => {

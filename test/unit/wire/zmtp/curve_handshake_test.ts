@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { encodeZ85 } from "../../../../src/wire/z85.ts";
 import { encodeCommand } from "../../../../src/wire/zmtp/zmtp_command.ts";
-import type { AuthenticationVerdict, HandshakeOutcome } from "../../../../src/wire/zmtp/security_mechanism.ts";
+import type { HandshakeOutcome } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { propertyText } from "../../../../src/wire/zmtp/zmtp_metadata.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
 import { clientKey, CurveRig, only, read, seededKey, serverKey } from "../../../support/curve_rig.ts";
@@ -246,80 +246,33 @@ describe("a handshake that was recorded", () => {
 });
 
 describe("who is let in", () => {
-  /** A server that asks, up to its question. */
-  function asked(): { rig: CurveRig; request: Extract<HandshakeOutcome, { kind: "authenticate" }>["request"] } {
-    const rig = new CurveRig({ server: { context: { isAuthenticated: true } } });
-    const { server: outcome } = rig.run();
-    if (outcome?.kind !== "authenticate") throw new Error(`The outcome is ${outcome?.kind}`);
-    return { rig, request: outcome.request };
-  }
-
-  test("is asked with what RFC 27 wants to know, after the client has proven its key", () => {
-    const { rig, request } = asked();
-    expect(request).toEqual({
-      mechanism: "CURVE",
-      address: "192.0.2.7",
-      identity: text.encode("dealer 1"),
-      credentials: [clientKey.publicKey],
-    });
-    expect(rig.server.traffic).toBeNull();
-  });
-
-  test("a client that is let in goes by the name it was given", () => {
-    const { rig } = asked();
-    const step = rig.server.authenticated({ status: 200, userId: "alice" });
-    expect(doneOf(step.outcome).userId).toBe("alice");
-    expect(doneOf(rig.client.receive(only(step)).outcome).kind).toBe("done");
+  test("is asked with the public key that the client has proven, which is the user", () => {
+    const asked: string[] = [];
+    const rig = new CurveRig({ server: { isAllowed: (publicKey) => asked.push(publicKey) > 0 } });
+    const { client, server } = rig.run();
+    expect(asked).toEqual([clientName]);
+    expect(doneOf(server).userId).toBe(clientName);
+    expect(doneOf(client).kind).toBe("done");
     const sealed = rig.client.traffic?.seal(0, text.encode("in")) ?? new Uint8Array();
     expect(rig.server.traffic?.open(sealed).body).toEqual(text.encode("in"));
   });
 
-  test.each([[400, "does not know this key"], [500, "could not check it"]] as const)(
-    "%d: both sides have a typed error, and the reason stays with the server",
-    (status, why) => {
-      const { rig } = asked();
-      const step = rig.server.authenticated({ status, text: "not on the list" });
-      expect(failureOf(step.outcome)).toMatchObject({
-        code: "REFUSED",
-        reason: "AUTHENTICATION",
-        message: `The client with the public key ${clientName} is refused (${status}): not on the list`,
-      });
-      expect(new TextDecoder().decode(only(step).data)).toBe(`\x03${status}`);
-      const error = failureOf(rig.client.receive(only(step)).outcome);
-      expect([error.code, error.reason]).toEqual(["REFUSED", "REFUSED_BY_PEER"]);
-      expect(error.message).toContain(`The client with the public key ${clientName} was refused`);
-      expect(error.message).toContain(why);
-      expect([rig.client.traffic, rig.server.traffic]).toEqual([null, null]);
-    },
-  );
-
-  test("300 closes without a word, so that the client comes again", () => {
-    const { rig } = asked();
-    const step = rig.server.authenticated({ status: 300, text: "overloaded" });
-    expect(step.send).toEqual([]);
-    expect(failureOf(step.outcome).message).toContain("is refused (300): overloaded");
+  test("a client that is not: both sides have a typed error, and the reason stays with the server", () => {
+    const rig = new CurveRig({ server: { isAllowed: () => false } });
+    const welcome = only(rig.server.receive(only({ send: rig.client.start() })));
+    const step = rig.server.receive(only(rig.client.receive(welcome)));
+    expect(failureOf(step.outcome)).toMatchObject({
+      code: "REFUSED",
+      reason: "AUTHENTICATION",
+      message: `The client with the public key ${clientName} is refused (400): this key is not accepted`,
+    });
+    expect(new TextDecoder().decode(only(step).data)).toBe("\x03400");
+    const error = failureOf(rig.client.receive(only(step)).outcome);
+    expect([error.code, error.reason]).toEqual(["REFUSED", "REFUSED_BY_PEER"]);
+    expect(error.message).toContain(`The client with the public key ${clientName} was refused`);
+    expect(error.message).toContain("does not know this key");
+    expect([rig.client.traffic, rig.server.traffic]).toEqual([null, null]);
   });
-
-  test("nothing is taken from a client about which nobody has decided yet", () => {
-    const { rig } = asked();
-    expect(thrownBy(() => rig.server.receive(read(encodeCommand("MESSAGE", new Uint8Array(40))))).message)
-      .toContain("a verdict is to come");
-    expect(failureOf(rig.server.authenticated({ status: 200 }).outcome).code).toBe("REFUSED");
-  });
-
-  test.each<AuthenticationVerdict>([{ status: 200 }, { status: 400 }])(
-    "an answer %o to a connection that is gone lets nobody in",
-    (verdict) => {
-      const { rig } = asked();
-      rig.server.destroy();
-      const step = rig.server.authenticated(verdict);
-      expect([failureOf(step.outcome).reason, step.send.length, rig.server.traffic]).toEqual([
-        "AUTHENTICATION",
-        0,
-        null,
-      ]);
-    },
-  );
 });
 
 describe("properties that will not do", () => {

@@ -1,5 +1,4 @@
 /** A ZmtpPeer whose events are kept as plain values, to be compared. */
-import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/zmtp_limits.ts";
 import { nullMechanism } from "../../../../src/wire/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
@@ -10,8 +9,6 @@ export interface RecordedOptions extends Partial<ZmtpPeerOptions> {
   /** Stops behind each message. */
   readonly stops?: boolean;
   readonly prefix?: Uint8Array;
-  /** Answers at once. */
-  readonly verdict?: AuthenticationVerdict;
 }
 
 export class RecordedPeer {
@@ -21,14 +18,12 @@ export class RecordedPeer {
   readonly events: unknown[] = [];
   error: ZmtpError | null = null;
 
-  constructor({ stops = false, prefix, verdict, ...options }: RecordedOptions = {}) {
+  constructor({ stops = false, prefix, ...options }: RecordedOptions = {}) {
     this.options = {
       socketType: "DEALER",
       identity: new Uint8Array(0),
       mechanism: nullMechanism,
       limits: zmtpLimitsDefault,
-      peerAddress: "192.0.2.7",
-      isAuthenticated: verdict !== undefined,
       ...options,
     };
     this.listener = {
@@ -39,10 +34,6 @@ export class RecordedPeer {
       message: (frames) => {
         this.events.push(frames.map((body) => [...body]));
         return !stops;
-      },
-      authenticate: (request) => {
-        this.events.push({ authenticate: request });
-        if (verdict !== undefined) queueMicrotask(() => this.#try(() => this.peer.authenticated(verdict)));
       },
       pinged: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
       command: ({ name, data }) => this.events.push({ command: name, data: [...data] }),

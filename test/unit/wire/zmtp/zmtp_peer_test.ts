@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { anyBytes } from "../../../support/jute_arbitrary.ts";
 import { property } from "../../../support/property.ts";
 import {
@@ -167,41 +166,6 @@ describe("the NULL handshake", () => {
       expect(error).toMatchObject({ code, message: expect.stringMatching(why) });
     });
   }
-});
-
-describe("authentication", () => {
-  const opened = (verdict: AuthenticationVerdict) => new RecordedPeer({ socketType: "ROUTER", verdict });
-
-  test("is asked with RFC 27's fields, and READY waits for it", async () => {
-    const recorded = opened({ status: 200, userId: "joe" });
-    recorded.sent();
-    const bytes = join([greeting(), ready("DEALER", text("bob")), message([text("early")])]);
-    const chunk = bytes.slice();
-    const taken = recorded.peer.push(chunk);
-    expect(recorded.sent()).toEqual(new Uint8Array(0));
-    expect(recorded.events).toEqual([{
-      authenticate: { mechanism: "NULL", address: "192.0.2.7", identity: text("bob"), credentials: [] },
-    }]);
-    await Promise.resolve();
-    expect(recorded.sent()).toEqual(ready("ROUTER", new Uint8Array(0)));
-    recorded.push(chunk.slice(taken));
-    expect(recorded.events.slice(1)).toEqual([
-      { ready: "DEALER", identity: [...text("bob")], userId: "joe", knowsHeartbeats: true },
-      [[...text("early")]],
-    ]);
-  });
-
-  test("that says no ends with the status for the peer; try later ends in silence", async () => {
-    for (const [status, told] of [[400, "400"], [500, "500"], [300, ""]] as const) {
-      const recorded = opened({ status, text: "not you" });
-      recorded.sent();
-      recorded.push(greeting(), ready("DEALER"));
-      await Promise.resolve();
-      expect(recorded.error).toMatchObject({ code: "REFUSED", reason: "AUTHENTICATION" });
-      expect(recorded.error?.message).toContain("not you");
-      expect(new TextDecoder().decode(recorded.sent()).slice(-told.length || undefined)).toContain(told);
-    }
-  });
 });
 
 describe("traffic", () => {
