@@ -1,11 +1,8 @@
 /** Keys and permissions of proxies, servers and clients, from their settings. */
 import { readFileSync } from "node:fs";
-import { randomBytes } from "node:crypto";
 import { keyText } from "../../src/zeromq/curve_certificate.ts";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
-import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
-import type { X25519Secret } from "../../src/support/x25519.ts";
+import { curveDialing, curveListening } from "../../src/zeromq/curve_security.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
@@ -43,15 +40,12 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
   }
   const key = readSecretKey(pubsubKey);
   const own = keyText(key.publicKey);
-  const accepting = (isAllowed: (publicKey: string) => boolean) => ({
-    security: curveServer({ key, randomBytes, isAllowed }),
-  });
   const read = pubsubClients === undefined ? null : () => ClientAcl.parse(textOf(pubsubClients), pubsubClients);
   let acl = read?.() ?? null;
   return {
-    inner: accepting((publicKey) => publicKey === own),
+    inner: curveListening(key, (publicKey) => publicKey === own),
     dialing: curveDialing(key, key.publicKey),
-    front: accepting((publicKey) => publicKey === own || acl === null || acl.knows(publicKey)),
+    front: curveListening(key, (publicKey) => publicKey === own || acl === null || acl.knows(publicKey)),
     authorize: acl === null
       ? undefined
       : (userId, message) => userId === own ? null : acl?.refusal(userId ?? "", message) ?? null,
@@ -75,11 +69,6 @@ export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
     );
   }
   return curveDialing(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));
-}
-
-/** Security of a connection to a peer that has to prove `serverKey`. Throws ZmtpError for an invalid key. */
-export function curveDialing(key: X25519Secret, serverKey: Uint8Array): SocketOptions {
-  return { security: curveClient({ key, serverKey, randomBytes }) };
 }
 
 function textOf(file: string): string {

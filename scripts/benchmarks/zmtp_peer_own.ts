@@ -12,6 +12,7 @@ import { decodeZ85 } from "../../src/wire/z85.ts";
 import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
 import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
 import { ackBytes, keyNames, type Measure, measureWarm, medianTripUs, outstandingMax } from "./zmtp_roles.ts";
+import { messagesOf } from "../../test/support/messages_of.ts";
 
 const [role = "", endpoint = "", ...rest] = process.argv.slice(2);
 
@@ -62,7 +63,7 @@ async function forward(from: Duplex, to: Duplex): Promise<void> {
 }
 
 async function reply(socket: ReplySocket): Promise<void> {
-  for await (const frames of socket) await socket.send(frames);
+  for await (const frames of messagesOf(socket)) await socket.send(frames);
 }
 
 async function swallow(socket: DealerSocket): Promise<void> {

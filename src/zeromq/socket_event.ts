@@ -38,10 +38,6 @@ export interface SocketCounters {
    * were sent.
    */
   dropped: number;
-  /**
-   * Messages that were received and dropped: a response after its request had ended, or a request without an envelope.
-   */
-  discarded: number;
   handshakesFailed: number;
   connectionsRefused: number;
   /** Connections that were closed because memory was short and their message did not end. */
@@ -56,7 +52,6 @@ export function newCounters(): SocketCounters {
     sent: 0,
     unroutable: 0,
     dropped: 0,
-    discarded: 0,
     handshakesFailed: 0,
     connectionsRefused: 0,
     incompleteClosed: 0,

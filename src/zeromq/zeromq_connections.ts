@@ -12,18 +12,13 @@ import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
 import { Peer } from "./zeromq_peer.ts";
 import { type PeersHost, Port, type PortOwner } from "./zeromq_listener.ts";
 
-interface Dialed {
-  readonly peer: Peer;
-  readonly dialer: Dialer;
-}
-
 export class Connections implements PortOwner {
   readonly host: PeersHost;
-  readonly #bindings = new Map<string, Binding>();
-  readonly #dialed = new Map<string, Dialed>();
+  readonly #bindings: Binding[] = [];
+  readonly #dialers = new Map<string, Dialer>();
   /** Open connections and current attempts. */
   readonly #ports = new Set<Port>();
-  /** Accepted connections that are open, and closed ones with a pending decision or unread messages. */
+  /** Accepted connections that are open, and closed ones with unread messages. */
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
   readonly #strangers = new Set<Port>();
@@ -65,24 +60,15 @@ export class Connections implements PortOwner {
       await binding.close();
       throw signal?.aborted ? signal.reason : new BatonError("ZMTP_STATE", "The socket was closed while it was bound");
     }
-    this.#bindings.set(binding.endpoint, binding);
+    this.#bindings.push(binding);
     return binding.endpoint;
-  }
-
-  /** Accepts no new connections there; accepted ones continue. Throws USAGE. */
-  async unbind(endpoint: string): Promise<void> {
-    const name = formatEndpoint(parseBindEndpoint(endpoint));
-    const binding = this.#bindings.get(name);
-    if (binding === undefined) throw new BatonError("USAGE", `Cannot unbind "${endpoint}": it is not bound`);
-    this.#bindings.delete(name);
-    await binding.close();
   }
 
   /** Throws USAGE. */
   connect(endpoint: string): void {
     const address = parseEndpoint(endpoint);
     const name = formatEndpoint(address);
-    if (this.#dialed.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
+    if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
     const { options } = this.host;
     const peer = new Peer(name, options);
     let port: Port | null = null;
@@ -97,20 +83,9 @@ export class Connections implements PortOwner {
         options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
       },
     }, options);
-    this.#dialed.set(name, { peer, dialer });
+    this.#dialers.set(name, dialer);
     this.add(peer);
     dialer.start();
-  }
-
-  /** Ends the connection; waiting messages are dropped and counted. Throws USAGE. */
-  disconnect(endpoint: string): void {
-    const name = formatEndpoint(parseEndpoint(endpoint));
-    const dialed = this.#dialed.get(name);
-    if (dialed === undefined) throw new BatonError("USAGE", `Cannot disconnect "${endpoint}": it is not connected`);
-    this.#dialed.delete(name);
-    dialed.dialer.stop();
-    for (const port of [...this.#ports]) if (port.peer === dialed.peer) port.leave("end");
-    this.remove(dialed.peer);
   }
 
   /** Ends one peer's connection, because another peer has its name. */
@@ -126,9 +101,7 @@ export class Connections implements PortOwner {
   async close(lingerMs: number): Promise<void> {
     this.#isClosing = true;
     const { clock } = this.host.options;
-    const bindings = [...this.#bindings.values()];
-    this.#bindings.clear();
-    await Promise.all(bindings.map((binding) => binding.close()));
+    await Promise.all(this.#bindings.map((binding) => binding.close()));
     let isTimeUp = lingerMs <= 0;
     const cancel = clock.after(lingerMs, () => {
       isTimeUp = true;
@@ -137,7 +110,7 @@ export class Connections implements PortOwner {
     for (const port of this.#ports) port.link.flush();
     while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#changed();
     cancel();
-    for (const { dialer } of this.#dialed.values()) dialer.stop();
+    for (const dialer of this.#dialers.values()) dialer.stop();
     for (const port of [...this.#ports]) port.leave(lingerMs <= 0 ? "destroy" : "end");
     for (const peer of [...this.#peers]) this.remove(peer);
     while (this.#ports.size > 0) await this.#changed();

@@ -31,8 +31,6 @@ export interface PeersHost {
    * ZmtpError to refuse it.
    */
   joined(peer: Peer, description: PeerDescription): Uint8Array | null;
-  /** The peer's connection is lost; the peer may continue to exist. */
-  left(peer: Peer): void;
   /** The peer will not come back; its messages can still be taken. */
   removed(peer: Peer): void;
   /** An empty inbox has its first message. */
@@ -173,7 +171,6 @@ export class Port implements LinkHost {
     this.#host.counters.dropped += peer.detach();
     const { endpoint } = this.#options;
     this.#host.options.onEvent({ kind: "disconnected", endpoint, address: this.link.address, reason });
-    this.#host.left(peer);
     if (this.isAccepted) this.#owner.remove(peer);
   }
 

@@ -1,6 +1,6 @@
 /**
  * One peer of a socket: its outgoing and incoming messages (RFC 28: "double queue"). The peer of a `connect` exists
- * until `disconnect`, through all its connections; a peer at a bound endpoint exists as long as its connection.
+ * through all its connections; a peer at a bound endpoint exists as long as its connection.
  */
 import { setImmediate } from "node:timers";
 import { FifoQueue } from "../support/fifo_queue.ts";

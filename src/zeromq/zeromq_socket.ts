@@ -31,7 +31,7 @@ const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
 /** Milliseconds that `close` waits by default for messages to be sent. */
 const lingerMsDefault = 1000;
 
-export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uint8Array[]> {
+export abstract class ZeroMqSocket implements AsyncDisposable {
   abstract readonly type: SocketType;
   /** Counts since the socket was created; see SocketCounters. */
   readonly counters: SocketCounters = newCounters();
@@ -62,11 +62,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     return await this.connections.bind(endpoint, signal);
   }
 
-  /** Accepts no new connections there; accepted ones continue. Rejects with USAGE. */
-  async unbind(endpoint: string): Promise<void> {
-    await this.connections.unbind(endpoint);
-  }
-
   /**
    * Keeps a connection to `tcp://host:port` or `ipc:///path`, and makes it again after each loss. Returns immediately.
    * Throws USAGE.
@@ -74,11 +69,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   connect(endpoint: string): void {
     this.requireOpen();
     this.connections.connect(endpoint);
-  }
-
-  /** Ends the connection, and drops messages that wait for this endpoint only. Throws USAGE. */
-  disconnect(endpoint: string): void {
-    this.connections.disconnect(endpoint);
   }
 
   /**
@@ -106,13 +96,11 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
 
   /**
-   * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed or receiving is
-   * not allowed now.
+   * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
    */
   async receive({ signal }: WaitOptions = {}): Promise<Uint8Array[]> {
     throwIfAborted(signal);
     this.requireOpen();
-    this.checkReceive();
     if (this.#readers.length === 0) {
       const message = this.#take();
       if (message !== undefined) return message;
@@ -156,20 +144,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
         }
       }
       yield batch;
-    }
-  }
-
-  /** Yields every message until the socket is closed. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array[], void, void> {
-    while (!this.#isClosed) {
-      let message: Uint8Array[];
-      try {
-        message = await this.receive();
-      } catch (error) {
-        if (this.#isClosed) return;
-        throw error;
-      }
-      yield message;
     }
   }
 
@@ -222,8 +196,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   protected take(): Uint8Array[] | undefined {
     return this.inbound.take();
   }
-  /** Throws if receiving is not allowed now. */
-  protected checkReceive(): void {}
   protected accept(_newcomer: Newcomer): ZmtpError | null {
     return null;
   }
@@ -231,7 +203,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   protected joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
     return null;
   }
-  protected left(_peer: Peer): void {}
   protected removed(_peer: Peer): void {}
   protected room(_peer: Peer): void {}
 
@@ -266,7 +237,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
       accept: (newcomer) => this.accept(newcomer),
       added: (peer) => this.added(peer),
       joined: (peer, description) => this.joined(peer, description),
-      left: (peer) => this.left(peer),
       removed: (peer) => this.removed(peer),
       arrived: (peer) => {
         if (this.#isClosed) peer.dropInbox();

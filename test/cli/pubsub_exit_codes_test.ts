@@ -8,6 +8,7 @@ import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { frozenPut } from "../support/frozen_put.ts";
+import { messagesOf } from "../support/messages_of.ts";
 
 setDefaultTimeout(120_000);
 
@@ -185,7 +186,7 @@ test("of a client whose server fails", async () => {
   const endpoint = await failing.bind("tcp://127.0.0.1:0");
   void (async () => {
     const answer = encodeMessage({ name: "STATUS", sender: "s1", status: "ERROR" });
-    for await (const frames of failing) {
+    for await (const frames of messagesOf(failing)) {
       failing.trySend([...frames.slice(0, frames.findIndex((frame) => frame.byteLength === 0) + 1), ...answer]);
     }
   })();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { curveDialing } from "../../commands/pubsub/service_security.ts";
+import { curveDialing } from "../../src/zeromq/curve_security.ts";
 import { RequestSocket } from "../support/request_socket.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";

@@ -12,6 +12,7 @@ import type { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
 import { eventually } from "../support/eventually.ts";
 import { StreamProxy } from "../support/stream_proxy.ts";
 import { greeting, ready } from "../support/zmtp_bytes.ts";
+import { messagesOf } from "../support/messages_of.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-zeromq-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -53,7 +54,7 @@ for (const [name, endpointOf] of Object.entries(transports)) {
         const rep = kept(new ReplySocket());
         const real = await rep.bind(at);
         void (async () => {
-          for await (const message of rep) await rep.send(message);
+          for await (const message of messagesOf(rep)) await rep.send(message);
         })();
         return { rep, real };
       };
@@ -87,7 +88,7 @@ for (const [name, endpointOf] of Object.entries(transports)) {
       // What both queues and the kernel's buffers hold, and no more.
       expect(sent).toBeLessThan(1500);
       let got = -1;
-      for await (const message of router) {
+      for await (const message of messagesOf(router)) {
         if (got >= 0) expect(text(message[1])).toBe(String(got));
         if (++got === sent) break;
       }

@@ -4,6 +4,7 @@ import { decodeMessage, type InvalidMessage } from "../../src/wire/pubsub/decode
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
 import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { messagesOf } from "./messages_of.ts";
 
 export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };
 /** Null: silence. */
@@ -45,7 +46,7 @@ export class FakePubsubServer implements AsyncDisposable {
   }
 
   async #read(router: RouterSocket): Promise<void> {
-    for await (const frames of router) void this.#take(router, frames);
+    for await (const frames of messagesOf(router)) void this.#take(router, frames);
   }
 
   async #take(router: RouterSocket, frames: readonly Uint8Array[]): Promise<void> {

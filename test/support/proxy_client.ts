@@ -5,6 +5,7 @@ import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
 import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { messagesOf } from "./messages_of.ts";
 
 const nothing = new Uint8Array(0);
 const encoder = new TextEncoder();
@@ -85,7 +86,7 @@ export class ProxyClient implements AsyncDisposable {
   }
 
   async #read(): Promise<void> {
-    for await (const [id = nothing, , ...frames] of this.socket) {
+    for await (const [id = nothing, , ...frames] of messagesOf(this.socket)) {
       const key = decoder.decode(id);
       const waiting = this.#waiting.get(key);
       this.#waiting.delete(key);

@@ -9,6 +9,7 @@ import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import type { Message, MessageHeaders, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { eventually } from "./eventually.ts";
+import { messagesOf } from "./messages_of.ts";
 
 export type Status = MessageOf<"STATUS">;
 type ClientMessage = Message & { readonly topic: string; readonly headers?: MessageHeaders };
@@ -111,7 +112,7 @@ export class PubsubTalker implements AsyncDisposable {
   }
 
   async #read(dealer: DealerSocket): Promise<void> {
-    for await (const [correlation = nothing, , ...frames] of dealer) {
+    for await (const [correlation = nothing, , ...frames] of messagesOf(dealer)) {
       const number = Number(decoder.decode(correlation));
       const message = decodeMessage(frames);
       if (message.name !== "STATUS") throw new Error(`an answer makes no sense: ${JSON.stringify(message)}`);

@@ -2,7 +2,8 @@
 import { BatonError } from "../../src/errors.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
 import { bytesOf, type Peer } from "../../src/zeromq/zeromq_peer.ts";
-import { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
+import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
+import { type WaitOptions, ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
 
 interface OpenRequest {
   readonly peer: Peer;
@@ -14,7 +15,25 @@ interface OpenRequest {
 
 export class ReplySocket extends ZeroMqSocket {
   readonly type: SocketType = "REP";
+  /** Requests without an envelope, which are dropped. */
+  discarded = 0;
   #request: OpenRequest | null = null;
+
+  constructor(options: SocketOptions = {}) {
+    super({
+      ...options,
+      onEvent: (event) => {
+        options.onEvent?.(event);
+        if (event.kind === "disconnected") this.#request?.peer.senders.pump();
+      },
+    });
+  }
+
+  override async receive(options?: WaitOptions): Promise<Uint8Array[]> {
+    this.requireOpen();
+    if (this.#request === null) return await super.receive(options);
+    throw new BatonError("ZMTP_STATE", "Cannot receive by a REP socket: the request before is not answered yet");
+  }
 
   protected override check(frames: readonly Uint8Array[]): void {
     const { envelope } = this.#requireRequest();
@@ -44,11 +63,6 @@ export class ReplySocket extends ZeroMqSocket {
     this.#request?.peer.senders.fail(reason);
   }
 
-  protected override checkReceive(): void {
-    if (this.#request === null) return;
-    throw new BatonError("ZMTP_STATE", "Cannot receive by a REP socket: the request before is not answered yet");
-  }
-
   protected override take(): Uint8Array[] | undefined {
     if (this.#request !== null) return undefined;
     for (let message = super.take(); message !== undefined; message = super.take()) {
@@ -58,13 +72,9 @@ export class ReplySocket extends ZeroMqSocket {
         this.#request = { peer, connection: peer.connections, envelope: message.slice(0, end) };
         return message.slice(end);
       }
-      this.counters.discarded++;
+      this.discarded++;
     }
     return undefined;
-  }
-
-  protected override left(peer: Peer): void {
-    peer.senders.pump();
   }
 
   protected override room(peer: Peer): void {

@@ -4,6 +4,7 @@ import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
+import type { WaitOptions } from "../../src/zeromq/zeromq_socket.ts";
 
 export interface RequestOptions extends SocketOptions {
   /**
@@ -36,11 +37,21 @@ export class RequestSocket extends DealerSocket {
   override readonly type: SocketType = "REQ";
   readonly #correlates: boolean;
   readonly #isRelaxed: boolean;
+  /** Responses that belong to no open request, which are dropped. */
+  discarded = 0;
   #asked: Asked | null = null;
   #nextId = Math.floor(Math.random() * 2 ** 32);
 
   constructor(options: RequestOptions = {}) {
-    super(options);
+    super({
+      ...options,
+      onEvent: (event) => {
+        options.onEvent?.(event);
+        const peer = this.#asked?.peer;
+        // A message that has not left the queue is sent on the next connection.
+        if (event.kind === "disconnected" && peer?.link === null && peer.unsent === 0) this.#lose(peer);
+      },
+    });
     this.#correlates = options.correlate ?? false;
     this.#isRelaxed = options.relaxed ?? false;
   }
@@ -63,13 +74,14 @@ export class RequestSocket extends DealerSocket {
     if (peer === null) return false;
     // A response to an earlier request must not be taken for the response to this one.
     this.#asked = null;
-    while (super.take() !== undefined) this.counters.discarded++;
+    while (super.take() !== undefined) this.discarded++;
     this.#asked = { peer, id, isLost: false };
     return true;
   }
 
-  protected override checkReceive(): void {
-    if (this.#asked !== null) return;
+  override async receive(options?: WaitOptions): Promise<Uint8Array[]> {
+    this.requireOpen();
+    if (this.#asked !== null) return await super.receive(options);
     throw new BatonError("ZMTP_STATE", "Cannot receive by a REQ socket: no request was sent that is not answered");
   }
 
@@ -81,18 +93,13 @@ export class RequestSocket extends DealerSocket {
         this.#asked = null;
         return message.slice(start);
       }
-      this.counters.discarded++;
+      this.discarded++;
     }
     if (this.#asked?.isLost !== true) return undefined;
     const { endpoint } = this.#asked.peer;
     this.#asked = null;
     const message = `No answer will come from ${endpoint}: the connection that the request was sent by is lost`;
     throw new BatonError("OUTCOME_UNKNOWN", message);
-  }
-
-  protected override left(peer: Peer): void {
-    // A message that has not left the queue is sent on the next connection.
-    if (peer.unsent === 0) this.#lose(peer);
   }
 
   protected override removed(peer: Peer): void {

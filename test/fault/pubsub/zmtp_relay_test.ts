@@ -5,6 +5,7 @@ import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { ZmtpRelay } from "./zmtp_relay.ts";
 import { ZmtpUnits } from "./zmtp_units.ts";
+import { messagesOf } from "../../support/messages_of.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const textOf = (frame: Uint8Array | undefined) => new TextDecoder().decode(frame);
@@ -38,12 +39,12 @@ test("requests are remembered; replies are dropped, held and let go; connections
   dealer.connect(relay.endpoint);
   const heard: string[] = [];
   const echo = (async () => {
-    for await (const [identity, ...rest] of router) {
+    for await (const [identity, ...rest] of messagesOf(router)) {
       await router.send([identity as Uint8Array, ...rest]).catch(() => {});
     }
   })();
   const hear = (async () => {
-    for await (const frames of dealer) heard.push(textOf(frames[0]));
+    for await (const frames of messagesOf(dealer)) heard.push(textOf(frames[0]));
   })();
   const say = (text: string) => dealer.send([bytes(text), bytes("tail")]);
   await say("one");

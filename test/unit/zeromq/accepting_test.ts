@@ -6,7 +6,7 @@ import { curveServer } from "../../../src/wire/zmtp/curve_server.ts";
 import { curveUser, seededBytes, serverKey } from "../../support/curve_rig.ts";
 import { frame, greeting, join, ready, text } from "../../support/zmtp_bytes.ts";
 import { rawPeer } from "./raw_peer.ts";
-import { SocketRig } from "./socket_rig.ts";
+import { outcome, SocketRig } from "./socket_rig.ts";
 
 test("a client whose key is not allowed is refused, and nothing is read from it", async () => {
   const rig = new SocketRig();
@@ -23,26 +23,23 @@ test("a client whose key is not allowed is refused, and nothing is read from it"
 
 test("a connection that the program ends as it is made brings nothing more", async () => {
   const rig = new SocketRig();
-  const router = new RouterSocket(rig.options);
-  const end = new Promise<void>((resolve) => {
-    const dealer: DealerSocket = new DealerSocket({
-      ...rig.options,
-      onEvent: ({ kind, endpoint }) => {
-        if (kind === "connected") dealer.disconnect(endpoint);
-        if (kind !== "disconnected") return;
-        queueMicrotask(() => {
-          expect(dealer.receiveReady()).toEqual([]);
-          resolve();
-        });
-      },
-    });
-    void rig.network.listen({ kind: "tcp", host: "127.0.0.1", port: 1 }, (far) => {
-      far.write(join([greeting(), ready("ROUTER"), frame(0, text("early"))]));
-      return { data() {}, closed() {} };
-    }).then(() => dealer.connect("tcp://127.0.0.1:1"));
+  const kinds: string[] = [];
+  const dealer: DealerSocket = new DealerSocket({
+    ...rig.options,
+    onEvent: ({ kind }) => {
+      kinds.push(kind);
+      if (kind === "connected") void dealer.close({ lingerMs: 0 });
+    },
   });
-  await end;
-  await router.close();
+  await rig.network.listen({ kind: "tcp", host: "127.0.0.1", port: 1 }, (far) => {
+    far.write(join([greeting(), ready("ROUTER"), frame(0, text("early"))]));
+    return { data() {}, closed() {} };
+  });
+  dealer.connect("tcp://127.0.0.1:1");
+  const receiving = outcome(dealer.receive());
+  await rig.settle();
+  expect(kinds).toEqual(["connected", "disconnected"]);
+  expect([receiving.of, dealer.counters.received]).toEqual(["ZMTP_STATE", 0]);
 });
 
 test("over the limit the connection goes whose handshake has taken longest, and is counted", async () => {

@@ -41,7 +41,7 @@ test("REQ sends an empty frame before its request, with correlation a number bef
   }
   router.trySend([identity, id, bytes(""), bytes("right")]);
   expect(words(await numbered.receive())).toEqual(["right"]);
-  expect(numbered.counters.discarded).toBe(4);
+  expect(numbered.discarded).toBe(4);
 });
 
 test("REQ takes an answer from whom it has asked, and from nobody else", async () => {
@@ -76,7 +76,7 @@ test("a relaxed REQ may ask again, and the answer to the first is thrown away", 
     rep.trySend([identity, id, bytes(""), body]);
   }
   expect(words(await req.receive())).toEqual(["second"]);
-  expect(req.counters.discarded).toBe(1);
+  expect(req.discarded).toBe(1);
 });
 
 test("a REQ whose peer is lost is told so, and may ask again", async () => {
@@ -113,8 +113,7 @@ test("an answer that came before its connection was lost counts", async () => {
 test("a request that was not sent yet goes out with the next connection", async () => {
   const rig = new SocketRig();
   const [rep, req] = [new ReplySocket(rig.options), new RequestSocket(rig.options)];
-  const endpoint = await rep.bind("tcp://127.0.0.1:0");
-  await rep.unbind(endpoint);
+  const endpoint = "tcp://127.0.0.1:7";
   req.connect(endpoint);
   await req.send([bytes("early")]);
   const answer = outcome(req.receive().then(words));
@@ -139,7 +138,7 @@ test("REP keeps the whole envelope, and throws away what has none", async () => 
   expect(words(await rep.receive())).toEqual(["", "body"]);
   await rep.send([bytes("answer")]);
   expect(words(await dealer.receive())).toEqual(["hop1", "hop2", "", "answer"]);
-  expect(rep.counters.discarded).toBe(3);
+  expect(rep.discarded).toBe(3);
 });
 
 test("an answer to a peer that has gone is counted, and the next request is served", async () => {

@@ -3,6 +3,7 @@ import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { frameCostBytes } from "../../../src/wire/zmtp/zmtp_limits.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
+import { messagesOf } from "../../support/messages_of.ts";
 
 test("the messages of one turn leave in one write, those of a loop that awaits too", async () => {
   const rig = new SocketRig();
@@ -27,7 +28,7 @@ test("the answers to the messages of a batch leave together, once it is seen tha
   const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
   await rig.join(router, dealer);
   const echo = (async () => {
-    for await (const message of router) await router.send(message);
+    for await (const message of messagesOf(router)) await router.send(message);
   })();
   const { writes } = rig.network.last.other;
   for (const writesMax of [2, 1, 1]) {
@@ -80,8 +81,7 @@ test("messages wait for an endpoint that nobody serves yet, up to the high-water
   const dealer = new DealerSocket({ ...rig.options, sendHighWater: 3 });
   expect(dealer.trySend([bytes("nobody")])).toBe(false);
   const router = new RouterSocket(rig.options);
-  const endpoint = await router.bind("tcp://127.0.0.1:0");
-  await router.unbind(endpoint);
+  const endpoint = "tcp://127.0.0.1:7";
   dealer.connect(endpoint);
   const sent = [1, 2, 3, 4].map((number) => dealer.trySend([bytes(String(number))]));
   expect(sent).toEqual([true, true, true, false]);

@@ -7,6 +7,7 @@ import { RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { dose } from "../../support/dose.ts";
 import { bytes, SocketRig, words } from "./socket_rig.ts";
+import { messagesOf } from "../../support/messages_of.ts";
 
 const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
 
@@ -95,7 +96,7 @@ test(`a REQ gets the answer to what it has asked, or hears that none will come [
       const rep = new ReplySocket(rig.options);
       await (reqBinds ? rig.join(req, rep) : rig.join(rep, req));
       const served = (async () => {
-        for await (const [body] of rep) await rep.send([body as Uint8Array]).catch(() => {});
+        for await (const [body] of messagesOf(rep)) await rep.send([body as Uint8Array]).catch(() => {});
       })();
       let isOver = false;
       let answers = 0;

@@ -9,6 +9,7 @@ import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import type { Message, MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
+import { messagesOf } from "../../../support/messages_of.ts";
 
 setDefaultTimeout(30_000);
 
@@ -42,7 +43,7 @@ class FakeProxy implements AsyncDisposable {
   }
 
   async #serve(): Promise<void> {
-    for await (const frames of this.#socket) {
+    for await (const frames of messagesOf(this.#socket)) {
       const at = frames.findIndex((frame) => frame.byteLength === 0);
       const message = decodeMessage(frames.slice(at + 1));
       if (message.name === null) throw new Error(message.reason);

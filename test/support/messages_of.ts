@@ -1,0 +1,6 @@
+import type { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
+
+/** Yields every message until the socket is closed. */
+export async function* messagesOf(socket: ZeroMqSocket): AsyncGenerator<Uint8Array[], void, void> {
+  for await (const batch of socket.batches()) yield* batch;
+}
