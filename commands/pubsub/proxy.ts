@@ -257,11 +257,11 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
       "Requests that wait to be sent to the server",
       links.map((it) => [it.id, it.waiting]),
     ),
-    perServer("server_topics", "Topics that the server reports", Array.from(loads.all, ([id, it]) => [id, it.topics])),
+    perServer("server_topics", "Topics that the server reports", Array.from(loads, ([id, it]) => [id, it.topics])),
     perServer(
       "server_report_age_seconds",
       "Time since the last report of the server",
-      Array.from(loads.all, ([id, it]) => [id, Math.round((nowMs - it.reportedMs) / 1000)]),
+      Array.from(loads, ([id, it]) => [id, Math.round((nowMs - it.reportedMs) / 1000)]),
     ),
   ];
 }

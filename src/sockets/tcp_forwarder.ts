@@ -122,7 +122,7 @@ export class TcpForwarder {
     if (client.isClosed || over.aborted) {
       connection.destroy();
       if (client.isClosed) return;
-      throw new Error(`${formatAddress(address)}is no longer the leader`);
+      throw new Error(`${formatAddress(address)} is no longer the leader`);
     }
     off = onAbort(over, () => {
       client.destroy();

@@ -94,7 +94,7 @@ test("the proxy answers by itself: who it is, which topics there are, and a serv
   expect([hello.status, hello.headers]).toEqual(["OK", undefined]);
   expect(await say.plain("TOPICS me")).toMatchObject({ status: "OK", text: "a%20b c" });
   expect(await say.plain("PERIODIC s1", "a%20b c")).toMatchObject({ status: "OK" });
-  expect(proxy.loads.all.get("s1")?.topics).toBe(2);
+  expect(proxy.loads.get("s1")?.topics).toBe(2);
 });
 
 test("NOT_OWNER sends a request to the server that the answer names, or to where the topic is found to be", async () => {

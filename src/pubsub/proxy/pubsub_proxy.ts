@@ -23,7 +23,13 @@ import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from ".
 import type { ProxyClient } from "./proxy_request.ts";
 import { type TopicMessage, traitsOf } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
-import { ServerLoads } from "./server_loads.ts";
+
+/** Report of a server about itself (PERIODIC). */
+export interface ServerLoad {
+  /** Number of topics that it serves. */
+  readonly topics: number;
+  readonly reportedMs: number;
+}
 
 export interface ProxyOptions {
   readonly id: string;
@@ -49,6 +55,14 @@ const unreadBytesMax = 8 << 20;
 /** Maximum responses that wait for one client to read them, in addition to its requests in flight. */
 const unreadMessagesMax = 4096;
 
+/** Maximum number of servers whose reports are kept; the one that has been silent for the longest time goes first. */
+const serversMax = 1000;
+const wayOf = {
+  TRANSFER: "from server to server",
+  MANAGE: "from operator to server",
+  CANCEL: "from proxy to server",
+} as const;
+
 const delimiter = new Uint8Array(0);
 
 const leaving = "this proxy is leaving";
@@ -56,13 +70,13 @@ const leaving = "this proxy is leaving";
 export class PubsubProxy implements AsyncDisposable {
   readonly id: string;
   readonly counters: ProxyCounters = newProxyCounters();
-  readonly loads: ServerLoads;
   readonly #options: ProxyOptions;
   readonly #front: RouterSocket;
   readonly #forwarder: RequestForwarder;
   /** Connections with requests in flight, by the first frame of their messages. */
   readonly #clients = new Map<Uint8Array, ProxyClient>();
   readonly #endpoints: string[] = [];
+  readonly #loads = new Map<string, ServerLoad>();
   readonly #overload: OverloadReport;
   #isLeaving = false;
   #isSweeping = false;
@@ -73,7 +87,6 @@ export class PubsubProxy implements AsyncDisposable {
     this.id = options.id;
     this.#options = options;
     this.#overload = new OverloadReport(clock, (problem) => options.onProblem?.(problem));
-    this.loads = new ServerLoads(clock);
     this.#front = new RouterSocket({
       sendHighWater: unreadMessagesMax,
       sendHighWaterBytes: unreadBytesMax,
@@ -114,6 +127,11 @@ export class PubsubProxy implements AsyncDisposable {
   /** Requests in flight, and their bytes. */
   get inFlight(): { readonly requests: number; readonly bytes: number } {
     return this.#forwarder.admission;
+  }
+
+  /** The last report of each server, by server ID. */
+  get loads(): ReadonlyMap<string, ServerLoad> {
+    return this.#loads;
   }
 
   /** Connections to servers. */
@@ -213,44 +231,30 @@ export class PubsubProxy implements AsyncDisposable {
 
   /** Responds to a message that is not forwarded. */
   async #respondItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
-    const hasHeaders = message.headers !== undefined;
-    switch (message.name) {
-      // A response to a response could cause an endless exchange.
-      case "STATUS":
-        return void this.counters.dropped++;
-      case "TRANSFER":
-        return this.#respond(
-          envelope,
-          { status: "BAD_REQUEST", reason: "TRANSFER goes from server to server" },
-          hasHeaders,
-        );
-      case "MANAGE":
-        return this.#respond(
-          envelope,
-          { status: "BAD_REQUEST", reason: "MANAGE goes from operator to server" },
-          hasHeaders,
-        );
-      case "CANCEL":
-        return this.#respond(
-          envelope,
-          { status: "BAD_REQUEST", reason: "CANCEL goes from proxy to server" },
-          hasHeaders,
-        );
-      case "HELLO":
-        return this.#respond(envelope, { status: "OK", headers: { version: 1 } }, hasHeaders);
-      case "PERIODIC": {
-        const topics = decodeTopicList(message.body);
-        if (topics !== undefined) this.loads.report(message.sender, topics.length);
-        const status = topics === undefined ? "BAD_REQUEST" : "OK";
-        return this.#respond(
-          envelope,
-          { status, reason: topics === undefined ? "The body is no list of topics" : "" },
-          hasHeaders,
-        );
-      }
-      case "TOPICS":
-        return this.#respond(envelope, await this.#topics(message.headers?.deadlineMs), hasHeaders);
+    // A response to a response could cause an endless exchange.
+    if (message.name === "STATUS") return void this.counters.dropped++;
+    const answer = message.name === "TOPICS"
+      ? await this.#topics(message.headers?.deadlineMs)
+      : this.#answerTo(message);
+    this.#respond(envelope, answer, message.headers !== undefined);
+  }
+
+  #answerTo(message: Exclude<Message, TopicMessage | { name: "STATUS" | "TOPICS" }>): ProxyResponse {
+    if (message.name === "HELLO") return { status: "OK", headers: { version: 1 } };
+    if (message.name !== "PERIODIC") {
+      return { status: "BAD_REQUEST", reason: `${message.name} goes ${wayOf[message.name]}` };
     }
+    const topics = decodeTopicList(message.body);
+    if (topics === undefined) return { status: "BAD_REQUEST", reason: "The body is no list of topics" };
+    this.#reportLoad(message.sender, topics.length);
+    return { status: "OK" };
+  }
+
+  #reportLoad(server: string, topics: number): void {
+    this.#loads.delete(server);
+    this.#loads.set(server, { topics, reportedMs: this.#options.clock.now() });
+    const [oldest] = this.#loads.keys();
+    if (this.#loads.size > serversMax && oldest !== undefined) this.#loads.delete(oldest);
   }
 
   async #topics(deadlineMs: number | undefined): Promise<ProxyResponse> {
