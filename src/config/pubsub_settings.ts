@@ -1,126 +1,85 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
-import { setting, type SettingTable } from "./setting.ts";
+import { inSection, type SettingTable } from "./setting.ts";
 import { duration, integer, list, size, text } from "./value_types.ts";
+
+const pubsub = inSection("pubsub.");
+const server = inSection("pubsub.server.");
+const proxy = inSection("pubsub.proxy.");
+const client = inSection("pubsub.client.");
 
 /** Settings of `baton pubsub server`. */
 export const pubsubServerSettings = {
-  pubsubServerId: setting(text("id"), {
-    flag: "--id",
-    key: "pubsub.server.id",
-    help: "the ID of the server; it is stored in the data directory",
-  }),
-  pubsubDataDir: setting(text("folder"), {
-    flag: "--data-dir",
-    key: "pubsub.server.data_dir",
+  pubsubServerId: server("id", text("id"), { help: "the ID of the server; it is stored in the data directory" }),
+  pubsubDataDir: server("data_dir", text("folder"), {
     help: "folder for the topics of the server; created if it does not exist",
   }),
-  pubsubServerListen: setting(text("tcp://host:port|ipc:///path"), {
-    flag: "--listen",
+  pubsubServerListen: server("listen", text("tcp://host:port|ipc:///path"), {
     once: true,
-    key: "pubsub.server.listen",
     help: "endpoint for proxies and other servers; port 0 is any free port",
     default: "tcp://127.0.0.1:0",
   }),
-  pubsubServerAdvertise: setting(text("tcp://host:port"), {
-    flag: "--advertise",
-    key: "pubsub.server.advertise",
+  pubsubServerAdvertise: server("advertise", text("tcp://host:port"), {
     help: "the endpoint to announce, if it is not the one of --listen",
     unset: "the actual endpoint of --listen",
   }),
-  pubsubMaxPending: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
-    flag: "--max-pending",
-    key: "pubsub.server.max_pending",
+  pubsubMaxPending: server("max_pending", integer("count", { min: 1, max: 1_000_000_000 }), {
     help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85",
     unset: "no limit",
   }),
-  pubsubMaxTopicSize: setting(size(), {
-    flag: "--max-topic-size",
-    key: "pubsub.server.max_topic_size",
+  pubsubMaxTopicSize: server("max_topic_size", size(), {
     help: "maximum bytes of the messages of one topic; further puts fail with 85",
     unset: "no limit",
   }),
-  pubsubMaxDiskSize: setting(size(), {
-    flag: "--max-disk-size",
-    key: "pubsub.server.max_disk_size",
+  pubsubMaxDiskSize: server("max_disk_size", size(), {
     help: "maximum size of the data directory: a warning at 80 %; from 95 % on puts fail with 85",
     unset: "the size of the disk",
   }),
-  pubsubRetainMessages: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
-    flag: "--retain-messages",
-    key: "pubsub.server.retain_messages",
+  pubsubRetainMessages: server("retain_messages", integer("count", { min: 1, max: 1_000_000_000 }), {
     help:
       "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how many they missed",
     unset: "no limit",
   }),
-  pubsubRetainSize: setting(size(), {
-    flag: "--retain-size",
-    key: "pubsub.server.retain_size",
-    help: "the same limit by size",
-    unset: "no limit",
-  }),
-  pubsubRetainAge: setting(duration({ minMs: 1 }), {
-    flag: "--retain-age",
-    key: "pubsub.server.retain_age",
-    help: "the same limit by age",
-    unset: "no limit",
-  }),
+  pubsubRetainSize: server("retain_size", size(), { help: "the same limit by size", unset: "no limit" }),
+  pubsubRetainAge: server("retain_age", duration({ minMs: 1 }), { help: "the same limit by age", unset: "no limit" }),
 } satisfies SettingTable;
 
 /** Settings of `baton pubsub proxy`. */
 export const pubsubProxySettings = {
-  pubsubProxyId: setting(text("id"), {
-    flag: "--id",
-    key: "pubsub.proxy.id",
+  pubsubProxyId: proxy("id", text("id"), {
     help: "the ID of the proxy",
     unset: "the advertised host name, or the host name and the advertised address; then the port, or with port 0 the " +
       "process ID",
   }),
-  pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
-    flag: "--listen",
+  pubsubProxyListen: proxy("listen", list("tcp://host:port|ipc:///path"), {
     once: true,
-    key: "pubsub.proxy.listen",
     help: "one or several endpoints for clients; port 0 is any free port",
     default: ["tcp://127.0.0.1:0"],
   }),
-  pubsubProxyAdvertise: setting(text("tcp://host:port"), {
-    flag: "--advertise",
-    key: "pubsub.proxy.advertise",
+  pubsubProxyAdvertise: proxy("advertise", text("tcp://host:port"), {
     help: "the endpoint to announce to clients and servers, if it is not the one of --listen",
     unset: "the actual first endpoint of --listen",
   }),
-  pubsubProxyTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
-    flag: "--request-timeout",
-    key: "pubsub.proxy.request_timeout",
+  pubsubProxyTimeout: proxy("request_timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long a request without a deadline is tried",
     default: 5000,
   }),
-  pubsubProxyMaxRequests: setting(integer("count", { min: 1, max: 10_000_000 }), {
-    flag: "--max-requests",
-    key: "pubsub.proxy.max_requests",
+  pubsubProxyMaxRequests: proxy("max_requests", integer("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight; further requests are refused as overloaded",
     default: 65_536,
   }),
-  pubsubProxyMaxRequestsPerClient: setting(integer("count", { min: 1, max: 10_000_000 }), {
-    flag: "--max-requests-per-client",
-    key: "pubsub.proxy.max_requests_per_client",
+  pubsubProxyMaxRequestsPerClient: proxy("max_requests_per_client", integer("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight for one connection",
     default: 1024,
   }),
-  pubsubProxyMaxRequestsPerTopic: setting(integer("count", { min: 1, max: 10_000_000 }), {
-    flag: "--max-requests-per-topic",
-    key: "pubsub.proxy.max_requests_per_topic",
+  pubsubProxyMaxRequestsPerTopic: proxy("max_requests_per_topic", integer("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight for one topic",
     default: 16_384,
   }),
-  pubsubProxyMaxBytes: setting(size(), {
-    flag: "--max-bytes",
-    key: "pubsub.proxy.max_bytes",
+  pubsubProxyMaxBytes: proxy("max_bytes", size(), {
     help: "maximum bytes of the requests in flight",
     default: 512 * 1024 ** 2,
   }),
-  pubsubClients: setting(text("file"), {
-    flag: "--clients",
-    key: "pubsub.proxy.clients",
+  pubsubClients: proxy("clients", text("file"), {
     help: "file with the accepted clients, one per line: public key, IDs, topics, and get, put or list",
     unset: "every client; with --key, every client with a key",
   }),
@@ -128,9 +87,7 @@ export const pubsubProxySettings = {
 
 /** Settings of servers, proxies and clients. */
 export const pubsubKeySettings = {
-  pubsubKey: setting(text("file"), {
-    flag: "--key",
-    key: "pubsub.key",
+  pubsubKey: pubsub("key", text("file"), {
     help:
       "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts all " +
       "connections, and servers accept only processes with the service's key",
@@ -140,28 +97,20 @@ export const pubsubKeySettings = {
 
 /** Settings of servers and proxies. */
 export const pubsubServiceSettings = {
-  pubsubMetricsListen: setting(text("host:port|unix:PATH"), {
-    flag: "--metrics-listen",
-    key: "pubsub.metrics_listen",
+  pubsubMetricsListen: pubsub("metrics_listen", text("host:port|unix:PATH"), {
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
-  pubsubMaxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
-    flag: "--max-connections",
-    key: "pubsub.max_connections",
+  pubsubMaxConnections: pubsub("max_connections", integer("count", { min: 1, max: 1_000_000 }), {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,
   }),
-  pubsubMaxIncomingBytes: setting(size({ minBytes: 100 * 1024 ** 2 }), {
-    flag: "--max-incoming-bytes",
-    key: "pubsub.max_incoming_bytes",
+  pubsubMaxIncomingBytes: pubsub("max_incoming_bytes", size({ minBytes: 100 * 1024 ** 2 }), {
     help: "memory for incomplete messages of all connections; when it is short, the connections that hold most are " +
       "not read, and closed if their message does not arrive within 10s",
     default: 256 * 1024 ** 2,
   }),
-  pubsubDrainTimeout: setting(duration(), {
-    flag: "--drain-timeout",
-    key: "pubsub.drain_timeout",
+  pubsubDrainTimeout: pubsub("drain_timeout", duration(), {
     help: "how long requests in flight may take to end after SIGTERM",
     default: 10_000,
   }),
@@ -169,49 +118,31 @@ export const pubsubServiceSettings = {
 
 /** Settings of `baton pubsub client`. */
 export const pubsubClientSettings = {
-  pubsubProxies: setting(list("tcp://host:port"), {
-    flag: "--proxies",
-    key: "pubsub.proxies",
+  pubsubProxies: pubsub("proxies", list("tcp://host:port"), {
     help: "the proxies, in the order in which they are tried",
     unset: "the proxies announced in the coordination service",
   }),
-  pubsubServiceKey: setting(text("file"), {
-    flag: "--service-key",
-    key: "pubsub.service_key",
+  pubsubServiceKey: pubsub("service_key", text("file"), {
     help: "file with the public key of the proxies, if they have one",
   }),
-  pubsubProxiesFile: setting(text("file"), {
-    flag: "--proxies-file",
-    key: "pubsub.proxies_file",
+  pubsubProxiesFile: pubsub("proxies_file", text("file"), {
     help: "file with one proxy address per line; --proxies takes precedence",
     unset: "none is read",
   }),
-  pubsubClientId: setting(text("id"), {
-    flag: "--id",
-    key: "pubsub.client.id",
-    help: "the client ID, if it is not given before the operation",
-  }),
-  pubsubStateDir: setting(text("folder"), {
-    flag: "--state-dir",
-    key: "pubsub.state_dir",
+  pubsubClientId: client("id", text("id"), { help: "the client ID, if it is not given before the operation" }),
+  pubsubStateDir: pubsub("state_dir", text("folder"), {
     help: "folder for the states of clients: sessions, positions, and puts with an unknown outcome",
     unset: "~/.local/state/baton/pubsub, with the home folder of the user database",
   }),
-  pubsubTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
-    flag: "--timeout",
-    key: "pubsub.timeout",
+  pubsubTimeout: pubsub("timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long a request is tried in total",
     default: 30_000,
   }),
-  pubsubRetryTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
-    flag: "--retry-timeout",
-    key: "pubsub.retry_timeout",
+  pubsubRetryTimeout: pubsub("retry_timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long one try may take before the next proxy is used",
     default: 5000,
   }),
-  pubsubRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
-    flag: "--retries",
-    key: "pubsub.retries",
+  pubsubRetries: pubsub("retries", integer("count", { min: 0, max: 1_000_000 }), {
     help: "tries after the first",
     unset: "as many as fit into --timeout",
   }),

@@ -42,6 +42,28 @@ export function setting<T extends NonNullable<unknown>>(
   return { type, ...declaration };
 }
 
+/**
+ * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the flag is `name`
+ * with dashes, unless `flag` adds a short form.
+ */
+export function inSection(section: string) {
+  function declare<T extends NonNullable<unknown>>(
+    name: string,
+    type: ValueType<T>,
+    declaration: Omit<SettingDeclaration<T>, "key"> & { readonly default: NoInfer<T> },
+  ): Setting<T>;
+  function declare<T extends NonNullable<unknown>>(
+    name: string,
+    type: ValueType<T>,
+    declaration: Omit<SettingDeclaration<T>, "key">,
+  ): Setting<T | undefined>;
+  function declare<T extends NonNullable<unknown>>(name: string, type: ValueType<T>, declaration: object): Setting<T> {
+    const flag = `--${name.replaceAll(/[._]/g, "-")}`;
+    return { type, flag, key: section + name, ...declaration as SettingDeclaration<T> };
+  }
+  return declare;
+}
+
 /** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */
 const namePlace = ".NAME.";
 

@@ -2,7 +2,7 @@
 import { barrierSettings, electSettings, keeperSettings } from "./command_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
-import { setting, type SettingTable } from "./setting.ts";
+import { inSection, setting, type SettingTable } from "./setting.ts";
 import {
   absolutePath,
   choice,
@@ -25,30 +25,27 @@ export const scopes = ["user", "machine", "cluster"] as const;
 /** The processes that share a lock: those of this user, of this machine, or of all machines that use the same servers. */
 export type Scope = (typeof scopes)[number];
 
+const topLevel = inSection("");
+const lock = inSection("lock.");
+const component = inSection("pool.component.NAME.");
+
 /** Settings of all commands that use a coordination server. */
 export const connectionSettings = {
-  servers: setting(text("host:port,…[/chroot]"), {
+  servers: topLevel("servers", text("host:port,…[/chroot]"), {
     flag: "-z, --servers",
-    key: "servers",
     help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
     unset: "the embedded keeper; a message on stderr says so",
   }),
-  root: setting(text("path"), {
-    flag: "--root",
-    key: "root",
+  root: topLevel("root", text("path"), {
     help: "ZooKeeper node below which baton keeps all of its nodes",
     default: "/baton",
   }),
-  sessionTimeout: setting(sessionTimeout({ minMs: 2000 }), {
-    flag: "--session-timeout",
-    key: "session.timeout",
+  sessionTimeout: topLevel("session.timeout", sessionTimeout({ minMs: 2000 }), {
     help:
       "time after which the servers end the session of a client that they no longer hear from; its locks then go to other clients",
     default: 10_000,
   }),
-  connectTimeout: setting(duration({ minMs: 1 }), {
-    flag: "--connect-timeout",
-    key: "connect.timeout",
+  connectTimeout: topLevel("connect.timeout", duration({ minMs: 1 }), {
     help: "maximum time to connect to a server; then exit 69",
     unset: "the value of -w, else 10s; no limit if connect.retries is set",
   }),
@@ -73,30 +70,18 @@ export const connectionSettings = {
     help: "use TLS for TCP connections to the servers (never for Unix sockets); any other tls setting turns it on, too",
     default: false,
   }),
-  tlsCa: setting(text("file"), {
-    flag: "--tls-ca",
-    key: "tls.ca",
+  tlsCa: topLevel("tls.ca", text("file"), {
     help: "PEM file with the trusted certificate authorities",
     unset: "the system's",
   }),
-  tlsCert: setting(text("file"), {
-    flag: "--tls-cert",
-    key: "tls.cert",
-    help: "PEM file with the client certificate",
-  }),
-  tlsKey: setting(text("file"), {
-    flag: "--tls-key",
-    key: "tls.key",
-    help: "PEM file with the private key of the client certificate",
-  }),
+  tlsCert: topLevel("tls.cert", text("file"), { help: "PEM file with the client certificate" }),
+  tlsKey: topLevel("tls.key", text("file"), { help: "PEM file with the private key of the client certificate" }),
   tlsPassphrase: setting(text("text"), {
     key: "tls.passphrase",
     help: "passphrase of the private key",
     secret: true,
   }),
-  tlsServerName: setting(text("name"), {
-    flag: "--tls-server-name",
-    key: "tls.server_name",
+  tlsServerName: topLevel("tls.server_name", text("name"), {
     help: "name that the server certificate must contain",
     unset: "the host name of the server",
   }),
@@ -105,14 +90,10 @@ export const connectionSettings = {
     help: "ZooKeeper credentials of this client, for example digest:USER:PASSWORD",
     secret: true,
   }),
-  authFile: setting(text("file"), {
-    flag: "--auth-file",
-    key: "auth.file",
+  authFile: topLevel("auth.file", text("file"), {
     help: "file with one scheme:credentials per line; no other user may have read access to it",
   }),
-  acl: setting(list("open|creator|scheme:id:perms,…"), {
-    flag: "--acl",
-    key: "acl",
+  acl: topLevel("acl", list("open|creator|scheme:id:perms,…"), {
     help:
       "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
     default: ["open"],
@@ -126,15 +107,11 @@ export const connectionSettings = {
 
 /** Settings of `baton lock`. */
 export const lockSettings = {
-  scope: setting(choice(scopes), {
-    flag: "--scope",
-    key: "scope",
+  scope: topLevel("scope", choice(scopes), {
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",
     unset: "any scope",
   }),
-  priority: setting(priority(), {
-    flag: "--priority",
-    key: "lock.priority",
+  priority: lock("priority", priority(), {
     help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
     default: 100,
   }),
@@ -148,28 +125,20 @@ export const lockSettings = {
     help: "maximum wait for the lock with priority 200 and up, if -w is not given",
     unset: "no limit",
   }),
-  killAfter: setting(duration(), {
-    flag: "--kill-after",
-    key: "lock.kill_after",
+  killAfter: lock("kill_after", duration(), {
     help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
     default: 5000,
   }),
-  onDoubt: setting(choice(["ignore", "freeze"]), {
-    flag: "--on-doubt",
-    key: "lock.on_doubt",
+  onDoubt: lock("on_doubt", choice(["ignore", "freeze"]), {
     help:
       "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
-  signal: setting(signalName(), {
-    flag: "--signal",
-    key: "lock.signal",
+  signal: lock("signal", signalName(), {
     help: "signal with which baton asks the command to stop",
     default: "SIGTERM",
   }),
-  publishCommand: setting(toggle(), {
-    flag: "--publish-command",
-    key: "lock.publish_command",
+  publishCommand: lock("publish_command", toggle(), {
     help: "publish the full command line of the holder; otherwise other clients see the program name only",
     default: false,
   }),
@@ -193,34 +162,25 @@ export const poolSettings = {
 
 /** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
 export const poolComponentSettings = {
-  query: setting(text("command"), {
-    flag: "--query",
-    key: "pool.component.NAME.query",
+  query: component("query", text("command"), {
     once: true,
     help: "shell command that prints the items, one per line; it runs while this call holds the component's lock",
   }),
-  jobs: setting(integer("count", { min: 1, max: poolJobsMax }), {
+  jobs: component("jobs", integer("count", { min: 1, max: poolJobsMax }), {
     flag: "-j, --jobs",
-    key: "pool.component.NAME.jobs",
     help: "number of items that this call runs at the same time",
     default: 1,
   }),
-  total: setting(integer("count", { min: 1, max: 1_000_000 }), {
-    flag: "--total",
-    key: "pool.component.NAME.total",
+  total: component("total", integer("count", { min: 1, max: 1_000_000 }), {
     help:
       "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
     unset: "no limit",
   }),
-  doneTtl: setting(duration({ minMs: 1 }), {
-    flag: "--done-ttl",
-    key: "pool.component.NAME.done_ttl",
+  doneTtl: component("done_ttl", duration({ minMs: 1 }), {
     help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
     unset: "results are not kept",
   }),
-  retries: setting(integer("count", { min: 0, max: 1000 }), {
-    flag: "--retries",
-    key: "pool.component.NAME.retries",
+  retries: component("retries", integer("count", { min: 0, max: 1000 }), {
     help: "how many times a failed item is run again",
     default: 0,
   }),
