@@ -44,7 +44,7 @@ export const whoCommand = defineCommand({
     "Prints one line for each holder and each waiter, in their order: since when, how, the id for baton break, and the " +
     "reason. Exits with 1 if there is no holder.",
     "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the running members " +
-    "and those that wait for the start, for a gate the user who closed it. Items of a pool are locks with the name " +
+    "and the waiting participants, and for a closed gate the user who closed it. Items of a pool are locks with the name " +
     "COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
   ],
   examples: [

@@ -239,7 +239,7 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
     ),
     counter(
       "responses_undelivered_total",
-      "Responses that the client did not read",
+      "Responses dropped because the client disconnected or read too slowly",
       counters.undeliveredResponses,
     ),
     counter("messages_dropped_total", "Messages without a response", counters.dropped),

@@ -222,7 +222,11 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     ),
     gauge("requests_in_flight", "Requests in flight at the store, including gets that wait", now.inFlight),
     gauge("gets_waiting", "Gets that wait for a message", now.pendingGets),
-    gauge("requests_awaiting_admission", "Requests whose topic is being checked", now.pendingAdmissions),
+    gauge(
+      "requests_awaiting_admission",
+      "Requests that wait until the server has checked that it owns the topic",
+      now.pendingAdmissions,
+    ),
     gauge("topics_stored", "Topics with data on this server", now.topics),
     gauge("topics_served", "Topics that this server serves", now.served),
     gauge("topics_handing_off", "Topics being handed off to other servers", now.outgoingHandoffs),

@@ -256,8 +256,8 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub server forget gives up all that "${id}" has, messages and places of subscribers: say --accept-loss when ` +
-        "its data is lost for good",
+      `baton pubsub server forget deletes everything that "${id}" owns: messages and the positions of subscribers. Add ` +
+        "--accept-loss if the data of this server cannot be recovered",
     );
   }
   const { lost, returned } = await connected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
@@ -317,8 +317,8 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub server restore gives up all that "${id}" has stored since the copy in ${pubsubDataDir} was made: say ` +
-        "--accept-loss when there is no newer one",
+      `baton pubsub server restore loses everything that "${id}" has stored since the copy in ${pubsubDataDir} was made. Add ` +
+        "--accept-loss if there is no newer copy",
     );
   }
   const done = await restoreFrom(call, id, resolve(pubsubDataDir));

@@ -48,7 +48,7 @@ export const pubsubTopicCommand = defineCommand({
     "clients, and how far each subscriber is behind, the slowest first.",
     "delete removes a topic with all its data. It is refused (64) while clients are subscribed, unless --accept-loss allows that " +
     "undelivered messages are lost. The next put or subscribe creates a new topic, whose message IDs continue above the old ones; " +
-    "earlier subscribers are told that they are not subscribed.",
+    "subscribers of the deleted topic are not subscribed to it: their next get exits with 64, and they must subscribe again.",
     "repair is for a topic with data that the server's disk has damaged, and which therefore fails with 74: damaged messages count as " +
     "missed, damaged clients are forgotten, and everything else is served as before.",
     "As for server move and forget, the service's key (--key) is needed if the service has one.",

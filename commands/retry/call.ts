@@ -62,7 +62,7 @@ export const retryCallCommand = defineCommand({
     ["baton retry-processor call --name propagate -- ./propagate.sh <body.json", "first try now; exit code 75: stored"],
     [
       "baton retry-processor call -- baton lock -w 2s articles/7 -- ./propagate.sh 7",
-      "retry later if the lock is busy",
+      "if the lock is busy, the call is stored and retried",
     ],
     [
       "baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml",

@@ -26,7 +26,8 @@ export const retryRetryCommand = defineCommand({
   summary: "make waiting messages due now",
   usage: "ID… | --all [--where …] [options]",
   details: [
-    "baton retry-processor run tries them. Exit code 1 if one of them is not waiting. For dead letters use dlq redrive.",
+    "The next baton retry-processor run, or a running one, tries them. Exit code 1 if a message is not in state waiting. For dead letters " +
+    "use baton retry-processor dlq redrive.",
   ],
   examples: [
     ["baton retry-processor retry 17", "now instead of in an hour"],

@@ -128,7 +128,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     const { clock, handshakeMsMax } = this.#options.settings;
     this.#connection = connection;
     const fail = () => {
-      this.#fail(new ZmtpError("SILENT", `The peer has not ended the handshake within ${handshakeMsMax} ms`));
+      this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
     };
     // If this process was suspended, bytes that arrived meanwhile are read before the next timer.
     this.#stopDeadline = clock.after(handshakeMsMax, () => this.#stopDeadline = clock.after(0, fail));

@@ -9,11 +9,11 @@ interface ErrorMeaning {
 }
 
 const meanings = {
-  SYSTEMERROR: { code: "PROTOCOL", text: "the server has a system error" },
-  RUNTIMEINCONSISTENCY: { code: "PROTOCOL", text: "an operation before it failed" },
+  SYSTEMERROR: { code: "PROTOCOL", text: "the server reported a system error; see its log" },
+  RUNTIMEINCONSISTENCY: { code: "PROTOCOL", text: "an earlier operation of the transaction failed" },
   DATAINCONSISTENCY: { code: "PROTOCOL", text: "the server's data is inconsistent" },
   CONNECTIONLOSS: { code: "OUTCOME_UNKNOWN", text: "the connection was lost before the response arrived" },
-  MARSHALLINGERROR: { code: "PROTOCOL", text: "the server could not read the request" },
+  MARSHALLINGERROR: { code: "PROTOCOL", text: "the server could not decode the request" },
   UNIMPLEMENTED: { code: "PROTOCOL", text: "the server does not have this operation" },
   OPERATIONTIMEOUT: { code: "UNREACHABLE", text: "no server could be reached in time" },
   BADARGUMENTS: { code: "BAD_DATA", text: "the arguments are not valid" },

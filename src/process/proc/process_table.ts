@@ -211,8 +211,8 @@ export function hasProcessTable(): boolean {
  */
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
-  const there = ownNumber() ?? "not there";
-  return `/proc is another PID namespace's (process ${process.pid} is ${there} in it): mount this one's, as unshare --mount-proc does`;
+  const there = ownNumber() ?? "missing";
+  return `/proc shows another PID namespace, where process ${process.pid} is ${there}: mount /proc again in this namespace (unshare --mount-proc)`;
 }
 
 /** The number that /proc has for this process; null for none. */

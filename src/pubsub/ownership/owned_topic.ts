@@ -177,7 +177,7 @@ export class OwnedTopic {
         if (tries > 0) {
           return {
             kind: "refused",
-            why: `"${this.topic}" does not belong to ${content.owner} at epoch ${content.epoch}`,
+            why: `"${this.topic}" is no longer owned by ${content.owner} with epoch ${content.epoch}`,
           };
         }
         await this.#context.nodes.sync(this.topic);

@@ -139,7 +139,9 @@ export class TopicTransfer {
   seal(name: string, epoch: number, to: string): void {
     const topic = this.#require(name, epoch);
     if (topic.sealedFor === to) return;
-    if (topic.sealedFor !== null) throw stale(`Cannot seal topic ${quoted(name)} for ${quoted(to)}: ${stateOf(topic)}`);
+    if (topic.sealedFor !== null) {
+      throw stale(`Cannot hand off topic ${quoted(name)} to ${quoted(to)}: ${stateOf(topic)}`);
+    }
     this.#engine.settle();
     this.#transaction(() => {
       topic.sealedFor = to;

@@ -57,7 +57,10 @@ export class CommandTarget implements Target {
     if (end.kind === "lost" || end.kind === "cancelled") return { kind: "lost" };
     if (end.kind === "breach") {
       const pids = end.survivors.join(", ");
-      return { kind: "breach", error: new BatonError("FENCE_BREACH", `The try of ${message.id} ${how}: ${pids}`) };
+      return {
+        kind: "breach",
+        error: new BatonError("FENCE_BREACH", `The command for message ${message.id} ${how}: process ${pids}`),
+      };
     }
     if (end.kind === "start_failed") {
       return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", end.message) };

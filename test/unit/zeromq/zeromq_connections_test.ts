@@ -133,7 +133,7 @@ describe("the handshake", () => {
     expect(rig.events[0]).toMatchObject({
       kind: "handshakeFailed",
       isPermanent: false,
-      reason: { message: "The peer has not ended the handshake within 3000 ms" },
+      reason: { message: "The peer did not complete the handshake within 3000 ms" },
     });
   });
 
