@@ -242,7 +242,7 @@ test("a client id is one process at a time, and a state that was lost is fenced 
   expect(await session.run(put)).toMatchObject({ code: 0 });
   // Where an input was is not known any more either.
   await session.run("rm -r state; echo z >input");
-  const warned = { code: 84, stderr: expect.stringContaining("look first at what is there") };
+  const warned = { code: 84, stderr: expect.stringContaining("check first what the topic contains") };
   expect(await client("bob put news --lines input --resume")).toMatchObject(warned);
 });
 
