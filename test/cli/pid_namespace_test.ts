@@ -24,7 +24,7 @@ test.skipIf(!canUnshare)(
         '"$baton" hold x --pid 2; echo hold $?; "$baton" doctor >findings; echo doctor $?; ls ran',
     );
     expect(ended.stdout).toBe("lock 125\npool 125\n(exit 78)\nhold 78\ndoctor 1\n");
-    const why = /\/proc is another PID namespace, where process \d+ is \d+: mount \/proc again in this namespace/;
+    const why = /\/proc shows another PID namespace, where process \d+ is \d+: mount \/proc again in this namespace/;
     const said = ended.stderr.split("\n").filter((line) => why.test(line));
     expect(said).toHaveLength(3);
     expect(session.read("findings")).toMatch(why);
