@@ -98,9 +98,7 @@ export const keeperCommand = defineCommand({
 
 type KeeperValues = SettingValues<typeof settings>;
 
-/**
- * The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value.
- */
+/** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
 function serveOptionsOf(
   values: KeeperValues,
   sources: ConfigSources,

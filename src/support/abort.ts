@@ -5,9 +5,7 @@ export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
-/**
- * Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener.
- */
+/** Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener. */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {
@@ -19,9 +17,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
   return () => signal.removeEventListener("abort", listen);
 }
 
-/**
- * The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not cancelled.
- */
+/** The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not cancelled. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {

@@ -1,6 +1,4 @@
-/**
- * The pause before the next attempt: exponential, with full jitter so that many clients do not return at the same time.
- */
+/** The pause before the next attempt: exponential, with full jitter so that many clients do not return at the same time. */
 
 export interface BackoffOptions {
   /** The upper limit of the first pause, in milliseconds. */

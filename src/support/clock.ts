@@ -27,9 +27,7 @@ const quiet = { driftMs: 20, readEveryMs: 1000 };
 
 let shared: Clock | undefined;
 
-/**
- * The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different suspends.
- */
+/** The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different suspends. */
 export function systemClock(): Clock {
   shared ??= startClock();
   return shared;

@@ -38,9 +38,7 @@ export class WaitTimeout extends BatonError {
   }
 }
 
-/**
- * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit.
- */
+/** The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit. */
 export function waitLimit(
   clock: Clock,
   waitMs: number | undefined,

@@ -145,9 +145,7 @@ function mayPass(error: BatonError, retry: number, retries: number | undefined):
 
 const timeIsUp = new Error("the attempt ran out of time");
 
-/**
- * Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced.
- */
+/** Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced. */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
 }

@@ -23,9 +23,7 @@ const staggerMs = 200;
 const attemptMs = 2000;
 const retryWait = { firstMs: 20, maxMs: 500 };
 
-/**
- * Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects.
- */
+/** Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects. */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = parseSessionHandle(word);

@@ -13,9 +13,7 @@ import { connectRequest, connectResponse } from "../wire/jute/session_frames.ts"
 import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/**
- * Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL DIGEST-MD5.
- */
+/** Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL DIGEST-MD5. */
 export interface ZooKeeperCredentials {
   readonly scheme: string;
   readonly credentials: string;
@@ -93,9 +91,7 @@ export class SessionHandshake {
     );
   }
 
-  /**
-   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the credentials.
-   */
+  /** Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the credentials. */
   receive(frame: Uint8Array): SessionHandshakeStep {
     const reader = new ByteReader(frame);
     switch (this.#stage) {

@@ -47,9 +47,7 @@ export class LeaderProof {
     return this.#provenMs;
   }
 
-  /**
-   * Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none.
-   */
+  /** Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none. */
   sent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
     const sent = this.#sentMs;

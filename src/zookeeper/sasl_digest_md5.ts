@@ -8,9 +8,7 @@ import { protocolError } from "../wire/bytes.ts";
 const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
-  /**
-   * The response to the server's token; null when the exchange is complete and the server has proved itself. Throws PROTOCOL.
-   */
+  /** The response to the server's token; null when the exchange is complete and the server has proved itself. Throws PROTOCOL. */
   next(token: Uint8Array): Uint8Array | null;
 }
 

@@ -62,9 +62,7 @@ export interface HeartbeatDecision {
   readonly nextCheckMs: number;
 }
 
-/**
- * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would.
- */
+/** Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would. */
 export function heartbeatAction(nowMs: number, facts: LivenessFacts, timeoutMs: number): HeartbeatDecision {
   const timing = timingOf(timeoutMs);
   const pingAtMs = facts.lastHeartbeatMs + timing.pingMs;

@@ -59,9 +59,7 @@ export interface ZooKeeperSession {
   guard(): () => void;
   /** Aborted once, with a BatonError, when the session has ended. The lease may end earlier. */
   readonly ended: AbortSignal;
-  /**
-   * Calls the listener for every change of the state and of the lease end. Returns a function that removes the listener.
-   */
+  /** Calls the listener for every change of the state and of the lease end. Returns a function that removes the listener. */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
   /** The number of connections so far. After a change, a caller repeats its current step. */
   readonly connections: number;

@@ -100,9 +100,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
 }
 
-/**
- * Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start.
- */
+/** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
 function oneAtATime(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
   return () => {
@@ -135,9 +133,7 @@ class ZooKeeperClient implements ZooKeeper {
     return this.#session;
   }
 
-  /**
-   * Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child.
-   */
+  /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
   async create(path: string, data: Uint8Array, options: CreateOptions = {}): Promise<{ path: string; stat: Stat }> {
     try {
       return await this.#create(path, data, options);

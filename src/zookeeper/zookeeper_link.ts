@@ -90,9 +90,7 @@ export class ZooKeeperLink implements FrameListener {
     return this.#pending.length;
   }
 
-  /**
-   * The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader answers.
-   */
+  /** The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader answers. */
   livenessFacts(isLeaderAsked: boolean): LivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
     return isLeaderAsked
@@ -188,9 +186,7 @@ export class ZooKeeperLink implements FrameListener {
     this.#owner.connectionLost(error);
   }
 
-  /**
-   * Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease.
-   */
+  /** Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease. */
   #write(
     xid: number,
     code: number,

@@ -256,9 +256,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return link.livenessFacts(this.#needsLeader);
   }
 
-  /**
-   * Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its disk.
-   */
+  /** Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its disk. */
   get #needsLeader(): boolean {
     return this.#guardCount > 0 && !this.#isStandalone;
   }

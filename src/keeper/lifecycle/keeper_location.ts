@@ -16,9 +16,7 @@ export interface KeeperLocation {
   readonly socketPath: string;
   /** The users that it serves: all of this machine, or this user. */
   readonly scope: "machine" | "user";
-  /**
-   * The folders above `dir` that other users must not be able to rename, from the top; empty when the user named the folder.
-   */
+  /** The folders above `dir` that other users must not be able to rename, from the top; empty when the user named the folder. */
   readonly parents?: readonly SafeFolder[];
 }
 

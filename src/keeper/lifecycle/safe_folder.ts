@@ -29,9 +29,7 @@ export function checkFolder({ path, rule }: SafeFolder): void {
   if (wrong !== null) throw new BatonError("CONFIG", `The keeper's folder ${path} is not safe to use: ${wrong}`);
 }
 
-/**
- * The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be read.
- */
+/** The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be read. */
 export function statFolder(path: string): Stats | null {
   try {
     return lstatSync(path);

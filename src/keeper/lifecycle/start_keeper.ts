@@ -1,6 +1,4 @@
-/**
- * The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation.
- */
+/** The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation. */
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Address, TlsOptions } from "../../sockets/connection.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
@@ -55,9 +53,7 @@ export interface Keeper extends AsyncDisposable {
   readonly limits: KeeperLimits;
   /** Current values and totals since the start. */
   statistics(): KeeperStatistics;
-  /**
-   * Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read.
-   */
+  /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read. */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;

@@ -45,9 +45,7 @@ export interface ConnectionHost {
   sessionAttached(connection: ClientConnection, session: KeeperSession): void;
   /** Called once, when the connection has ended. */
   closed(connection: ClientConnection): void;
-  /**
-   * Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read.
-   */
+  /** Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   roomForSession(): boolean;

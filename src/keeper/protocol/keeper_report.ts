@@ -1,6 +1,4 @@
-/**
- * Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are read.
- */
+/** Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are read. */
 import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { permission } from "../../wire/jute/zookeeper_operations.ts";
 import { permits } from "../state/acl_check.ts";

@@ -13,9 +13,7 @@ export interface Identity {
   readonly id: string;
 }
 
-/**
- * The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a user name.
- */
+/** The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a user name. */
 export function digestId(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;

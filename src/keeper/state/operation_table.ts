@@ -1,6 +1,4 @@
-/**
- * The implementation of each request: one row per operation code. The records come from wire/jute, which the client uses too.
- */
+/** The implementation of each request: one row per operation code. The records come from wire/jute, which the client uses too. */
 import { protocolError } from "../../wire/bytes.ts";
 import type { Codec } from "../../wire/jute/jute_codec.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../wire/jute/multi_request.ts";

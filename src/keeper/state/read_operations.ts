@@ -115,9 +115,7 @@ export function addWatch(
 const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
-/**
- * The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half of it.
- */
+/** The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half of it. */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
 }

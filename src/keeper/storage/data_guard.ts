@@ -17,9 +17,7 @@ import { databaseName, ownerName } from "./stored_records.ts";
 const freshMs = 100;
 /** The interval of checks without requests, in milliseconds. */
 const checkMs = 1_000;
-/**
- * Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old. Milliseconds.
- */
+/** Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old. Milliseconds. */
 const touchMs = 3_600_000;
 
 const requiredFiles = [databaseName, ownerName];

@@ -118,7 +118,7 @@ class GuardHandle implements Guard {
     this.#jobs.set(cookie, job);
     this.#send(cookie, job);
     // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
-    if (!this.#done) job.unsubscribe = options.subscribe(() => this.#renew(cookie, job));
+    if (!this.#done) job.unsubscribe = options.subscribe(() => void this.#write(renewLine(cookie, deadlineOf(job))));
     await abortable(this.#ready.promise, options.signal);
     if (job.sent !== undefined) await abortable(job.sent, options.signal);
     job.isWatched = true;
@@ -189,10 +189,6 @@ class GuardHandle implements Guard {
     job.sent = this.#write(watchLine(cookie, deadlineOf(job)) + child);
   }
 
-  #renew(cookie: string, job: WatchedJob): void {
-    void this.#write(renewLine(cookie, deadlineOf(job)));
-  }
-
   /** Sends the pending lines first. */
   #write(line: string): Promise<void> | undefined {
     const lines = this.#pendingLines + line;
@@ -222,9 +218,7 @@ class GuardHandle implements Guard {
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
     if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isKilled))) return;
     if (this.#replacements++ < replacementsMax) return this.#launch();
-    this.#failed(
-      `Cannot keep a guard process running: it was killed ${replacementsMax + 1} times`,
-    );
+    this.#failed(`Cannot keep a guard process running: it was killed ${replacementsMax + 1} times`);
   }
 
   #failed(message: string): void {

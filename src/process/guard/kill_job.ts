@@ -8,6 +8,7 @@ import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
 import { hasProcessTable, probeProcess, readProcess } from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
+import { sendSignal } from "../proc/send_signal.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import type { GroupWatch } from "./group_watch.ts";
 import type { GuardedJob } from "./guard_state.ts";
@@ -104,8 +105,8 @@ export class JobKill {
   #killKnown(): boolean {
     const { child } = this.#job;
     const group = this.#groupNumber();
-    if (group !== null) return kill(-group);
-    return child !== null && !child.ownGroup && kill(child.pid);
+    if (group !== null) return sendSignal(-group, "SIGKILL");
+    return child !== null && !child.ownGroup && sendSignal(child.pid, "SIGKILL");
   }
 
   #isInDoubt(): boolean {
@@ -119,14 +120,5 @@ export class JobKill {
       if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
-  }
-}
-
-function kill(pid: number): boolean {
-  try {
-    process.kill(pid, "SIGKILL");
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

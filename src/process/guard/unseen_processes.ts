@@ -40,10 +40,15 @@ const systemProbes: ProcProbes = {
  * copy of baton, and runs the same program as the guard.
  */
 export function isBeingStarted(system = systemProbes): boolean {
-  return isAny(
-    system,
-    (pid, { isCopy, dead }) => isCopy && !dead && system.program(pid) === system.program(process.pid),
-  );
+  try {
+    return system.pids().some((pid) => {
+      const row = system.row(pid);
+      if (row === "unknown") return true;
+      return row !== null && row.isCopy && !row.dead && system.program(pid) === system.program(process.pid);
+    });
+  } catch {
+    return true;
+  }
 }
 
 /** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
@@ -51,19 +56,6 @@ export function hidesProcesses(system = systemProbes): boolean {
   try {
     const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
     return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
-  } catch {
-    return true;
-  }
-}
-
-type SeenProcess = Exclude<ReturnType<typeof probeProcess>, "unknown" | null>;
-
-function isAny(system: ProcProbes, is: (pid: number, row: SeenProcess) => boolean): boolean {
-  try {
-    return system.pids().some((pid) => {
-      const row = system.row(pid);
-      return row === "unknown" || (row !== null && is(pid, row));
-    });
   } catch {
     return true;
   }

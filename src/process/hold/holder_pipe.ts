@@ -40,26 +40,20 @@ const requestCharsMax = 1 << 20;
 
 /** The holder's side of the pipes. After the confirmation neither side sends anything. */
 export class HolderPipe<Ending> {
-  /** The first line. Never resolves when there is none; `abandoned` aborts then. */
-  readonly request: Promise<string>;
-
+  readonly #request = Promise.withResolvers<string>();
   readonly #abandoned = new AbortController();
-  readonly #resolveRequest: (line: string) => void;
+  /** The first line. Never resolves when there is none; `abandoned` aborts then. */
+  readonly request = this.#request.promise;
+  /** Aborts when `baton hold` has ended, or says that the lock is no longer wanted. Never after the confirmation. */
+  readonly abandoned = this.#abandoned.signal;
   #text = "";
   #isRequested = false;
   #isConfirmed = false;
 
   constructor(input: NodeJS.ReadStream = process.stdin) {
-    const { promise, resolve } = Promise.withResolvers<string>();
-    [this.request, this.#resolveRequest] = [promise, resolve];
     input.setEncoding("utf8");
     input.on("data", (text: string) => this.#read(text));
     for (const end of ["end", "close", "error"]) input.on(end, () => this.#abandon());
-  }
-
-  /** Aborts when `baton hold` has ended, or says that the lock is no longer wanted. Never after the confirmation. */
-  get abandoned(): AbortSignal {
-    return this.#abandoned.signal;
   }
 
   /** The script has received the variables. */
@@ -88,7 +82,7 @@ export class HolderPipe<Ending> {
   #onLine(line: string): void {
     if (!this.#isRequested) {
       this.#isRequested = true;
-      this.#resolveRequest(line);
+      this.#request.resolve(line);
     } else if (line === confirmedLine && !this.#abandoned.signal.aborted) {
       this.#isConfirmed = true;
     } else this.#abandon();

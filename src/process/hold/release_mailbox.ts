@@ -44,11 +44,14 @@ const fileBytes = 8192;
 /** The holder's side. */
 export class ReleaseMailbox implements Disposable {
   readonly #fd: number;
+  /** Valid while this process lives. */
+  readonly path: string;
   #lastRequestId = "";
   #isClosed = false;
 
   private constructor(fd: number) {
     this.#fd = fd;
+    this.path = `/proc/${process.pid}/fd/${fd}`;
   }
 
   /** Throws CANNOT_CREATE where no such file can be made. */
@@ -64,11 +67,6 @@ export class ReleaseMailbox implements Disposable {
       );
     }
     return new ReleaseMailbox(fd);
-  }
-
-  /** Valid while this process lives. */
-  get path(): string {
-    return `/proc/${process.pid}/fd/${this.#fd}`;
   }
 
   /** The request that has no response yet, or null; each is returned once. */

@@ -9,13 +9,12 @@ const checkIntervalMs = 100;
 const fastCheckIntervalMs = 10;
 
 export class ScriptWatch implements Disposable {
+  readonly #end = Promise.withResolvers<void>();
   /** Resolves when the process has ended. */
-  readonly ended: Promise<void>;
-
+  readonly ended = this.#end.promise;
   readonly #script: ScriptProcess;
   readonly #clock: Clock;
   readonly #onCheck: () => void;
-  readonly #end: () => void;
   #intervalMs = checkIntervalMs;
   #cancel: () => void = () => {};
 
@@ -24,9 +23,6 @@ export class ScriptWatch implements Disposable {
     this.#script = script;
     this.#clock = clock;
     this.#onCheck = onCheck;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.ended = promise;
-    this.#end = resolve;
     this.#check();
   }
 
@@ -42,7 +38,7 @@ export class ScriptWatch implements Disposable {
   }
 
   #check(): void {
-    if (!isScriptAlive(this.#script)) return this.#end();
+    if (!isScriptAlive(this.#script)) return this.#end.resolve();
     this.#cancel = this.#clock.after(this.#intervalMs, () => this.#check());
     this.#onCheck();
   }

@@ -6,14 +6,9 @@
  * an owner that was certain once stays so. A process without any of these (a daemon that has left its session, cleared its environment
  * and lost its parents) may belong to any job that existed when the process was started.
  */
+import type { ProcessRow } from "./process_table.ts";
 
-export interface ObservedProcess {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  readonly session: number;
-  /** Clock ticks from boot to the start. */
-  readonly startTicks: number;
+export interface ObservedProcess extends Pick<ProcessRow, "pid" | "parent" | "group" | "session" | "startTicks"> {
   readonly cookies: readonly string[];
 }
 

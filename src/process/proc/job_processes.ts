@@ -55,7 +55,7 @@ export abstract class CommandProcesses {
   /** Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile. */
   signalAll(signal: NodeJS.Signals): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
-    if (signal === "SIGSTOP") return this.#rounds.freeze();
+    if (signal === "SIGSTOP") return void this.#rounds.freeze();
     if (signal === "SIGCONT") this.#rounds.resumed();
     const alive = this.alive();
     // One signal to the group reaches all of it at the same time, before a member can fork.

@@ -5,15 +5,9 @@
  * job is not one of its processes.
  */
 import { MarkedProcesses } from "./marked_processes.ts";
-import { descendantsOf, isAlive, probeProcess } from "./process_table.ts";
+import { descendantsOf, isAlive, probeProcess, type ProcessRow } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
-
-/** The command, and its start, which identifies it together with the pid. */
-interface KnownCommand {
-  readonly pid: number;
-  readonly startTicks: number;
-}
 
 export interface KnownSnapshot {
   /** The command is the first one if it is alive. */
@@ -40,7 +34,11 @@ export class KnownProcesses {
   /** Start in clock ticks, by pid. */
   readonly #known = new Map<number, number>();
 
-  constructor(cookie: string, child: KnownCommand | null, copies: ForkedSubshells | null = null) {
+  constructor(
+    cookie: string,
+    child: Pick<ProcessRow, "pid" | "startTicks"> | null,
+    copies: ForkedSubshells | null = null,
+  ) {
     this.#cookie = cookie;
     this.#copies = copies;
     this.#marked = new MarkedProcesses({ isStarting: child === null });

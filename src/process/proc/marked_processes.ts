@@ -8,7 +8,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
-import { carriesCookie } from "./process_marker.ts";
+import { cookiesIn } from "./process_marker.ts";
 import { probeProcess } from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
 
@@ -94,7 +94,7 @@ export class MarkedProcesses {
 
 function kindOf(pid: number, { cookie, group, copies }: Marks): MarkedKind {
   const environ = readEnvironment(pid);
-  if (environ !== null && carriesCookie(environ, cookie)) return "marked";
+  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";

@@ -7,12 +7,7 @@ export function cookieEnvironment(cookie: string, inherited: string | undefined)
   return { [cookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
 }
 
-/** Whether `environ`, the text of /proc/pid/environ, has `cookie` among its cookies. */
-export function carriesCookie(environ: string, cookie: string): boolean {
-  return cookiesIn(environ).includes(cookie);
-}
-
-/** The cookies in `environ`, outermost first. */
+/** The cookies in `environ`, the text of /proc/pid/environ, outermost first. */
 export function cookiesIn(environ: string): string[] {
   const prefix = `${cookieVariable}=`;
   const at = environ.startsWith(prefix) ? 0 : environ.indexOf(`\0${prefix}`) + 1;

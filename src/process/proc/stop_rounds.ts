@@ -34,11 +34,6 @@ export class StopRounds {
     this.#cgroup = cgroup;
   }
 
-  /** Suspends all processes. */
-  freeze(): void {
-    this.#freeze();
-  }
-
   /** The processes were resumed. */
   resumed(): void {
     this.#stopped.clear();
@@ -47,7 +42,7 @@ export class StopRounds {
 
   /** Kills all processes. The caller finds out whether they are dead. */
   kill(): void {
-    const alive = this.#freeze();
+    const alive = this.freeze();
     const group = this.#job.group();
     if (group !== null) sendSignal(-group, "SIGKILL");
     for (const pid of alive) sendSignal(pid, "SIGKILL");
@@ -59,8 +54,8 @@ export class StopRounds {
     this.#cgroup.close();
   }
 
-  /** Returns the processes that were found last. */
-  #freeze(): readonly number[] {
+  /** Suspends all processes. Returns those that were found last. */
+  freeze(): readonly number[] {
     const endMs = performance.now() + roundsMs;
     for (let quietCount = 0;;) {
       const news: number[] = [];

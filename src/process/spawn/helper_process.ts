@@ -92,23 +92,21 @@ export function startHelper(
   return start(command, [...args, ...options.args], options, onLine);
 }
 
+function startSettings({ argv0, cwd, env, stderr }: HelperOptions) {
+  const stdio: ["pipe", "pipe", "ignore" | number] = ["pipe", "pipe", stderr ?? "ignore"];
+  return { argv0, ...(cwd && { cwd }), ...(env && { env }), detached: true, stdio };
+}
+
 function startWithBun(
   command: string,
   args: string[],
-  { argv0, cwd, env, stderr, isWaitedFor }: HelperOptions,
+  options: HelperOptions,
   onLine: (line: string) => void,
 ): HelperProcess {
-  const child = Bun.spawn({
-    cmd: [command, ...args],
-    argv0,
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    detached: true,
-    stdio: ["pipe", "pipe", stderr ?? "ignore"],
-  });
+  const child = Bun.spawn({ cmd: [command, ...args], ...startSettings(options) });
   const unregister = registerChild(child.pid, "helper");
   const reading = readLines(child.stdout, onLine);
-  if (!isWaitedFor) child.unref();
+  if (!options.isWaitedFor) child.unref();
   const ended = Promise.all([child.exited, reading]).then(unregister, unregister).then(() =>
     void running.delete(child.pid)
   );
@@ -141,22 +139,16 @@ async function readLines(stream: ReadableStream<Uint8Array>, onLine: (line: stri
 async function startWithNode(
   command: string,
   args: string[],
-  { argv0, cwd, env, stderr, isWaitedFor }: HelperOptions,
+  options: HelperOptions,
   onLine: (line: string) => void,
 ): Promise<HelperProcess> {
   const { spawn } = await import("node:child_process");
   const { createInterface } = await import("node:readline");
-  const child = spawn(command, args, {
-    argv0,
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    detached: true,
-    stdio: ["pipe", "pipe", stderr ?? "ignore"],
-  });
+  const child = spawn(command, args, startSettings(options));
   const unregister = registerChild(child.pid ?? 0, "helper");
   if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
   child.stdin?.on("error", () => {}); // EPIPE; `ended` reports the end of the helper
-  if (!isWaitedFor) child.unref();
+  if (!options.isWaitedFor) child.unref();
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
@@ -165,12 +157,7 @@ async function startWithNode(
   const pid = child.pid ?? 0;
   const gone = ended.then(unregister).then(() => void running.delete(pid));
   if (pid > 0) {
-    running.set(pid, {
-      ended: gone,
-      hold: () => child.ref(),
-      kill: () => child.kill("SIGKILL"),
-      isExpected: false,
-    });
+    running.set(pid, { ended: gone, hold: () => child.ref(), kill: () => child.kill("SIGKILL"), isExpected: false });
   }
   return {
     pid,

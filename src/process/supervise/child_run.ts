@@ -2,16 +2,14 @@
  * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the signals.
  * Every event reads the clock first and then executes the plan for that time.
  */
-import type { Lease } from "../lease.ts";
+import { isRevoked, type Lease } from "../lease.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
 import { lossAtMs, lossMarginMs, planChild, type Situation, type StopReason } from "./child_plan.ts";
-import { commandSignals } from "./signal_source.ts";
+import { commandSignals, type SignalSource } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
-import { isRevoked } from "../lease.ts";
-import type { SignalSource } from "./signal_source.ts";
 
 /** An event for a log: what was done to the command, and why. */
 export type ChildEvent =
@@ -62,11 +60,11 @@ const undecidedCheckIntervalMs = 250;
 const guardReportMs = 2000;
 
 export class ChildRun {
+  readonly #finished = Promise.withResolvers<ChildEnding>();
   /** Resolves when no process of the command is alive, or when the wait for that was given up. */
-  readonly finished: Promise<ChildEnding>;
+  readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
-  readonly #finish: (ending: ChildEnding | Promise<ChildEnding>) => void;
   readonly #undo: (() => void)[] = [];
   #cancelTimer = () => {};
   #over = false;
@@ -83,9 +81,6 @@ export class ChildRun {
   constructor(options: ChildRunOptions) {
     this.#options = options;
     const { lease, signals, guardKills, ownGroup, processes } = options;
-    const { promise, resolve } = Promise.withResolvers<ChildEnding>();
-    this.finished = promise;
-    this.#finish = resolve;
     this.#undo.push(
       lease.subscribe(() => this.#onLeaseChanged()),
       onAbort(lease.lost, () => this.#onLeaseLost()),
@@ -252,6 +247,6 @@ export class ChildRun {
     this.#over = true;
     this.#cancelTimer();
     for (const call of this.#undo) call();
-    this.#finish(ending);
+    this.#finished.resolve(ending);
   }
 }

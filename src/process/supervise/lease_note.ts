@@ -11,15 +11,14 @@ import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
 
 export class LeaseNote implements Disposable {
   readonly #fd: number;
-  readonly #lease: Lease;
-  readonly #clock: Clock;
   readonly #unsubscribe: () => void;
+  /** Valid while this process lives. */
+  readonly path: string;
 
   private constructor(fd: number, { lease, clock, libc }: { lease: Lease; clock: Clock; libc: Libc }) {
     this.#fd = fd;
-    this.#lease = lease;
-    this.#clock = clock;
-    this.#unsubscribe = lease.subscribe(() => this.#renew(libc));
+    this.path = `/proc/${process.pid}/fd/${fd}`;
+    this.#unsubscribe = lease.subscribe(() => this.#renew(noteOf(lease, clock, libc)));
   }
 
   /** Null where no such file or no shared clock is available: the command then has to ask the server. */
@@ -29,19 +28,13 @@ export class LeaseNote implements Disposable {
     return fd === null ? null : new LeaseNote(fd, { lease, clock, libc });
   }
 
-  /** Valid while this process lives. */
-  get path(): string {
-    return `/proc/${process.pid}/fd/${this.#fd}`;
-  }
-
   [Symbol.dispose](): void {
     this.#unsubscribe();
     closeSync(this.#fd);
   }
 
   /** Writes the new end. The end from before is safe, because it is earlier. */
-  #renew(libc: Libc): void {
-    const bytes = noteOf(this.#lease, this.#clock, libc);
+  #renew(bytes: Uint8Array): void {
     try {
       writeSync(this.#fd, bytes, 0, bytes.length, 0);
     } catch {

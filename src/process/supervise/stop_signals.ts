@@ -22,13 +22,10 @@ export class StoppedBySignal extends Error {
 export class StopRequest implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
+  readonly signal = this.#controller.signal;
 
   constructor(signals: SignalSource) {
     this.#stopListening = signals.listen(stopSignals, (name) => this.#controller.abort(new StoppedBySignal(name)));
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   [Symbol.dispose](): void {

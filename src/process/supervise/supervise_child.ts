@@ -6,7 +6,7 @@
 import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
-import type { Lease } from "../lease.ts";
+import { isRevoked, type Lease } from "../lease.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
@@ -15,7 +15,6 @@ import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome
 import { type ChildEvent, ChildRun } from "./child_run.ts";
 import { StoppedBySignal } from "./stop_signals.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
-import { isRevoked } from "../lease.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, TableJob } from "../proc/job_table.ts";
 import { type Libc, loadLibc } from "../libc.ts";
@@ -96,8 +95,7 @@ export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome>
 
 /** Prepares the start, and lets the guard watch the command that will run under the lease. */
 export function prepareChild(options: SuperviseOptions): PreparedChild {
-  const child = new SupervisedChild(options);
-  return { run: () => child.run(), drop: () => child.drop() };
+  return new SupervisedChild(options);
 }
 
 interface Readiness {
@@ -107,7 +105,7 @@ interface Readiness {
   readonly obstacle: ChildEnding | null;
 }
 
-class SupervisedChild {
+class SupervisedChild implements PreparedChild {
   readonly #options: SuperviseOptions;
   /** The mark of the command's processes. A nested call finds there that the lock is held already. */
   readonly #cookie: string;
