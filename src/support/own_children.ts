@@ -23,6 +23,12 @@ export function isOwnHelper(pid: number): boolean {
   return children.get(pid)?.kind === "helper";
 }
 
+/**
+ * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a supervisor that
+ * kills all descendants of a command. It starts no processes that could inherit the variable.
+ */
+export const keeperMark = "BATON_KEEPER_PROCESS";
+
 /** Whether this child is an adopted orphan, which this process has to reap. */
 export function isAdopted(pid: number): boolean {
   return !children.has(pid);

@@ -2,6 +2,7 @@
 import { BatonError } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
+import { onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep, WaitTimeout } from "../support/deadline.ts";
 import { describeFailure } from "../sockets/describe_failure.ts";
@@ -14,7 +15,6 @@ import {
 } from "./establish.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
 import { type PermanentFault, permanentFault, PermanentFaults } from "./permanent_error.ts";
-import { race } from "./staggered_race.ts";
 import { formatDuration } from "../support/duration.ts";
 
 export interface RoundOptions {
@@ -183,4 +183,60 @@ export class ConnectReport {
     }
     return [...this.#failed].map(([name, why]) => `${name}: ${why}`).join("; ");
   }
+}
+
+interface RaceOptions {
+  readonly clock: Clock;
+  /** The delay before the next attempt starts beside the newest one. A failure starts the next one immediately. */
+  readonly staggerMs: number;
+  /** Ends the race: the promise rejects with its reason, and so does every attempt's own signal. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted; results that
+ * they still resolve with go to `discard`.
+ */
+export function race<C, T>(
+  candidates: readonly C[],
+  { attempt, discard }: { attempt(candidate: C, signal: AbortSignal): Promise<T>; discard(late: T): void },
+  { clock, staggerMs, signal }: RaceOptions,
+): Promise<T | null> {
+  const losers = new AbortController();
+  let begun = 0;
+  let running = 0;
+  let over = false;
+  let cancelTimer = () => {};
+  let offAbort = () => {};
+  return new Promise<T | null>((resolve, reject) => {
+    const finish = (settle: () => void, reason: unknown) => {
+      over = true;
+      cancelTimer();
+      offAbort();
+      settle();
+      losers.abort(reason);
+    };
+    const next = () => {
+      cancelTimer();
+      if (over) return;
+      const candidate = candidates[begun];
+      if (begun === candidates.length || candidate === undefined) {
+        if (running === 0) finish(() => resolve(null), null);
+        return;
+      }
+      begun++;
+      running++;
+      cancelTimer = clock.after(staggerMs, next);
+      attempt(candidate, losers.signal).then((value) => {
+        running--;
+        if (over) discard(value);
+        else finish(() => resolve(value), new Error("another server was faster"));
+      }, () => {
+        running--;
+        next();
+      });
+    };
+    offAbort = onAbort(signal, (reason) => finish(() => reject(reason), reason));
+    next();
+  });
 }

@@ -5,7 +5,7 @@ import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
-import { closeSessionOn } from "./abort_connection.ts";
+import { closeSessionOn } from "./close_session.ts";
 import { Connector } from "./connector.ts";
 import { Hosts } from "./hosts.ts";
 import { parseSessionHandle } from "./session_handle.ts";

@@ -2,9 +2,8 @@
  * The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. The session sends
  * the requests.
  */
-import type { TlsOptions } from "../sockets/connection.ts";
+import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
-import { type Dial } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -19,6 +18,7 @@ import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from
 import {
   createFlag,
   multiCode,
+  openAcl,
   type OperationName,
   type OperationRequest,
   type OperationResponse,
@@ -35,7 +35,6 @@ import type { OperationCall } from "./zookeeper_request.ts";
 import { SessionWatches } from "./watches.ts";
 import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper, ZooKeeperSession } from "./zookeeper.ts";
 import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
-import { openAcl } from "../wire/jute/zookeeper_operations.ts";
 
 export interface ConnectOptions {
   readonly servers: ZooKeeperServerList;

@@ -11,7 +11,7 @@ import type { EstablishedConnection } from "./establish.ts";
 import { ZooKeeperLink, type ZooKeeperLinkOwner } from "./zookeeper_link.ts";
 import { type OperationCall, ZooKeeperRequest } from "./zookeeper_request.ts";
 import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
-import { probeShortestTimeout } from "./shortest_timeout.ts";
+import { probeShortestTimeout } from "./close_session.ts";
 import {
   heartbeatAction,
   type HeartbeatDecision,

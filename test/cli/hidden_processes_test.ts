@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import process from "node:process";
-import { isGuardProcess } from "../../src/process/guard/guard_process.ts";
+import { isGuardProcess } from "../../src/process/guard/guard.ts";
 import { childrenOf, readProcess } from "../../src/process/proc/process_table.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync } from "node:fs";
 import process from "node:process";
 import { childrenOf, readProcess } from "../../src/process/proc/process_table.ts";
-import { isGuardProcess } from "../../src/process/guard/guard_process.ts";
+import { isGuardProcess } from "../../src/process/guard/guard.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { BatonSession, untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";

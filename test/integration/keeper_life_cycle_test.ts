@@ -16,7 +16,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../src/errors.ts";
 import { verifyData } from "../../src/keeper/storage/data_check.ts";
-import { isKeeperProcess } from "../../src/support/keeper_process.ts";
+import { isKeeperProcess } from "../support/keeper_process.ts";
 import { ensureKeeper } from "../../src/keeper/lifecycle/ensure_keeper.ts";
 import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";

@@ -12,9 +12,8 @@ import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { registerChild } from "../../support/own_children.ts";
+import { keeperMark, registerChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
-import { keeperMark } from "../../support/keeper_process.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
 
 export interface EnsureKeeperOptions {

@@ -3,8 +3,7 @@
  * IPAuthenticationProvider. Pure; the connection provides the identities.
  */
 import { createHash } from "node:crypto";
-import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
-import { permission } from "../../wire/jute/zookeeper_operations.ts";
+import { openAcl, permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
 import { refuse } from "./operation_error.ts";
 

@@ -1,17 +1,17 @@
 /** The implementation of each request: one row per operation code. The records come from wire/jute, which the client uses too. */
 import { protocolError } from "../../wire/bytes.ts";
-import type { Codec } from "../../wire/jute/jute_codec.ts";
+import { type Codec, empty } from "../../wire/jute/jute_codec.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../wire/jute/multi_request.ts";
 import {
   checkCode,
   multiCode,
   multiReadCode,
   type OperationName,
+  type OperationRequest,
+  type OperationResponse,
   operations,
   reconfigCode,
 } from "../../wire/jute/zookeeper_operations.ts";
-import type { OperationRequest, OperationResponse } from "../../wire/jute/zookeeper_operations.ts";
-import { empty } from "../../wire/jute/jute_codec.ts";
 import * as reads from "./read_operations.ts";
 import type { ReadRequester, ReadState } from "./read_operations.ts";
 import { OperationError, refuse } from "./operation_error.ts";

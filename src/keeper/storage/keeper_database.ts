@@ -7,9 +7,8 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../errors.ts";
-import { flushParentFolders } from "../../storage/durable_file.ts";
+import { flushParentFolders, reserveFile } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
-import { reserveFile } from "../../storage/durable_file.ts";
 import { CommittedMark, readMark } from "../../storage/committed_mark.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import {

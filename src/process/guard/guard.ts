@@ -1,11 +1,11 @@
 /** baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies while it is needed. */
+import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
-import { expectEnd } from "../spawn/helper_process.ts";
+import { expectEnd, type HelperProcess, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { otherNamespaceReason } from "../proc/process_table.ts";
-import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
 import {
   childLine,
   forgetLine,
@@ -59,6 +59,24 @@ const replacementsMax = 5;
 /** The end of a job is sent with the next line, or after this many milliseconds: it is not worth waking the guard. */
 const forgetMsMax = 100;
 
+type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Promise<HelperProcess>;
+
+const [guardName, guardWord] = ["lock-guard", "__guard"];
+
+/** Starts in /, so that it keeps no directory busy. */
+const startGuardProcess: StartGuardProcess = (onLine) =>
+  startHelper({ args: [guardWord], argv0: guardName, cwd: "/" }, onLine);
+
+/** Whether the process is a guard. False when it is gone. */
+export function isGuardProcess(pid: number): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    return words[0] === guardName && words.at(-1) === guardWord;
+  } catch {
+    return false;
+  }
+}
+
 /** Starts the guard and returns immediately: the guard starts while baton waits for the lock. */
 export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
   return new GuardHandle(start);
@@ -85,7 +103,7 @@ class GuardHandle implements Guard {
   /** The current guard has reported that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
-  #process: GuardProcess | null = null;
+  #process: HelperProcess | null = null;
   #done = false;
   #replacements = 0;
   /** Lines that are sent with the next one. */
@@ -161,7 +179,7 @@ class GuardHandle implements Guard {
     if (this.#isReady) this.#ready = Promise.withResolvers();
     this.#isReady = false;
     this.#ready.promise.catch(() => {}); // watch() alone awaits it, and may never be called
-    let started: GuardProcess | Promise<GuardProcess>;
+    let started: ReturnType<StartGuardProcess>;
     try {
       started = this.#start((line) => this.#received(line));
     } catch (error) {
@@ -171,7 +189,7 @@ class GuardHandle implements Guard {
     else this.#launched(started);
   }
 
-  #launched(guard: GuardProcess): void {
+  #launched(guard: HelperProcess): void {
     this.#process = guard;
     this.#pendingLines = ""; // a new guard was never told of jobs that have ended
     guard.ended.then(() => this.#ended());

@@ -9,7 +9,7 @@ import { KnownProcesses } from "../proc/known_processes.ts";
 import { readProcess } from "../proc/process_table.ts";
 import { ForkedSubshells } from "../proc/forked_subshells.ts";
 import { sendSignal } from "../proc/send_signal.ts";
-import { isGuardProcess } from "../guard/guard_process.ts";
+import { isGuardProcess } from "../guard/guard.ts";
 import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";
 

@@ -3,7 +3,7 @@
  * programs, too. A holder process (`baton hold`) lives as long as its script, and has to outlive the processes that it ends.
  */
 import { readFileSync } from "node:fs";
-import { keeperMark } from "../../support/keeper_process.ts";
+import { keeperMark } from "../../support/own_children.ts";
 
 /** A variable in the environment of a holder process and its guard only: a holder process starts no command. */
 export const holderMark = "BATON_HOLDER_PROCESS";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { race } from "../../../src/zookeeper/staggered_race.ts";
+import { race } from "../../../src/zookeeper/connector.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
 
 function rig(count: number, staggerMs = 100) {
