@@ -20,7 +20,8 @@ export type {
 } from "./zookeeper/zookeeper.ts";
 export { ZooKeeperError } from "./zookeeper/zookeeper_error.ts";
 export { BatonError, type ErrorCode } from "./errors.ts";
-export { type Keeper, type KeeperOptions, startKeeper } from "./keeper/lifecycle/start_keeper.ts";
+export type { KeeperOptions } from "./keeper/lifecycle/keeper_server.ts";
+export { type Keeper, startKeeper } from "./keeper/lifecycle/start_keeper.ts";
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./library/barrier_object.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./library/election_object.ts";
 export { Lock, type LockAcquireOptions, type LockOptions } from "./library/lock_object.ts";

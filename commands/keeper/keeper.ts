@@ -97,10 +97,7 @@ export const keeperCommand = defineCommand({
 type KeeperValues = SettingValues<typeof settings>;
 
 /** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
-function serveOptionsOf(
-  values: KeeperValues,
-  sources: ConfigSources,
-): Required<Pick<KeeperServeOptions, "listen" | "tls" | "limits" | "metricsListen">> {
+function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedServeOptions {
   const listen = atOrigin("listen", settings.listen, sources, () => values.listen?.map(parseListen));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
@@ -132,24 +129,21 @@ function checkTimes(
   );
 }
 
-interface KeeperServeOptions {
-  readonly dataDir: string | undefined;
-  readonly listen?: readonly Address[] | undefined;
-  readonly tls?: TlsOptions | undefined;
-  readonly tickTime: number;
-  readonly sessionTimeoutMin: number;
-  readonly sessionTimeoutMax: number;
-  readonly containerCheck: number;
+interface CheckedServeOptions {
+  readonly listen: readonly Address[] | undefined;
+  readonly tls: TlsOptions | undefined;
   readonly limits: Partial<KeeperLimits>;
-  readonly idleExit?: number | undefined;
-  readonly metricsListen?: string | undefined;
-  readonly log: "text" | "json";
-  readonly onDemand: boolean;
-  readonly quiet: boolean;
+  readonly metricsListen: string | undefined;
 }
 
+type ServeOptions = Omit<KeeperValues, keyof CheckedServeOptions> & CheckedServeOptions & { readonly quiet: boolean };
+
 /** Serves until a signal arrives or the keeper was idle for long enough. Both are success. */
-async function serve(options: KeeperServeOptions, location: KeeperLocation, io: Io): Promise<ExitCode> {
+async function serve(
+  options: ServeOptions,
+  location: KeeperLocation,
+  io: Io,
+): Promise<ExitCode> {
   process.umask(0o077);
   const dataDir = dataDirOf(location);
   if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });

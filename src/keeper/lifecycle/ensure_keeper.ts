@@ -13,6 +13,7 @@ import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { keeperMark, registerChild } from "../../support/own_children.ts";
+import { errnoOf } from "../../support/write_whole.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
 
@@ -174,10 +175,6 @@ function cannotWrite(path: string, error: unknown): BatonError {
   const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
   const message = `Cannot start the keeper: cannot write ${path}: ${messageOf(error)}`;
   return new BatonError(code, message, { cause: error });
-}
-
-function errnoOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /**

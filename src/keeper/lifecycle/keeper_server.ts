@@ -5,6 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { setImmediate } from "node:timers";
 import { BatonError, messageOf } from "../../errors.ts";
+import { Histogram } from "../../support/histogram.ts";
 import type { Address, Connection, TlsOptions } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
@@ -14,29 +15,57 @@ import type { KeeperLimits } from "../state/keeper_limits.ts";
 import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
-import { CommitCounters, type KeeperStatistics, reportOf, statisticsOf } from "../protocol/keeper_report.ts";
+import { commitBounds, type KeeperStatistics, reportOf, statisticsOf } from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { SessionClock } from "../state/session_clock.ts";
-import type { KeeperSession } from "../state/session_table.ts";
 import { KeeperState } from "../state/keeper_state.ts";
 import { KeeperStore } from "../storage/keeper_store.ts";
 import { encodeChanges } from "../storage/stored_records.ts";
 import { FairScheduler } from "../protocol/fair_scheduler.ts";
 
-export interface KeeperServerOptions {
+/** The defaults, in milliseconds; also of the command line. */
+export const keeperTimes = {
+  tickTimeMs: 500,
+  sessionTimeoutMinMs: 1_000,
+  sessionTimeoutMaxMs: 60_000,
+  containerCheckMs: 60_000,
+} as const;
+
+export interface KeeperOptions {
+  /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
   readonly dataDir: string;
-  readonly tickTimeMs: number;
-  readonly sessionTimeoutMinMs: number;
-  readonly sessionTimeoutMaxMs: number;
-  readonly containerCheckMs: number;
-  readonly idleExitMs: number;
+  /** The addresses to listen on; the system chooses a port for TCP port 0. */
+  readonly listen: readonly Address[];
+  /** Unix sockets that every user may connect to; the umask decides for the others. */
+  readonly openSocketPaths?: readonly string[];
+  /** TLS for the TCP addresses. */
+  readonly tls?: TlsOptions;
+  /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
+  readonly tickTimeMs?: number;
+  /** Milliseconds. */
+  readonly sessionTimeoutMinMs?: number;
+  /** Milliseconds. */
+  readonly sessionTimeoutMaxMs?: number;
+  /** The interval of checks for empty containers, in milliseconds. */
+  readonly containerCheckMs?: number;
+  /** The keeper ends after this time without sessions and connections, in milliseconds; never when left out. */
+  readonly idleExitMs?: number;
+  readonly limits?: Partial<KeeperLimits>;
+  /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
+  readonly superDigest?: string;
+  /** The create counter of every new node, for tests of its upper limit. */
+  readonly sequenceStart?: number;
+  readonly clock?: Clock;
+  /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
+  readonly wallClock?: () => number;
+  /** Receives sentences for the operator. */
+  readonly log?: (sentence: string) => void;
+}
+
+export interface KeeperServerOptions
+  extends Required<Omit<KeeperOptions, "listen" | "tls" | "limits" | "superDigest">> {
   readonly limits: KeeperLimits;
-  readonly openSocketPaths: readonly string[];
   readonly superDigest: string | null;
-  readonly sequenceStart: number;
-  readonly clock: Clock;
-  readonly wallClock: () => number;
-  readonly log: (sentence: string) => void;
 }
 
 /** Session checks per tick. */
@@ -54,24 +83,24 @@ export class KeeperServer implements ConnectionHost {
     afterPoll: (callback) => setImmediate(callback),
   });
   readonly superDigest: string | null;
-  readonly ended: Promise<void>;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly ended = this.#ended.promise;
   readonly #options: KeeperServerOptions;
   readonly #store: KeeperStore;
   readonly #sessionClock: SessionClock;
   readonly #checkMs: number;
   readonly #listeners: Listeners;
   readonly #guard: DataGuard;
-  readonly #connections: OpenConnections;
-  readonly #end: { resolve: () => void; reject: (error: unknown) => void };
-  #state: KeeperState<ClientConnection>;
-  #commitQueue: GroupCommitQueue;
-  #durableZxid: bigint;
-  #writable = true;
+  readonly connections: OpenConnections;
+  state: KeeperState<ClientConnection>;
+  commitQueue: GroupCommitQueue;
+  durableZxid = 0n;
+  writable = true;
   /** True while the state is read again after a failed commit: no connection is accepted. */
   #reloading = false;
   #commitStartMs = 0;
   #idleSinceMs: number;
-  readonly #commits = new CommitCounters();
+  readonly #commits = { commitSeconds: new Histogram(commitBounds), commitsFailed: 0 };
   #cancelTick = () => {};
   #cancelRetry = () => {};
   #stopHousekeeping = () => {};
@@ -82,7 +111,7 @@ export class KeeperServer implements ConnectionHost {
     this.#options = options;
     this.limits = options.limits;
     const { clock, limits } = options;
-    this.#connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
+    this.connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
     this.superDigest = options.superDigest;
     this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
     this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
@@ -101,13 +130,9 @@ export class KeeperServer implements ConnectionHost {
       lost: (error) => this.#fail(error),
       present: () => void this.#listeners.restore(),
     });
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.ended = promise;
-    this.#end = { resolve, reject };
-    promise.catch(() => {}); // callers that need the result have the promise
-    this.#state = this.#newState();
-    this.#commitQueue = this.#newCommitQueue();
-    this.#durableZxid = 0n;
+    this.ended.catch(() => {}); // callers that need the result have the promise
+    this.state = this.#newState();
+    this.commitQueue = this.#newCommitQueue();
   }
 
   /** Takes ownership of the data directory and reads it. */
@@ -130,22 +155,6 @@ export class KeeperServer implements ConnectionHost {
     }
   }
 
-  get state(): KeeperState<ClientConnection> {
-    return this.#state;
-  }
-
-  get commitQueue(): GroupCommitQueue {
-    return this.#commitQueue;
-  }
-
-  get durableZxid(): bigint {
-    return this.#durableZxid;
-  }
-
-  get writable(): boolean {
-    return this.#writable;
-  }
-
   get ownsData(): boolean {
     return this.#guard.holds();
   }
@@ -154,13 +163,17 @@ export class KeeperServer implements ConnectionHost {
     return this.#listeners.addresses;
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
   async listen(address: Address, tls: TlsOptions | undefined): Promise<void> {
     await this.#listeners.open(address, tls);
     this.#idleSinceMs = this.#options.clock.now();
   }
 
   close(): Promise<void> {
-    return this.#closing ??= this.#close().then(this.#end.resolve, this.#end.reject).then(() => {});
+    return this.#closing ??= this.#close().then(this.#ended.resolve, this.#ended.reject).then(() => {});
   }
 
   now(): number {
@@ -171,22 +184,14 @@ export class KeeperServer implements ConnectionHost {
     return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
   }
 
-  hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
-    return this.#connections.hasRoom(connection, sessionId);
-  }
-
-  sessionAttached(connection: ClientConnection, session: KeeperSession): void {
-    this.#connections.sessionAttached(connection, session);
-  }
-
   closed(connection: ClientConnection): void {
-    this.#connections.closed(connection);
-    this.#state.watches.removeAll(connection);
+    this.connections.closed(connection);
+    this.state.watches.removeAll(connection);
     this.#idleSinceMs = this.#options.clock.now();
   }
 
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
-    for (const gone of this.#connections.setHeldBytes(connection, inputBytes, outputBytes)) {
+    for (const gone of this.connections.setHeldBytes(connection, inputBytes, outputBytes)) {
       this.#options.log(
         `A connection from ${gone.peer} was closed: all connections together hold too much memory (readBufferBytesTotalMax, unsentBytesTotalMax)`,
       );
@@ -194,14 +199,10 @@ export class KeeperServer implements ConnectionHost {
   }
 
   roomForSession(): boolean {
-    const isFull = () => this.#state.sessions.size >= this.limits.sessionsMax;
-    const isConnected = (id: bigint) => this.#connections.bySession(id) !== undefined;
-    if (isFull()) this.#state.endIdleSessions(isConnected, sessionsReplacedMax);
+    const isFull = () => this.state.sessions.size >= this.limits.sessionsMax;
+    const isConnected = (id: bigint) => this.connections.bySession(id) !== undefined;
+    if (isFull()) this.state.endIdleSessions(isConnected, sessionsReplacedMax);
     return !isFull();
-  }
-
-  closeSoon(connection: ClientConnection): void {
-    this.#connections.closeSoon(connection);
   }
 
   reportBug(error: unknown): void {
@@ -209,26 +210,22 @@ export class KeeperServer implements ConnectionHost {
     this.#options.log(`This is a bug in baton, please report it: ${what}`);
   }
 
-  flushReplies(): void {
-    this.#commitQueue.flush();
-  }
-
   fourLetterResponse(word: string): string {
     return fourLetterResponse(word, this.#report());
   }
 
   statistics(): KeeperStatistics {
-    const { heldBytes, unsentBytes } = this.#connections;
+    const { heldBytes, unsentBytes } = this.connections.table;
     return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
   }
 
   #report(): KeeperReport {
-    return reportOf(this.#state, {
+    return reportOf(this.state, {
       options: this.#options,
-      connections: [...this.#connections],
-      receivedBefore: this.#connections.received,
-      zxid: this.#durableZxid,
-      writable: this.#writable,
+      connections: [...this.connections.table],
+      receivedBefore: this.connections.received,
+      zxid: this.durableZxid,
+      writable: this.writable,
       addresses: this.addresses,
     });
   }
@@ -236,14 +233,14 @@ export class KeeperServer implements ConnectionHost {
   #accept(connection: Connection, address: Address): ClientConnection {
     const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
     const client = new ClientConnection(connection, this, ip);
-    this.#connections.accepted(client, address.kind === "tcp" ? ip : null);
+    this.connections.accepted(client, address.kind === "tcp" ? ip : null);
     if (this.#closing !== null || this.#reloading) client.destroy();
     return client;
   }
 
   /** Closes a connection. Its requests were executed or never will be; its pending responses are lost. */
   #drop(connection: ClientConnection): void {
-    this.#state.watches.removeAll(connection);
+    this.state.watches.removeAll(connection);
     connection.destroy();
   }
 
@@ -256,31 +253,31 @@ export class KeeperServer implements ConnectionHost {
 
   #newCommitQueue(): GroupCommitQueue {
     return new GroupCommitQueue({
-      hasChanges: () => this.#state.hasChanges,
-      hasUrgentChanges: () => this.#state.hasUrgentChanges,
+      hasChanges: () => this.state.hasChanges,
+      hasUrgentChanges: () => this.state.hasUrgentChanges,
       commit: () => this.#commit(),
       failed: (error) => void this.#commitFailed(error),
     });
   }
 
   async #load(): Promise<void> {
-    this.#state = this.#newState();
-    this.#commitQueue = this.#newCommitQueue();
-    await this.#store.load((piece) => this.#state.restore(piece, this.now()));
-    const isNew = this.#state.tree.size === 0;
-    this.#state.initialize();
-    const changes = this.#state.takeChanges();
+    this.state = this.#newState();
+    this.commitQueue = this.#newCommitQueue();
+    await this.#store.load((piece) => this.state.restore(piece, this.now()));
+    const isNew = this.state.tree.size === 0;
+    this.state.initialize();
+    const changes = this.state.takeChanges();
     // A raised zxid is stored with the first transaction: a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeChanges(changes));
-    this.#durableZxid = this.#state.zxid;
+    this.durableZxid = this.state.zxid;
   }
 
   async #commit(): Promise<void> {
-    const changes = this.#state.takeChanges();
+    const changes = this.state.takeChanges();
     this.#commitStartMs = this.#options.clock.now();
     await this.#store.commit(encodeChanges(changes));
-    this.#commits.done(this.#options.clock.now() - this.#commitStartMs);
-    this.#durableZxid = changes.zxid;
+    this.#commits.commitSeconds.observe((this.#options.clock.now() - this.#commitStartMs) / 1000);
+    this.durableZxid = changes.zxid;
   }
 
   /**
@@ -294,9 +291,9 @@ export class KeeperServer implements ConnectionHost {
       `${messageOf(error)}. Closed all connections; writes are refused until the disk can store again`,
     );
     this.#commits.commitsFailed++;
-    this.#writable = false;
+    this.writable = false;
     this.#reloading = true;
-    this.#connections.closeAll();
+    this.connections.closeAll();
     try {
       await this.#load();
       this.#reloading = false;
@@ -310,15 +307,15 @@ export class KeeperServer implements ConnectionHost {
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
     this.#options.log(`${messageOf(error)}. The keeper exits`);
-    this.#commitQueue.stop();
-    this.#connections.closeAll();
-    this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
+    this.commitQueue.stop();
+    this.connections.closeAll();
+    this.#closing = this.#close().catch(() => {}).then(() => this.#ended.reject(error));
   }
 
   #retryLater(): void {
     this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
-      this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
-        this.#writable = true;
+      this.#store.commit(encodeChanges(this.state.takeChanges())).then(() => {
+        this.writable = true;
         this.#options.log("The keeper can store data again");
       }, (error) => {
         if (isOwnedByAnother(error)) this.#fail(error);
@@ -330,19 +327,16 @@ export class KeeperServer implements ConnectionHost {
   #tick(): void {
     if (!this.ownsData) return;
     const { clock, tickTimeMs, idleExitMs } = this.#options;
-    const diskStalled = !this.#writable ||
-      this.#commitQueue.committing && clock.now() - this.#commitStartMs > tickTimeMs;
+    const diskStalled = !this.writable ||
+      this.commitQueue.committing && clock.now() - this.#commitStartMs > tickTimeMs;
     this.#sessionClock.tick(diskStalled);
     if (!diskStalled) this.#expire();
-    this.#commitQueue.commitRest();
+    this.commitQueue.commitRest();
     const nowMs = clock.now();
-    this.#connections.closeSilent();
-    if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
-    if (nowMs - this.#idleSinceMs > idleExitMs) {
-      void this.close();
-      return;
-    }
-    this.#scheduleTick();
+    this.connections.closeSilent();
+    if (this.connections.table.size > 0 || this.state.sessions.size > 0) this.#idleSinceMs = nowMs;
+    if (nowMs - this.#idleSinceMs > idleExitMs) void this.close();
+    else this.#scheduleTick();
   }
 
   #scheduleTick(): void {
@@ -350,12 +344,12 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #expire(): void {
-    for (const session of this.#state.sessions.overdue(this.now())) {
-      this.#state.closeSession(session);
-      const connection = this.#connections.bySession(session.id);
+    for (const session of this.state.sessions.overdue(this.now())) {
+      this.state.closeSession(session);
+      const connection = this.connections.bySession(session.id);
       if (connection !== undefined) this.#drop(connection);
     }
-    this.flushReplies();
+    this.commitQueue.flush();
   }
 
   #startHousekeeping(): void {
@@ -364,8 +358,8 @@ export class KeeperServer implements ConnectionHost {
       clock,
       wallClock,
       checkMs: containerCheckMs,
-      state: () => this.#writable ? this.#state : null,
-      flushReplies: () => this.flushReplies(),
+      state: () => this.writable ? this.state : null,
+      flushReplies: () => this.commitQueue.flush(),
     });
     this.#guard.watch();
     this.#stopHousekeeping = () => {
@@ -378,11 +372,11 @@ export class KeeperServer implements ConnectionHost {
     this.#cancelTick();
     this.#cancelRetry();
     this.#stopHousekeeping();
-    this.#connections.stop();
+    this.connections.stop();
     // Close the sockets before giving up the data directory: afterwards their paths may belong to another keeper.
     await this.#listeners.close();
-    this.#commitQueue.stop();
-    this.#connections.closeAll();
+    this.commitQueue.stop();
+    this.connections.closeAll();
     await this.#store.close();
   }
 }

@@ -1,50 +1,11 @@
 /** The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation. */
 import { BatonError, messageOf } from "../../errors.ts";
-import type { Address, TlsOptions } from "../../sockets/connection.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
+import type { Address } from "../../sockets/connection.ts";
+import { systemClock } from "../../support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
-import { KeeperServer } from "./keeper_server.ts";
+import { type KeeperOptions, KeeperServer, keeperTimes } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
-
-/** The defaults, in milliseconds; also of the command line. */
-export const keeperTimes = {
-  tickTimeMs: 500,
-  sessionTimeoutMinMs: 1_000,
-  sessionTimeoutMaxMs: 60_000,
-  containerCheckMs: 60_000,
-} as const;
-
-export interface KeeperOptions {
-  /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
-  readonly dataDir: string;
-  /** The addresses to listen on; the system chooses a port for TCP port 0. */
-  readonly listen: readonly Address[];
-  /** Unix sockets that every user may connect to; the umask decides for the others. */
-  readonly openSocketPaths?: readonly string[];
-  /** TLS for the TCP addresses. */
-  readonly tls?: TlsOptions;
-  /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
-  readonly tickTimeMs?: number;
-  /** Milliseconds. */
-  readonly sessionTimeoutMinMs?: number;
-  /** Milliseconds. */
-  readonly sessionTimeoutMaxMs?: number;
-  /** The interval of checks for empty containers, in milliseconds. */
-  readonly containerCheckMs?: number;
-  /** The keeper ends after this time without sessions and connections, in milliseconds; never when left out. */
-  readonly idleExitMs?: number;
-  readonly limits?: Partial<KeeperLimits>;
-  /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
-  readonly superDigest?: string;
-  /** The create counter of every new node, for tests of its upper limit. */
-  readonly sequenceStart?: number;
-  readonly clock?: Clock;
-  /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
-  readonly wallClock?: () => number;
-  /** Receives sentences for the operator. */
-  readonly log?: (sentence: string) => void;
-}
 
 export interface Keeper extends AsyncDisposable {
   /** The addresses it listens on, with the ports that the system chose. */
@@ -104,14 +65,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     await server.close();
     throw error instanceof BatonError ? error : new BatonError("CANNOT_CREATE", messageOf(error), { cause: error });
   }
-  return {
-    addresses: server.addresses,
-    limits,
-    ended: server.ended,
-    statistics: () => server.statistics(),
-    close: () => server.close(),
-    [Symbol.asyncDispose]: () => server.close(),
-  };
+  return server;
 }
 
 /** Descriptors for data, listeners, the runtime, and connections that are being closed. */

@@ -15,7 +15,7 @@ import { ReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { GroupCommitQueue, PendingReply, Recipient } from "./group_commit_queue.ts";
 import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
-import type { KeeperState } from "../state/keeper_state.ts";
+import type { KeeperState, OperationRequester } from "../state/keeper_state.ts";
 import type { FairScheduler, Worker } from "./fair_scheduler.ts";
 
 /** The parts of the keeper that a connection uses. */
@@ -36,25 +36,25 @@ export interface ConnectionHost {
   now(): number;
   negotiate(timeoutMs: number): number;
   fourLetterResponse(word: string): string;
-  /**
-   * False when the connection's address has too many connections with a session. A connection that resumes a session of its own
-   * address has room.
-   */
-  hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
-  /** Records that the session belongs to this connection, and closes the connection that had it before. */
-  sessionAttached(connection: ClientConnection, session: KeeperSession): void;
+  readonly connections: {
+    /**
+     * False when the connection's address has too many connections with a session. A connection that resumes a session of its
+     * own address has room.
+     */
+    hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
+    /** Records that the session belongs to this connection, and closes the connection that had it before. */
+    sessionAttached(connection: ClientConnection, session: KeeperSession): void;
+    /** Closes a connection after its last response, if the client does not close it. */
+    closeSoon(connection: ClientConnection): void;
+  };
   /** Called once, when the connection has ended. */
   closed(connection: ClientConnection): void;
   /** Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   roomForSession(): boolean;
-  /** Closes a connection after its last response, if the client does not close it. */
-  closeSoon(connection: ClientConnection): void;
   /** Logs an unexpected error. */
   reportBug(error: unknown): void;
-  /** Sends the replies that may be sent, and starts a commit if one is due. */
-  flushReplies(): void;
 }
 
 const wordBytes = 4;
@@ -66,14 +66,14 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #connection: Connection;
   readonly #host: ConnectionHost;
   readonly #readBuffer: ReadBuffer;
-  readonly #identities: Identity[];
+  readonly identities: Identity[];
   /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
-  #session: KeeperSession | null = null;
-  #requester: { session: KeeperSession; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
+  #requester: OperationRequester<ClientConnection> | null = null;
   #ended = false;
   #paused = false;
-  #outstanding = 0;
+  /** Requests whose replies wait for the disk. */
+  outstanding = 0;
   #outstandingBytes = 0;
   /** The length of the request that is being handled. */
   #requestBytes = 0;
@@ -81,7 +81,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #pendingBytes = 0;
   /** The sizes last reported to the host. */
   #reportedBytes = noBytesHeld;
-  #received = 0;
+  received = 0;
   /** The zxid of the last reply. The reply to a ping must not have a lower one. */
   #lastZxid = 0n;
 
@@ -89,28 +89,15 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#connection = connection;
     this.#host = host;
     this.#readBuffer = new ReadBuffer(host.limits.frameBytesMax);
-    this.#identities = [{ scheme: "ip", id: ip }];
+    this.identities = [{ scheme: "ip", id: ip }];
   }
 
   get peer(): string {
     return this.#connection.peer;
   }
 
-  get identities(): readonly Identity[] {
-    return this.#identities;
-  }
-
   get session(): KeeperSession | null {
-    return this.#session;
-  }
-
-  /** Requests whose replies wait for the disk. */
-  get outstanding(): number {
-    return this.#outstanding;
-  }
-
-  get received(): number {
-    return this.#received;
+    return this.#requester?.session ?? null;
   }
 
   data(chunk: Uint8Array): void {
@@ -145,7 +132,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (this.#ended) this.#readBuffer.clear();
     else this.#readBuffer.copyRest();
     this.#applyBackpressure();
-    this.#host.flushReplies();
+    this.#host.commitQueue.flush();
   }
 
   closed(): void {
@@ -159,7 +146,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   deliver({ writer, replies, requestBytes, last }: PendingReply): void {
-    this.#outstanding -= replies;
+    this.outstanding -= replies;
     this.#outstandingBytes -= requestBytes;
     this.#pendingBytes -= writer.length;
     this.#connection.write(writer.finish());
@@ -185,7 +172,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #end(): void {
     this.#ended = true;
     this.#connection.end();
-    this.#host.closeSoon(this);
+    this.#host.connections.closeSoon(this);
   }
 
   /** Checks the first four bytes: a four-letter word gets its response, anything else is the beginning of frames. */
@@ -206,17 +193,14 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   #handleFrame(frame: Uint8Array): void {
-    this.#received++;
+    this.received++;
     this.#requestBytes = frame.byteLength;
     const reader = new ByteReader(frame);
     if (this.#requester === null) this.#handshake(connectRequest.read(reader));
     else this.#handleRequest(reader, this.#requester);
   }
 
-  #handleRequest(
-    reader: ByteReader,
-    requester: { session: KeeperSession; identities: readonly Identity[]; watcher: ClientConnection },
-  ): void {
+  #handleRequest(reader: ByteReader, requester: OperationRequester<ClientConnection>): void {
     const { state, commitQueue } = this.#host;
     const xid = reader.i32();
     const code = reader.i32();
@@ -232,11 +216,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (code === operations.sync.code) {
       // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of locks
       // renew their lease with it, and other clients' writes must not delay that.
-      return this.#reply(
-        commitQueue.enqueueUnconditional(this),
-        { xid, zxid: this.#zxidToReport, err: result.error },
-        result,
-      );
+      const header = { xid, zxid: this.#zxidToReport, err: result.error };
+      return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
     }
     this.#lastZxid = result.zxid;
     this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);
@@ -260,7 +241,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     });
     pending.replies++;
     pending.requestBytes += this.#requestBytes;
-    this.#outstanding++;
+    this.outstanding++;
     this.#outstandingBytes += this.#requestBytes;
     if (!result.last) return;
     pending.last = true;
@@ -271,14 +252,14 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     const { scheme, auth } = AuthPacket.read(reader);
     const pending = this.#host.commitQueue.enqueueUnconditional(this);
     if (scheme === "ip") return this.#reply(pending, { xid, zxid: 0n, err: 0 }); // every connection has this identity
-    if (scheme !== "digest" || this.#identities.length >= this.#host.limits.identitiesMax) {
+    if (scheme !== "digest" || this.identities.length >= this.#host.limits.identitiesMax) {
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(pending, header, { write: null, last: true });
     }
     const id = digestId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
-    if (id === this.#host.superDigest) this.#identities.push({ scheme: "super", id: "" });
-    if (!this.#identities.some((own) => own.scheme === "digest" && own.id === id)) {
-      this.#identities.push({ scheme: "digest", id });
+    if (id === this.#host.superDigest) this.identities.push({ scheme: "super", id: "" });
+    if (!this.identities.some((own) => own.scheme === "digest" && own.id === id)) {
+      this.identities.push({ scheme: "digest", id });
     }
     this.#reply(pending, { xid, zxid: 0n, err: 0 });
   }
@@ -290,7 +271,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
         `The client has seen zxid ${request.lastZxidSeen}, but the last one of this keeper is ${state.zxid}`,
       );
     }
-    if (!this.#host.hasRoom(this, request.sessionId)) return this.destroy();
+    if (!this.#host.connections.hasRoom(this, request.sessionId)) return this.destroy();
     const timeoutMs = this.#host.negotiate(request.timeOut);
     const nowMs = this.#host.now();
     let session: KeeperSession | undefined;
@@ -309,9 +290,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       state.sessions.setTimeout(session, timeoutMs);
       state.sessions.touch(session, nowMs);
     }
-    this.#session = session;
-    this.#requester = { session, identities: this.#identities, watcher: this };
-    this.#host.sessionAttached(this, session);
+    this.#requester = { session, identities: this.identities, watcher: this };
+    this.#host.connections.sessionAttached(this, session);
     this.#sendConnectResponse(request, session, pending ?? commitQueue.enqueue(this));
   }
 
@@ -355,7 +335,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
   get #isFull(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
-    return this.#outstanding > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
+    return this.outstanding > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
       this.#pendingBytes + this.#connection.bufferedBytes > unsentBytesMax;
   }
 

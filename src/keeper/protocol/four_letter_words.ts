@@ -15,10 +15,9 @@ export interface KeeperReport {
   readonly watchingConnections: number;
   readonly received: number;
   readonly sent: number;
-  readonly tickTimeMs: number;
-  readonly sessionTimeoutMinMs: number;
-  readonly sessionTimeoutMaxMs: number;
-  readonly dataDir: string;
+  readonly options: Readonly<Record<"tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs", number>> & {
+    readonly dataDir: string;
+  };
   readonly listen: readonly string[];
   readonly writable: boolean;
   readonly connections: readonly {
@@ -47,13 +46,13 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
   srvr: (report) => [`Zookeeper version: ${version}`, ...summary(report)],
   stat: (report) => [`Zookeeper version: ${version}`, "Clients:", ...clients(report), "", ...summary(report)],
   cons: (report) => [...clients(report), ""],
-  envi: (report) => ["Environment:", `zookeeper.version=${version}`, `user.dir=${report.dataDir}`],
-  conf: (report) => [
-    ...report.listen.map((address) => `listen=${address}`),
-    `dataDir=${report.dataDir}`,
-    `tickTime=${report.tickTimeMs}`,
-    `minSessionTimeout=${report.sessionTimeoutMinMs}`,
-    `maxSessionTimeout=${report.sessionTimeoutMaxMs}`,
+  envi: (report) => ["Environment:", `zookeeper.version=${version}`, `user.dir=${report.options.dataDir}`],
+  conf: ({ options, listen }) => [
+    ...listen.map((address) => `listen=${address}`),
+    `dataDir=${options.dataDir}`,
+    `tickTime=${options.tickTimeMs}`,
+    `minSessionTimeout=${options.sessionTimeoutMinMs}`,
+    `maxSessionTimeout=${options.sessionTimeoutMaxMs}`,
     "serverId=0",
   ],
   mntr: (report) => [
@@ -62,7 +61,7 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
     `zk_packets_received\t${report.received}`,
     `zk_packets_sent\t${report.sent}`,
     `zk_num_alive_connections\t${report.connections.length}`,
-    `zk_outstanding_requests\t${outstanding(report)}`,
+    `zk_outstanding_requests\t${report.received - report.sent}`,
     `zk_znode_count\t${report.nodes}`,
     `zk_watch_count\t${report.watches}`,
     `zk_ephemerals_count\t${report.ephemerals}`,
@@ -106,16 +105,11 @@ function summary(report: KeeperReport): string[] {
     `Received: ${report.received}`,
     `Sent: ${report.sent}`,
     `Connections: ${report.connections.length}`,
-    `Outstanding: ${outstanding(report)}`,
+    `Outstanding: ${report.received - report.sent}`,
     `Zxid: ${hex(report.zxid)}`,
     "Mode: standalone",
     `Node count: ${report.nodes}`,
   ];
-}
-
-/** Requests whose replies wait for the disk. */
-function outstanding(report: KeeperReport): number {
-  return report.connections.reduce((sum, connection) => sum + connection.outstanding, 0);
 }
 
 function clients(report: KeeperReport): string[] {

@@ -5,23 +5,18 @@ import { permits } from "../state/acl_check.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { ZNode } from "../state/tree.ts";
-import { Histogram } from "../../support/histogram.ts";
+import type { Histogram } from "../../support/histogram.ts";
 import type { KeeperReport } from "./four_letter_words.ts";
 
-export interface ReportSources {
-  readonly options: Pick<KeeperReport, "tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs" | "dataDir">;
+export interface ReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
   readonly connections: readonly ClientConnection[];
   /** Requests of connections that have ended. */
   readonly receivedBefore: number;
-  readonly zxid: bigint;
-  readonly writable: boolean;
   readonly addresses: readonly Address[];
 }
 
 /** Four-letter words come without identities: only nodes that all clients may read are listed. */
-function ephemeralsShown(
-  nodes: readonly ZNode[],
-): { readonly ephemerals: string[]; readonly ephemeralsHidden: number } {
+function ephemeralsShown(nodes: readonly ZNode[]) {
   const shown = nodes.filter(({ acl }) => permits(acl, permission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
@@ -45,10 +40,7 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
     },
     received,
     sent: received - waiting,
-    tickTimeMs: options.tickTimeMs,
-    sessionTimeoutMinMs: options.sessionTimeoutMinMs,
-    sessionTimeoutMaxMs: options.sessionTimeoutMaxMs,
-    dataDir: options.dataDir,
+    options,
     listen: sources.addresses.map(formatAddress),
     writable,
     sessionCount: sessions.size,
@@ -69,22 +61,15 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
 }
 
 /** Histogram bounds in seconds: from a fast flush to a failing disk. */
-const commitBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
-
-export class CommitCounters {
-  readonly commitSeconds = new Histogram(commitBounds);
-  commitsFailed = 0;
-
-  done(tookMs: number): void {
-    this.commitSeconds.observe(tookMs / 1000);
-  }
-}
+export const commitBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =
   & Pick<KeeperReport, "nodes" | "dataBytes" | "ephemerals" | "watches" | "received" | "writable" | "zxid">
   & { readonly connections: number; readonly sessions: number; readonly outstanding: number };
 
-export interface KeeperStatistics extends KeeperCounts, Pick<CommitCounters, "commitSeconds" | "commitsFailed"> {
+export interface KeeperStatistics extends KeeperCounts {
+  readonly commitSeconds: Histogram;
+  readonly commitsFailed: number;
   /** Bytes in read buffers, of connections that hold much. */
   readonly heldBytes: number;
   /** Bytes of responses that clients have not read, of connections that hold much. */

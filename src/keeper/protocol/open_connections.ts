@@ -22,7 +22,7 @@ export interface OpenConnectionsOptions {
 
 export class OpenConnections {
   readonly #options: OpenConnectionsOptions;
-  readonly #table: ConnectionTable<ClientConnection>;
+  readonly table: ConnectionTable<ClientConnection>;
   readonly #connectionsBySession = new Map<bigint, ClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
@@ -31,23 +31,7 @@ export class OpenConnections {
 
   constructor(options: OpenConnectionsOptions) {
     this.#options = options;
-    this.#table = new ConnectionTable(options.limits);
-  }
-
-  get size(): number {
-    return this.#table.size;
-  }
-
-  get heldBytes(): number {
-    return this.#table.heldBytes;
-  }
-
-  get unsentBytes(): number {
-    return this.#table.unsentBytes;
-  }
-
-  [Symbol.iterator](): IterableIterator<ClientConnection> {
-    return this.#table[Symbol.iterator]();
+    this.table = new ConnectionTable(options.limits);
   }
 
   /** The connection that has this session. */
@@ -57,16 +41,16 @@ export class OpenConnections {
 
   /** `address` is null for a unix socket. */
   accepted(connection: ClientConnection, address: string | null): void {
-    this.#table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
-    if (this.#table.hasExcess) this.#closeExcessLater();
+    this.table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
+    if (this.table.hasExcess) this.#closeExcessLater();
   }
 
   hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
-    return this.#table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
+    return this.table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
   }
 
   sessionAttached(connection: ClientConnection, session: KeeperSession): void {
-    this.#table.sessionOpened(connection);
+    this.table.sessionOpened(connection);
     const before = this.#connectionsBySession.get(session.id);
     this.#connectionsBySession.set(session.id, connection);
     if (before !== undefined) this.#options.drop(before);
@@ -74,7 +58,7 @@ export class OpenConnections {
 
   closed(connection: ClientConnection): void {
     this.received += connection.received;
-    this.#table.remove(connection);
+    this.table.remove(connection);
     const session = connection.session;
     if (session !== null && this.#connectionsBySession.get(session.id) === connection) {
       this.#connectionsBySession.delete(session.id);
@@ -83,7 +67,7 @@ export class OpenConnections {
 
   /** Sets the memory that a connection holds. Returns the connections that were closed for it. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
-    const gone = this.#table.setHeldBytes(connection, inputBytes, outputBytes);
+    const gone = this.table.setHeldBytes(connection, inputBytes, outputBytes);
     for (const one of gone) this.#options.drop(one);
     return gone;
   }
@@ -100,11 +84,11 @@ export class OpenConnections {
   /** Closes connections that should have opened a session by now. */
   closeSilent(): void {
     const beforeMs = this.#options.clock.now() - handshakeMsMax;
-    for (const silent of this.#table.withoutSessionBefore(beforeMs)) silent.destroy();
+    for (const silent of this.table.withoutSessionBefore(beforeMs)) silent.destroy();
   }
 
   closeAll(): void {
-    for (const connection of this) connection.destroy();
+    for (const connection of this.table) connection.destroy();
   }
 
   /** Cancels the timers. */
@@ -119,7 +103,7 @@ export class OpenConnections {
     setImmediate(() =>
       setImmediate(() => {
         this.#isClosingExcess = false;
-        for (const silent of this.#table.takeExcess()) silent.destroy();
+        for (const silent of this.table.takeExcess()) silent.destroy();
       })
     );
   }

@@ -13,10 +13,10 @@ import {
   reconfigCode,
 } from "../../wire/jute/zookeeper_operations.ts";
 import * as reads from "./read_operations.ts";
-import type { ReadRequester, ReadState } from "./read_operations.ts";
+import type { Read, ReadRequester, ReadState } from "./read_operations.ts";
 import { OperationError, refuse } from "./operation_error.ts";
 import type { Transaction } from "./transaction.ts";
-import { statOf } from "./tree.ts";
+import { statOf, type ZNode } from "./tree.ts";
 
 interface OperationRecords {
   readonly request: Codec<unknown>;
@@ -36,11 +36,6 @@ type Write<Name extends OperationName> = (
   request: OperationRequest<Name>,
   transaction: Transaction,
 ) => OperationResponse<Name>;
-type Read<Name extends OperationName> = (
-  request: OperationRequest<Name>,
-  state: ReadState,
-  requester: ReadRequester,
-) => OperationResponse<Name>;
 
 const table = new Map<number, KeeperOperation>();
 
@@ -54,18 +49,13 @@ function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
   table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
 
-const create2: Write<"create2"> = (request, transaction) => {
-  const node = transaction.create(request);
-  return { path: node.path, stat: statOf(node) };
-};
+const created = (node: ZNode) => ({ path: node.path, stat: statOf(node) });
+const create2: Write<"create2"> = (request, transaction) => created(transaction.create(request));
 
 write("create", (request, transaction) => ({ path: transaction.create(request).path }));
 write("create2", create2);
 write("createContainer", create2);
-write("createTtl", (request, transaction) => {
-  const node = transaction.create(request, request.ttl);
-  return { path: node.path, stat: statOf(node) };
-});
+write("createTtl", (request, transaction) => created(transaction.create(request, request.ttl)));
 write("delete", (request, transaction) => {
   transaction.delete(request);
   return {};
@@ -96,18 +86,9 @@ read("getEphemerals", reads.getEphemerals);
 read("getAllChildrenNumber", reads.getAllChildrenNumber);
 read("whoAmI", reads.whoAmI);
 
-table.set(multiCode, {
-  kind: "write",
-  request: multiRequest,
-  response: multiResponse,
-  run: runMulti,
-} as unknown as KeeperOperation);
-table.set(multiReadCode, {
-  kind: "read",
-  request: multiRequest,
-  response: multiResponse,
-  run: runMultiRead,
-} as unknown as KeeperOperation);
+const multi = { request: multiRequest, response: multiResponse };
+table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
+table.set(multiReadCode, { kind: "read", ...multi, run: runMultiRead } as unknown as KeeperOperation);
 for (const code of [checkCode, reconfigCode]) {
   table.set(code, { kind: "read", request: empty, response: empty, run: () => refuse("UNIMPLEMENTED") });
 }
@@ -156,10 +137,8 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
       return { type: "create", path: transaction.create(request).path };
     case "createContainer":
       return { type: "create2", ...create2(request, transaction) };
-    case "createTtl": {
-      const node = transaction.create(request, request.ttl);
-      return { type: "create2", path: node.path, stat: statOf(node) };
-    }
+    case "createTtl":
+      return { type: "create2", ...created(transaction.create(request, request.ttl)) };
     case "delete":
       transaction.delete(request);
       return { type: "delete" };

@@ -1,6 +1,7 @@
 /** The operations that change no node: reads and watches. Source: FinalRequestProcessor, DataTree. */
 import {
   eventType,
+  type OperationName,
   type OperationRequest,
   type OperationResponse,
   permission,
@@ -26,90 +27,64 @@ export interface ReadRequester {
   readonly watcher: unknown;
 }
 
-export function exists(
-  { path, watch }: OperationRequest<"exists">,
+export type Read<Name extends OperationName> = (
+  request: OperationRequest<Name>,
   state: ReadState,
   requester: ReadRequester,
-): OperationResponse<"exists"> {
+) => OperationResponse<Name>;
+
+export const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
   if (path.includes("\0")) refuse("BADARGUMENTS");
   const node = state.tree.get(path);
   if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
   if (watch) watchData(path, state, requester);
   return { stat: statOf(node ?? refuse("NONODE")) };
-}
+};
 
-export function getData(
-  { path, watch }: OperationRequest<"getData">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"getData"> {
+export const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
   const node = readable(path, state, requester);
   if (watch) watchData(path, state, requester);
   return { data: node.data, stat: statOf(node) };
-}
+};
 
-export function getChildren(
-  { path, watch }: OperationRequest<"getChildren2">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"getChildren2"> {
+export const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) => {
   const node = readable(path, state, requester);
   if (watch) {
     checkWatchLimits(path, 1, state, requester);
     state.watches.children.add(path || "/", requester.watcher, watchMode.once);
   }
   return { children: node.children === null ? [] : [...node.children], stat: statOf(node) };
-}
+};
 
-export function getAcl(
-  { path }: OperationRequest<"getAcl">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"getAcl"> {
+export const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
   const node = state.tree.get(path) ?? refuse("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
   const open = permits(node.acl, permission.admin, requester.identities);
   return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: statOf(node) };
-}
+};
 
-export function getAllChildrenNumber(
-  { path }: OperationRequest<"getAllChildrenNumber">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"getAllChildrenNumber"> {
+export const getAllChildrenNumber: Read<"getAllChildrenNumber"> = ({ path }, state, requester) => {
   return { totalNumber: state.tree.descendantCount(readable(path, state, requester)) };
-}
+};
 
-export function getEphemerals(
-  { prefixPath }: OperationRequest<"getEphemerals">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"getEphemerals"> {
+export const getEphemerals: Read<"getEphemerals"> = ({ prefixPath }, state, requester) => {
   const paths = [...state.tree.ephemeralsOf(requester.session.id)].map((node) => node.path);
   return { ephemerals: paths.filter((path) => path.startsWith(prefixPath)) };
-}
+};
 
-export function whoAmI(
-  _: OperationRequest<"whoAmI">,
-  _state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"whoAmI"> {
+export const whoAmI: Read<"whoAmI"> = (_, _state, requester) => {
   const user = ({ scheme, id }: Identity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
   return {
     clientInfo: requester.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })),
   };
-}
+};
 
-export function addWatch(
-  { path, mode }: OperationRequest<"addWatch">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"addWatch"> {
+export const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => {
   if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
   checkWatchLimits(path, 2, state, requester);
   state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
   return { err: 0 };
-}
+};
 
 /** ZooKeeper's WatcherType. */
 const watcherType = { children: 1, data: 2, any: 3 } as const;
@@ -120,41 +95,29 @@ function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
 }
 
-export function checkWatches(
-  { path, type }: OperationRequest<"checkWatches">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"checkWatches"> {
+export const checkWatches: Read<"checkWatches"> = ({ path, type }, state, requester) => {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const found = type !== watcherType.children && data.has(path, requester.watcher, modes) ||
     type !== watcherType.data && children.has(path, requester.watcher, modes);
   return found ? {} : refuse("NOWATCHER");
-}
+};
 
-export function removeWatches(
-  { path, type }: OperationRequest<"removeWatches">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"removeWatches"> {
+export const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) => {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const ofData = type !== watcherType.children && data.remove(path, requester.watcher, modes);
   const ofChildren = type !== watcherType.data && children.remove(path, requester.watcher, modes);
   return ofData || ofChildren ? {} : refuse("NOWATCHER");
-}
+};
 
 /**
  * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A change of a
  * node that it may not read is not reported: the watch is set instead.
  */
-export function setWatches(
-  request: OperationRequest<"setWatches2">,
-  state: ReadState,
-  requester: ReadRequester,
-): OperationResponse<"setWatches2"> {
+export const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
   const { watcher } = requester;
   const mayRead = (node: ZNode) => permits(node.acl, permission.read, requester.identities);
@@ -189,7 +152,7 @@ export function setWatches(
     watches.addPersistent(path, watcher, watchMode.recursive);
   }
   return {};
-}
+};
 
 function readable(path: string, state: ReadState, requester: ReadRequester): ZNode {
   const node = state.tree.get(path) ?? refuse("NONODE");

@@ -14,7 +14,7 @@ import {
   electSettings,
   keeperSettings,
 } from "../../../src/config/command_settings.ts";
-import { keeperTimes } from "../../../src/keeper/lifecycle/start_keeper.ts";
+import { keeperTimes } from "../../../src/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
 import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
