@@ -58,7 +58,8 @@ export class SessionHandshake {
   readonly #options: SessionHandshakeOptions;
   #accepted: Omit<AcceptedSession, "kind" | "nextXid"> | null = null;
   #stage: "session" | "SASL" | "authentication" = "session";
-  #hasResponse = false;
+  /** Whether the server has sent a readable response to the ConnectRequest, with any content. */
+  hasResponse = false;
   #xid = 1;
   #authReplies = 0;
 
@@ -69,11 +70,6 @@ export class SessionHandshake {
   /** The step whose response is missing, for messages. */
   get stage(): string {
     return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
-  }
-
-  /** Whether the server has sent a readable response to the ConnectRequest, with any content. */
-  get hasResponse(): boolean {
-    return this.#hasResponse;
   }
 
   /** The first frame of the connection. */
@@ -106,7 +102,7 @@ export class SessionHandshake {
 
   #receiveSession(reader: ByteReader): SessionHandshakeStep {
     const response = connectResponse.read(reader);
-    this.#hasResponse = true;
+    this.hasResponse = true;
     if (response.timeOut <= 0) return { kind: "expired" };
     if (response.readOnly) throw protocolError("The server is read-only: it has lost its quorum");
     if (response.passwd === null) throw protocolError("The server sent no password for the session");

@@ -79,24 +79,22 @@ export interface LookupRound {
   readonly failures: ServerFailure[];
 }
 
+interface HostsOptions {
+  readonly resolve: Resolve;
+  readonly clock: Clock;
+  readonly random?: () => number;
+}
+
 /** Resolves the server list. It is resolved again in each round, because the addresses of names may change. */
 export class Hosts {
   readonly #list: ZooKeeperServerList;
-  readonly #resolve: Resolve;
-  readonly #clock: Clock;
-  readonly #random: () => number;
+  readonly #options: HostsOptions;
   /** The last addresses of each name; used while the resolver does not respond. */
   readonly #known = new Map<string, string[]>();
 
-  constructor(list: ZooKeeperServerList, { resolve, clock, random = Math.random }: {
-    readonly resolve: Resolve;
-    readonly clock: Clock;
-    readonly random?: () => number;
-  }) {
+  constructor(list: ZooKeeperServerList, options: HostsOptions) {
     this.#list = list;
-    this.#resolve = resolve;
-    this.#clock = clock;
-    this.#random = random;
+    this.#options = options;
   }
 
   /**
@@ -126,12 +124,13 @@ export class Hosts {
 
   async #lookup(host: string, lookupMs: number, signal: AbortSignal): Promise<string[]> {
     if (isIpLiteral(host)) return [host];
-    const deadline = deadlineAfter(this.#clock, lookupMs, {
+    const { clock, resolve } = this.#options;
+    const deadline = deadlineAfter(clock, lookupMs, {
       signal,
       reason: () => new Error(`its name could not be resolved within ${formatDuration(lookupMs)}`),
     });
     try {
-      const found = await abortable(this.#resolve(host), deadline.signal);
+      const found = await abortable(resolve(host), deadline.signal);
       this.#known.set(host, found);
       return found;
     } catch (error) {
@@ -145,8 +144,9 @@ export class Hosts {
 
   /** Shuffles the items (Fisher and Yates). */
   #shuffled<T>(items: T[]): T[] {
+    const { random = Math.random } = this.#options;
     for (let last = items.length - 1; last > 0; last--) {
-      const pick = Math.floor(this.#random() * (last + 1));
+      const pick = Math.floor(random() * (last + 1));
       [items[last], items[pick]] = [items[pick] as T, items[last] as T];
     }
     return items;

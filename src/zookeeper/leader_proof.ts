@@ -26,7 +26,8 @@ export class LeaderProof {
   #relayMs: number;
   /** Send times, oldest first; at most one is older than needed. */
   readonly #sentMs: number[] = [];
-  #provenMs: number;
+  /** The send time of the last request that the leader is known to have heard of. */
+  provenMs: number;
 
   /**
    * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone server. The
@@ -34,17 +35,12 @@ export class LeaderProof {
    */
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
-    this.#provenMs = connectSentMs;
+    this.provenMs = connectSentMs;
   }
 
   /** Shortens the relay time when more is known about the servers. */
   shortenRelay(relayMs: number): void {
     this.#relayMs = Math.min(this.#relayMs, relayMs);
-  }
-
-  /** The send time of the last request that the leader is known to have heard of. */
-  get provenMs(): number {
-    return this.#provenMs;
   }
 
   /** Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none. */
@@ -62,6 +58,6 @@ export class LeaderProof {
   answered(code: number, err: number, provesMs: number): void {
     // A follower may refuse a request itself, but only the leader grants one.
     if (this.#relayMs > 0 && (err !== 0 || !provesByLeader(code))) return;
-    this.#provenMs = Math.max(this.#provenMs, provesMs);
+    this.provenMs = Math.max(this.provenMs, provesMs);
   }
 }

@@ -31,9 +31,8 @@ import { Connector } from "./connector.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
 import { Chroot } from "./node_path_names.ts";
-import type { OperationCall } from "./zookeeper_request.ts";
 import { SessionWatches } from "./watches.ts";
-import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper, ZooKeeperSession } from "./zookeeper.ts";
+import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper } from "./zookeeper.ts";
 import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
 export interface ConnectOptions {
@@ -102,14 +101,11 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
 /** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
 function oneAtATime(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
-  return () => {
-    running ??= start().finally(() => running = null);
-    return running;
-  };
+  return () => running ??= start().finally(() => running = null);
 }
 
 class ZooKeeperClient implements ZooKeeper {
-  readonly #session: ZooKeeperClientSession;
+  readonly session: ZooKeeperClientSession;
   readonly #watches: SessionWatches;
   readonly #chroot: Chroot;
   readonly acl: Acl[];
@@ -121,15 +117,11 @@ class ZooKeeperClient implements ZooKeeper {
     readonly acl?: Acl[] | undefined;
     readonly frameBytesMax: number;
   }) {
-    this.#session = session;
+    this.session = session;
     this.#watches = watches;
     this.#chroot = chroot;
     this.acl = acl;
     this.#frameBytesMax = frameBytesMax;
-  }
-
-  get session(): ZooKeeperSession {
-    return this.#session;
   }
 
   /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
@@ -222,11 +214,8 @@ class ZooKeeperClient implements ZooKeeper {
 
   async getAcl(path: string, { signal }: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     const request = { path: this.#chroot.toServer(path) };
-    const { acl, stat } = await this.#request("getAcl", {
-      label: { action: "read the ACL of", path, reads: true },
-      request,
-      signal,
-    });
+    const label = { action: "read the ACL of", path, reads: true };
+    const { acl, stat } = await this.#request("getAcl", { label, request, signal });
     return { acl: acl ?? [], stat };
   }
 
@@ -237,17 +226,13 @@ class ZooKeeperClient implements ZooKeeper {
 
   async sync(path: string, { signal }: OperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path) };
-    await this.#request("sync", {
-      label: { action: "sync", path, reads: true },
-      request,
-      signal,
-    });
+    await this.#request("sync", { label: { action: "sync", path, reads: true }, request, signal });
   }
 
   async multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
     const sent = requests.map((request) => this.#onServer(request));
     const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
-    const results = await this.#call({
+    const results = await this.session.request({
       label,
       code: multiCode,
       body: this.#body(label, (writer) => multiRequest.write(writer, sent)),
@@ -266,7 +251,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   close(): Promise<void> {
-    return this.#session.close();
+    return this.session.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -282,7 +267,7 @@ class ZooKeeperClient implements ZooKeeper {
     readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
   }): Promise<OperationResponse<Name> | Expected> {
     const row = rowOf(name);
-    return this.#call({
+    return this.session.request({
       label,
       code: row.code,
       body: this.#body(label, (writer) => row.request.write(writer, request)),
@@ -295,10 +280,6 @@ class ZooKeeperClient implements ZooKeeper {
         throw responseError(label, err);
       },
     }, signal);
-  }
-
-  #call<T>(call: OperationCall<T>, signal: AbortSignal | undefined): Promise<T> {
-    return this.#session.request(call, signal);
   }
 
   #body(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {

@@ -29,10 +29,7 @@ const meanings = {
   NOTEMPTY: { code: "INTERNAL", text: "the node has children" },
   SESSIONEXPIRED: { code: "OUTCOME_UNKNOWN", text: "the session has ended" },
   INVALIDCALLBACK: { code: "PROTOCOL", text: "the callback is not valid" },
-  INVALIDACL: {
-    code: "BAD_DATA",
-    text: "the ACL is not valid: it names an unknown scheme, or no identity",
-  },
+  INVALIDACL: { code: "BAD_DATA", text: "the ACL is not valid: it names an unknown scheme, or no identity" },
   AUTHFAILED: { code: "REFUSED", text: "the authentication was refused" },
   SESSIONMOVED: { code: "OUTCOME_UNKNOWN", text: "the session has moved to another server" },
   NOTREADONLY: { code: "PROTOCOL", text: "the server is read-only" },
@@ -64,11 +61,8 @@ export class ZooKeeperError extends BatonError {
 
   constructor(reason: ZooKeeperErrorName | number, message: string, details: ZooKeeperErrorDetails = {}) {
     const code = typeof reason === "number" ? "PROTOCOL" : meanings[reason].code;
-    super(
-      code === "OUTCOME_UNKNOWN" && details.reads === true ? "UNREACHABLE" : code,
-      message,
-      details.cause === undefined ? undefined : { cause: details.cause },
-    );
+    const cause = details.cause === undefined ? undefined : { cause: details.cause };
+    super(code === "OUTCOME_UNKNOWN" && details.reads === true ? "UNREACHABLE" : code, message, cause);
     this.name = "ZooKeeperError";
     this.reason = reason;
     this.path = details.path ?? "";

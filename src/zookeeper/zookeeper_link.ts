@@ -69,7 +69,7 @@ export class ZooKeeperLink implements FrameListener {
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
   readonly #proof: LeaderProof;
-  #lastZxid: bigint;
+  lastZxid: bigint;
   #hasNewReplies = false;
   #over = false;
 
@@ -81,7 +81,7 @@ export class ZooKeeperLink implements FrameListener {
     this.#lastSentMs = options.connectSentMs;
     this.#lastLeaderRequestMs = options.connectSentMs;
     this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
-    this.#lastZxid = options.lastZxid;
+    this.lastZxid = options.lastZxid;
     stream.listen(this);
   }
 
@@ -110,10 +110,6 @@ export class ZooKeeperLink implements FrameListener {
   /** See LeaderProof. */
   shortenRelay(relayMs: number): void {
     this.#proof.shortenRelay(relayMs);
-  }
-
-  get lastZxid(): bigint {
-    return this.#lastZxid;
   }
 
   /** Sends a request with the next xid. */
@@ -157,7 +153,7 @@ export class ZooKeeperLink implements FrameListener {
     const xid = reader.i32();
     const zxid = reader.i64();
     const err = reader.i32();
-    if (zxid > this.#lastZxid) this.#lastZxid = zxid;
+    if (zxid > this.lastZxid) this.lastZxid = zxid;
     if (xid === specialXid.event) {
       const event = WatcherEvent.read(reader);
       const type = eventNames.get(event.type);

@@ -20,41 +20,32 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly body: Uint8Array;
   /** The time after which it must not be sent, on the clock. */
   readonly deadlineMs: number;
-  readonly promise: Promise<T>;
   readonly #call: OperationCall<T>;
-  readonly #resolve: (value: T) => void;
-  readonly #reject: (error: unknown) => void;
+  readonly #result = Promise.withResolvers<T>();
+  readonly promise = this.#result.promise;
   #offAbort: () => void = () => {};
-  #settled = false;
+  /** Whether the operation was answered, failed, or was cancelled by the caller. */
+  settled = false;
 
   constructor(call: OperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
     this.#call = call;
     this.code = call.code;
     this.body = call.body;
     this.deadlineMs = deadlineMs;
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.promise = promise;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    if (signal !== undefined) this.#offAbort = onAbort(signal, (reason) => this.#settle(() => reject(reason)));
-  }
-
-  /** Whether the operation was answered, failed, or was cancelled by the caller. */
-  get settled(): boolean {
-    return this.#settled;
+    this.#offAbort = onAbort(signal, (reason) => this.#settle(() => this.#result.reject(reason)));
   }
 
   received(err: number, reader: ByteReader): void {
-    if (this.#settled) return;
+    if (this.settled) return;
     let value: T;
     try {
       value = this.#call.decode(err, reader);
     } catch (error) {
-      if (error instanceof ZooKeeperError) return this.#settle(() => this.#reject(error));
+      if (error instanceof ZooKeeperError) return this.#settle(() => this.#result.reject(error));
       this.connectionLost(error instanceof Error ? error : null);
       throw error; // the reply cannot be read, so the connection is not usable
     }
-    this.#settle(() => this.#resolve(value));
+    this.#settle(() => this.#result.resolve(value));
   }
 
   connectionLost(cause: Error | null): void {
@@ -63,14 +54,14 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
   }
 
   fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {
-    if (this.#settled) return;
+    if (this.settled) return;
     this.#settle(() =>
-      this.#reject(localError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }))
+      this.#result.reject(localError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }))
     );
   }
 
   #settle(act: () => void): void {
-    this.#settled = true;
+    this.settled = true;
     this.#offAbort();
     act();
   }

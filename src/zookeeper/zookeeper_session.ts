@@ -53,9 +53,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   readonly #listeners = new Set<(change: SessionChange) => void>();
   readonly #changes = new Set<SessionChange>();
   readonly #ended = new AbortController();
+  readonly ended = this.#ended.signal;
   #established: EstablishedConnection;
   #link: ZooKeeperLink | null = null;
-  #state: ZooKeeperSessionState = "connecting";
+  state: ZooKeeperSessionState = "connecting";
   #provenMs = -Infinity;
   /** When the last connection was lost. */
   #lostMs = Infinity;
@@ -65,7 +66,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #isProbingTimeout = false;
   #hasYielded = false;
   #lastZxid = 0n;
-  #connections = 0;
+  connections = 0;
   readonly #search: ServerSearch;
   #wakeAtMs = Infinity;
   #cancelWake: () => void = () => {};
@@ -91,18 +92,6 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#established.accepted.timeoutMs;
   }
 
-  get state(): ZooKeeperSessionState {
-    return this.#state;
-  }
-
-  get ended(): AbortSignal {
-    return this.#ended.signal;
-  }
-
-  get connections(): number {
-    return this.#connections;
-  }
-
   leaseEndMs(): number {
     return leaseEndMs(this.#provenMs, this.timeoutMs);
   }
@@ -125,16 +114,15 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** Sends a request when connected, within T. See ZooKeeper for its errors. */
   request<T>(call: OperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
-    if (this.#closing !== null || this.#state === "ended") {
-      return Promise.reject(localError(call.label, "SESSIONEXPIRED", { cause: this.#ended.signal.reason }));
+    if (this.#closing !== null || this.state === "ended") {
+      return Promise.reject(localError(call.label, "SESSIONEXPIRED", { cause: this.ended.reason }));
     }
     return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
   }
 
   /** Ends the session on the server after all earlier requests; gives up after T/3. Never rejects. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#closing ??= this.#close();
   }
 
   eventReceived(type: EventTypeName, path: string): void {
@@ -146,7 +134,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
     if (
-      this.#state === "doubtful" &&
+      this.state === "doubtful" &&
       !isDoubtful(heartbeatAction(this.#clock.now(), this.#livenessFacts(this.#link), this.timeoutMs))
     ) {
       this.#search.stop();
@@ -157,7 +145,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   connectionLost(_error: Error | null): void {
-    if (this.#link === null || this.#state === "ended") return;
+    if (this.#link === null || this.state === "ended") return;
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
     this.#lostMs = this.#clock.now();
@@ -178,7 +166,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** Sends queued requests. A doubtful session sends nothing: queued requests are then certainly not executed. */
   #pump(): void {
     const link = this.#link;
-    if (link === null || this.#state !== "connected" || this.#queue.length === 0) return;
+    if (link === null || this.state !== "connected" || this.#queue.length === 0) return;
     const nowMs = this.#clock.now();
     while (link.inFlight < inFlightMax) {
       const request = this.#queue.shift();
@@ -203,7 +191,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       lastZxid: this.#lastZxid,
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
-    this.#connections++;
+    this.connections++;
     this.#setState("connected");
     old?.destroy(null);
     for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
@@ -223,7 +211,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (link !== null) {
       const { action, nextCheckMs } = heartbeatAction(nowMs, this.#livenessFacts(link), this.timeoutMs);
       if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
-      if (action === "doubt" && this.#state === "connected") {
+      if (action === "doubt" && this.state === "connected") {
         this.#setState("doubtful");
         this.#search.start();
       }
@@ -267,7 +255,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   /** Fails requests that have waited too long, and schedules the next check. */
   #scheduleQueue(): void {
-    if (this.#state === "connected" && this.#queue.length === 0) return;
+    if (this.state === "connected" && this.#queue.length === 0) return;
     const nowMs = this.#clock.now();
     for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
       if (!head.settled && head.deadlineMs > nowMs) return this.#wakeBy(head.deadlineMs);
@@ -277,7 +265,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   #wakeBy(timeMs: number): void {
-    if (timeMs >= this.#wakeAtMs || this.#state === "ended") return;
+    if (timeMs >= this.#wakeAtMs || this.state === "ended") return;
     this.#cancelWake();
     this.#wakeAtMs = timeMs;
     this.#cancelWake = this.#clock.after(timeMs - this.#clock.now(), () => {
@@ -328,7 +316,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   async #close(): Promise<void> {
-    if (this.#state === "ended") return;
+    if (this.state === "ended") return;
     const limitMs = timingOf(this.timeoutMs).dropMs;
     const deadlineMs = this.#clock.now() + limitMs;
     const cancelLimit = this.#clock.after(limitMs, () => this.#end(closedError()));
@@ -349,7 +337,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   #isEnded(): boolean {
-    return this.#state === "ended";
+    return this.state === "ended";
   }
 
   #end(error: BatonError): void {
@@ -369,8 +357,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   #setState(state: ZooKeeperSessionState): void {
-    if (state === this.#state) return;
-    this.#state = state;
+    if (state === this.state) return;
+    this.state = state;
     this.#announce("state");
   }
 
