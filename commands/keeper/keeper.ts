@@ -104,10 +104,7 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedSe
   // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
   const tls = isTcp || typed !== undefined ? tlsOf(values, sources) : undefined;
   if (tls !== undefined && !isTcp) {
-    throw new BatonError(
-      "USAGE",
-      "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS",
-    );
+    throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
   }
   // Only a keeper that was started by hand has a status page; commands may start several keepers.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
@@ -200,10 +197,7 @@ async function runDataCommand(
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
   if (action === "backup" && file === undefined) {
-    throw new BatonError(
-      "USAGE",
-      "missing file; example: baton keeper backup ./keeper.copy",
-    );
+    throw new BatonError("USAGE", "missing file; example: baton keeper backup ./keeper.copy");
   }
   if (
     !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
@@ -235,10 +229,7 @@ async function runDataCommand(
 
 function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   if (dir !== null) return dir;
-  throw new BatonError(
-    "CONFIG",
-    `${socketPath} is the machine's keeper; give its data folder with --data-dir`,
-  );
+  throw new BatonError("CONFIG", `${socketPath} is the machine's keeper; give its data folder with --data-dir`);
 }
 
 /** The location of a folder that the user named. Folders above it are not checked. */
@@ -250,10 +241,7 @@ function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undef
   const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
   if (tls.ca !== undefined && tls.cert === undefined) {
     return atOrigin("tlsCa", settings.tlsCa, sources, () => {
-      throw new BatonError(
-        "USAGE",
-        "a CA for client certificates needs TLS: add --tls-cert and --tls-key",
-      );
+      throw new BatonError("USAGE", "a CA for client certificates needs TLS: add --tls-cert and --tls-key");
     });
   }
   return tls.cert === undefined ? undefined : tls;
@@ -263,10 +251,7 @@ function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undef
 function parseListen(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
-  throw new BatonError(
-    "USAGE",
-    `Cannot listen on "${written}": use unix:/absolute/path, host:port or [address]:port`,
-  );
+  throw new BatonError("USAGE", `Cannot listen on "${written}": use unix:/absolute/path, host:port or [address]:port`);
 }
 
 const onDemandSentencesMax = 10_000;

@@ -1,6 +1,5 @@
 /** Waiting that ends with a promise or with a signal. */
 
-/** Throws the signal's reason if it has been aborted. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }

@@ -17,7 +17,6 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** The sum of all values. */
   get sum(): number {
     return this.#sum;
   }

@@ -14,7 +14,6 @@ const publicPrefix = Buffer.from("302a300506032b656e032100", "hex");
 
 const zeros = new Uint8Array(x25519KeyBytes);
 
-/** A secret key that is ready for use. */
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
   /** The shared secret; null for a public key with which the result would not depend on the secret. */

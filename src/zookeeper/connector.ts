@@ -169,7 +169,6 @@ export class ConnectReport {
     this.#failed.set(name, why);
   }
 
-  /** Records that the attempt took too long. */
   timeOut(name: string, nowMs: number): void {
     const entry = this.#waiting.get(name);
     if (entry !== undefined) this.fail(name, `${entry.waitingFor} within ${formatDuration(nowMs - entry.sinceMs)}`);

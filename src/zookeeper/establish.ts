@@ -25,7 +25,6 @@ export interface EstablishOptions {
   readonly startServer?: (() => Promise<void>) | undefined;
 }
 
-/** The session to open or resume. */
 export interface SessionRequest {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;
@@ -132,7 +131,6 @@ async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOpti
   }
 }
 
-/** Whether no process listens at the socket. */
 function isNotListening(error: unknown): boolean {
   const code = systemCode(error);
   return code === "ENOENT" || code === "ECONNREFUSED";

@@ -19,7 +19,6 @@ export interface ZooKeeperCredentials {
   readonly credentials: string;
 }
 
-/** Identifies a session to a server. */
 export interface SessionIdentity {
   readonly id: bigint;
   readonly password: Uint8Array;

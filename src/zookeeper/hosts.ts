@@ -58,7 +58,6 @@ function usage(list: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${list}" as the list of servers: ${why}`);
 }
 
-/** One address to try in this round. */
 export interface Endpoint {
   /** The address with an IP literal instead of a name. */
   readonly address: Address;
@@ -68,7 +67,6 @@ export interface Endpoint {
   readonly name: string;
 }
 
-/** Why a server could not be used, for the error message. */
 export interface ServerFailure {
   readonly name: string;
   readonly why: string;

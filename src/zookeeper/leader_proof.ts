@@ -38,7 +38,6 @@ export class LeaderProof {
     this.provenMs = connectSentMs;
   }
 
-  /** Shortens the relay time when more is known about the servers. */
   shortenRelay(relayMs: number): void {
     this.#relayMs = Math.min(this.#relayMs, relayMs);
   }

@@ -17,7 +17,6 @@ export interface PermanentFault {
 /** The port responds, but not with ZooKeeper's protocol. */
 export class WrongProtocol extends BatonError {}
 
-/** All servers have a permanent fault. */
 export class PermanentFaults extends BatonError {
   readonly isFromSecondTry: boolean;
 

@@ -47,7 +47,6 @@ export function steadyLeaseMs(timeoutMs: number): number {
   return timeoutMs - marginMs - relayMs(timeoutMs, null) - 2 * pingMs;
 }
 
-/** The facts that tell the health of a connection. */
 export interface LivenessFacts {
   /** The send time of the last heartbeat, or of a request that serves as one. */
   readonly lastHeartbeatMs: number;
@@ -56,7 +55,6 @@ export interface LivenessFacts {
   readonly oldestUnansweredMs: number | null;
 }
 
-/** The action to take now, and the time of the next check. */
 export interface HeartbeatDecision {
   readonly action: "trust" | "ping" | "doubt" | "drop";
   readonly nextCheckMs: number;

@@ -22,7 +22,6 @@ const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
 /** The size limit of one SetWatches request, as in ClientCnxn, so that it never exceeds a server's frame limit. */
 export const setWatchesBytesMax = 128 * 1024;
 
-/** The watchers of one kind at one path. */
 interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**

@@ -8,7 +8,6 @@ import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
 
 export type { Acl, MultiRequest, MultiResult, Stat };
 
-/** The type of a new node. */
 export type CreateMode = "persistent" | "ephemeral" | "persistentSequential" | "ephemeralSequential" | "container";
 
 export interface WatchEvent {

@@ -77,7 +77,6 @@ export interface OperationLabel {
   readonly reads?: boolean;
 }
 
-/** The error for an error code in a response. */
 export function responseError(label: OperationLabel, err: number, index?: number): ZooKeeperError {
   const name = zooKeeperErrorName(err);
   const why = name === undefined

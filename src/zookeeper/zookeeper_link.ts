@@ -17,7 +17,6 @@ import type { RearmBatch } from "./watches.ts";
 export interface ReplyHandler {
   /** `reader` is positioned at the body, which exists only when `err` is 0. */
   received(err: number, reader: ByteReader): void;
-  /** The connection was lost before the reply. */
   connectionLost(cause: Error | null): void;
 }
 
@@ -31,7 +30,6 @@ export interface ZooKeeperLinkOwner {
 
 export interface ZooKeeperLinkOptions {
   readonly clock: Clock;
-  /** The first xid to use. */
   readonly nextXid: number;
   /** The send time of the ConnectRequest, which the server has answered. */
   readonly connectSentMs: number;
@@ -85,7 +83,6 @@ export class ZooKeeperLink implements FrameListener {
     stream.listen(this);
   }
 
-  /** The number of requests without a reply. */
   get inFlight(): number {
     return this.#pending.length;
   }
@@ -112,7 +109,6 @@ export class ZooKeeperLink implements FrameListener {
     this.#proof.shortenRelay(relayMs);
   }
 
-  /** Sends a request with the next xid. */
   send(code: number, body: Uint8Array, reply: ReplyHandler): void {
     const xid = this.#nextXid;
     this.#nextXid = xid === xidMax ? 1 : xid + 1;

@@ -5,9 +5,7 @@ import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 import type { ReplyHandler } from "./zookeeper_link.ts";
 import { localError, type OperationLabel, ZooKeeperError } from "./zookeeper_error.ts";
 
-/** An operation as the client requests it. */
 export interface OperationCall<T> {
-  /** The operation's name in messages. */
   readonly label: OperationLabel;
   readonly code: number;
   readonly body: Uint8Array;

@@ -59,10 +59,10 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
   if (dir !== null) createFolders({ ...location, dir });
   const withinMs = options.withinMs ?? 10_000;
   const deadlineMs = performance.now() + withinMs;
-  let keeper: StartedKeeper | null = null;
+  let leftForAnother: LeftForAnother | null = null;
   for (let attempt = 0;; attempt++) {
-    if (dir !== null && (keeper === null || keeper.leftForAnother()) && claimStart(dir)) {
-      keeper = startDetached({ dir, socketPath }, options);
+    if (dir !== null && (leftForAnother === null || leftForAnother()) && claimStart(dir)) {
+      leftForAnother = startDetached({ dir, socketPath }, options);
     }
     await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
     if (await keeperServes(socketPath)) return;
@@ -77,29 +77,19 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
   }
 }
 
-interface StartedKeeper {
-  /** True when it exited because another keeper owns the data. Throws when it failed. */
-  leftForAnother(): boolean;
-}
+/** True when the started keeper exited because another keeper owns the data. Throws when it failed. */
+type LeftForAnother = () => boolean;
 
 function startDetached(
   location: { dir: string; socketPath: string },
   { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
-): StartedKeeper {
+): LeftForAnother {
   const logPath = join(location.dir, keeperLogName);
   const log = openLog(logPath);
   try {
     const logStart = fstatSync(log).size;
-    const words = [
-      "keeper",
-      "--data-dir",
-      location.dir,
-      "--listen",
-      `unix:${location.socketPath}`,
-      "--on-demand",
-      "--idle-exit",
-      idleExit,
-    ];
+    const files = ["--data-dir", location.dir, "--listen", `unix:${location.socketPath}`];
+    const words = ["keeper", ...files, "--on-demand", "--idle-exit", idleExit];
     const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
     const child = spawn(executable, args, {
       cwd: "/",
@@ -118,20 +108,18 @@ function startDetached(
   }
 }
 
-function startedKeeper(child: ChildProcess, logPath: string, said: () => string): StartedKeeper {
+function startedKeeper(child: ChildProcess, logPath: string, said: () => string): LeftForAnother {
   let failure: Error | null = null;
   child.on("error", (error) => failure = error);
-  return {
-    leftForAnother() {
-      if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
-      if (child.exitCode === null && child.signalCode === null) return false;
-      if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
-      const how = child.signalCode ?? `exit code ${child.exitCode}`;
-      const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
-      // A keeper that cannot write its data because the disk is full cannot write its log either.
-      const silence = code === "IO" ? `it wrote nothing to ${logPath}; is the disk full?` : "it printed nothing";
-      throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
-    },
+  return () => {
+    if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
+    if (child.exitCode === null && child.signalCode === null) return false;
+    if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
+    const how = child.signalCode ?? `exit code ${child.exitCode}`;
+    const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
+    // A keeper that cannot write its data because the disk is full cannot write its log either.
+    const silence = code === "IO" ? `it wrote nothing to ${logPath}; is the disk full?` : "it printed nothing";
+    throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
   };
 }
 

@@ -68,7 +68,6 @@ export interface KeeperServerOptions
   readonly superDigest: string | null;
 }
 
-/** Session checks per tick. */
 const checksPerTick = 5;
 /** The pause before another attempt to store, when the disk could not store. */
 const diskRetryMs = 1_000;

@@ -10,7 +10,6 @@ import { readFileSync } from "node:fs";
 export interface Keeper extends AsyncDisposable {
   /** The addresses it listens on, with the ports that the system chose. */
   readonly addresses: readonly Address[];
-  /** The limits in effect. */
   readonly limits: KeeperLimits;
   /** Current values and totals since the start. */
   statistics(): KeeperStatistics;

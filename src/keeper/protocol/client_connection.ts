@@ -53,7 +53,6 @@ export interface ConnectionHost {
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   roomForSession(): boolean;
-  /** Logs an unexpected error. */
   reportBug(error: unknown): void;
 }
 
@@ -79,7 +78,6 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #requestBytes = 0;
   /** Bytes of replies in the group commit queue. */
   #pendingBytes = 0;
-  /** The sizes last reported to the host. */
   #reportedBytes = noBytesHeld;
   received = 0;
   /** The zxid of the last reply. The reply to a ping must not have a lower one. */

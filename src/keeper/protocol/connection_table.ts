@@ -9,7 +9,6 @@ type ConnectionTableLimits = Pick<
 interface AddressConnections<Connection> {
   /** Connections without a session, the oldest first. */
   readonly withoutSession: Set<Connection>;
-  /** Connections with a session. */
   sessions: number;
 }
 
@@ -102,7 +101,6 @@ export class ConnectionTable<Connection> {
     return at === null || at.sessions - Number(isMove) < this.#limits.connectionsPerAddressMax;
   }
 
-  /** Records that the connection has a session. */
   sessionOpened(connection: Connection): void {
     const entry = this.#records.get(connection);
     if (entry === undefined || entry.hasSession) return;

@@ -29,7 +29,6 @@ export class FairScheduler {
     this.#options = options;
   }
 
-  /** The end of a time slice that starts now. */
   sliceEnd(): number {
     return this.#options.now() + sliceMs;
   }

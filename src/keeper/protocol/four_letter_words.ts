@@ -3,7 +3,6 @@
  * zookeeperAdmin.
  */
 
-/** The facts that the four-letter words print. */
 export interface KeeperReport {
   readonly zxid: bigint;
   readonly nodes: number;
@@ -94,7 +93,6 @@ export function isFourLetterWord(word: string): boolean {
   return Object.hasOwn(words, word);
 }
 
-/** The text of the response to a four-letter word. */
 export function fourLetterResponse(word: string, report: KeeperReport): string {
   const lines = words[word]?.(report) ?? [];
   return lines.length === 1 ? lines.join("") : `${lines.join("\n")}\n`;

@@ -4,7 +4,6 @@
  */
 import { ByteWriter } from "../../wire/bytes.ts";
 
-/** A connection that receives replies. */
 export interface Recipient {
   /** Sends everything that was queued for it, in order. */
   deliver(reply: PendingReply): void;
@@ -47,7 +46,6 @@ export class GroupCommitQueue {
     this.#options = options;
   }
 
-  /** Whether a commit is running. */
   get committing(): boolean {
     return this.#committing !== null;
   }

@@ -10,10 +10,8 @@ import { clearSocketPath } from "../../sockets/clear_socket_path.ts";
 import { listen } from "../../sockets/listen.ts";
 import { whyNotListening } from "../../sockets/why_not_listening.ts";
 
-export type AcceptAt = (address: Address) => Accept;
-
 export interface ListenersOptions {
-  readonly accept: AcceptAt;
+  readonly accept: (address: Address) => Accept;
   /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */

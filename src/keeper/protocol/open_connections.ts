@@ -34,7 +34,6 @@ export class OpenConnections {
     this.table = new ConnectionTable(options.limits);
   }
 
-  /** The connection that has this session. */
   bySession(sessionId: bigint): ClientConnection | undefined {
     return this.#connectionsBySession.get(sessionId);
   }
@@ -91,7 +90,6 @@ export class OpenConnections {
     for (const connection of this.table) connection.destroy();
   }
 
-  /** Cancels the timers. */
   stop(): void {
     for (const cancel of this.#closingTimers) cancel();
   }

@@ -63,7 +63,6 @@ export class ReadBuffer {
     }
   }
 
-  /** Discards everything. */
   clear(): void {
     this.#chunks = [];
     this.#frames = [];

@@ -92,7 +92,6 @@ export function isAddressRange(range: string): boolean {
   return parseRange(range) !== null;
 }
 
-/** Whether `address` lies in `range`. */
 export function addressMatches(address: string, range: string): boolean {
   const bytes = parseAddress(address);
   const parsed = parseRange(range);

@@ -67,7 +67,6 @@ export class KeeperState<Watcher> {
     this.sessions = new SessionTable(options.tickTimeMs);
   }
 
-  /** The zxid of the last transaction. */
   get zxid(): bigint {
     return this.#zxid;
   }

@@ -13,7 +13,6 @@ import type { KeeperSession } from "./session_table.ts";
 import { statOf, type Tree, type ZNode } from "./tree.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
 
-/** The state that reads use, and the watches that they set. */
 export interface ReadState {
   readonly tree: Tree;
   readonly watches: WatchTable<unknown>;

@@ -74,7 +74,6 @@ export class SessionTable {
     this.#changeUrgently(session.id, session);
   }
 
-  /** Renews the session after a request. */
   touch(session: KeeperSession, nowMs: number): void {
     const deadlineMs = (Math.floor((nowMs + session.timeoutMs) / this.#tickTimeMs) + 1) * this.#tickTimeMs;
     if (deadlineMs === session.deadlineMs) return;

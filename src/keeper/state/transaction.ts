@@ -16,7 +16,6 @@ export interface Trigger {
   readonly acl: readonly Acl[];
 }
 
-/** The client and the time of the request. */
 export interface TransactionContext {
   readonly zxid: bigint;
   /** Wall-clock milliseconds, for ctime and mtime. */

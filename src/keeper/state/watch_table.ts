@@ -112,7 +112,6 @@ export class WatchTable<Watcher> {
     return this.data.count + this.children.count;
   }
 
-  /** The number of watches of one watcher. */
   countOf(watcher: Watcher): number {
     return this.data.countOf(watcher) + this.children.countOf(watcher);
   }

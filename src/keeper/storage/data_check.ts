@@ -137,9 +137,7 @@ function checkNode(
   }
   for (const zxid of [node.czxid, node.mzxid, node.pzxid]) {
     if (zxid > known.zxid) {
-      throw new Error(
-        `the node ${node.path} has zxid ${zxid}; the last zxid is ${known.zxid}`,
-      );
+      throw new Error(`the node ${node.path} has zxid ${zxid}; the last zxid is ${known.zxid}`);
     }
   }
   known.paths.add(node.path);
@@ -153,13 +151,9 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   try {
     const damage = damageInLog(path) ?? olderThanMark(path);
     if (damage !== null) throw new Error(damage);
-    const database = new DatabaseSync(path);
-    try {
-      database.exec("PRAGMA busy_timeout = 5000");
-      return act(database);
-    } finally {
-      database.close();
-    }
+    using database = new DatabaseSync(path);
+    database.exec("PRAGMA busy_timeout = 5000");
+    return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;
     throw new BatonError("IO", `Cannot ${what} ${path}: ${messageOf(error)}`, { cause: error });

@@ -53,7 +53,6 @@ export class DataGuard {
     if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
   }
 
-  /** Starts the periodic checks. */
   watch(): void {
     this.#cancel = this.#options.clock.after(checkMs, () => {
       if (!this.holds()) return;

@@ -40,7 +40,6 @@ const damageRemedy = "Acknowledged data cannot be read; start from a backup (bat
 /** The approximate size of the parts in which rows are sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-/** Another keeper owns the data directory. */
 export class DataDirectoryOwned extends Error {}
 
 export class KeeperDatabase {
@@ -82,7 +81,6 @@ export class KeeperDatabase {
     };
   }
 
-  /** All stored rows. */
   load(): Generator<Uint8Array, void, void> {
     return readPieces(this.#database);
   }

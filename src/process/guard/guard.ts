@@ -25,7 +25,6 @@ export interface Guard {
    * there is no guard, or with the signal's reason.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
-  /** Reports the command to the guard, once it runs. */
   child(cookie: string, child: GuardedChild): void;
   /** Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed none or does not report. */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;

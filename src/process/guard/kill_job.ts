@@ -20,7 +20,6 @@ const unknownChildMs = 1000;
 /** Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to another user). */
 const killMsMax = 10_000;
 
-/** Result of killing a job. */
 export interface JobKillResult {
   /** Boot time in milliseconds at which no process was left; Infinity if it gave up. */
   readonly clearedAtMs: number;
@@ -38,7 +37,6 @@ export interface JobKillResult {
   readonly isCertain: boolean;
 }
 
-/** The kill of one job, pass by pass. */
 export class JobKill {
   readonly #job: GuardedJob;
   readonly #libc: Libc;

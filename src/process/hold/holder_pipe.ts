@@ -56,7 +56,6 @@ export class HolderPipe<Ending> {
     for (const end of ["end", "close", "error"]) input.on(end, () => this.#abandon());
   }
 
-  /** The script has received the variables. */
   get isConfirmed(): boolean {
     return this.#isConfirmed;
   }

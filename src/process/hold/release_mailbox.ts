@@ -16,7 +16,6 @@ import type { ScriptProcess } from "./script_process.ts";
 export interface ReleaseRequest {
   /** Random; the response repeats it. */
   readonly id: string;
-  /** The process that requests the release. */
   readonly requester: ScriptProcess;
   /** Stop the processes first that were started under the lock and still run. */
   readonly stopsProcesses: boolean;

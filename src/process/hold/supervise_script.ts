@@ -104,7 +104,6 @@ interface ReleaseHandlerOptions {
   readonly onReleased: () => void;
 }
 
-/** Reads release requests and responds to them. */
 class ReleaseHandler {
   readonly #options: ReleaseHandlerOptions;
   /** Why the script is being stopped. */

@@ -26,6 +26,18 @@ export type ChildOutcome = ChildEnding & {
   readonly heldMs: number;
 };
 
+/** The failure as the end of a sentence; null for a success. */
+export function endFailure(end: ChildEnd): string | null {
+  switch (end.kind) {
+    case "exited":
+      return end.code === 0 ? null : `exited with ${end.code}`;
+    case "signaled":
+      return `was ended by ${end.signal}`;
+    case "unreadable":
+      return `has ended with an unknown status: ${end.why}`;
+  }
+}
+
 /** Reads the runtimes' report. `signal`: its name, or its number where it has none (Bun, for a real-time signal). */
 export function childEndOf(code: number | null, signal: string | number | null): ChildEnd {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };

@@ -18,7 +18,6 @@ export interface HelperProcess {
 }
 
 export interface HelperOptions {
-  /** The arguments of the helper. */
   readonly args: readonly string[];
   /** The name that ps shows instead of the path of this program, so that `pkill -f baton` does not match the helper. */
   readonly argv0: string;

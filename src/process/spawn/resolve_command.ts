@@ -10,8 +10,9 @@ export type ResolvedCommand =
 const defaultPath = "/bin:/usr/bin";
 
 /** The last result: saves the search of all folders of PATH for a command that is run often. */
-let lastResult: { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand } | null =
-  null;
+let lastResult:
+  | { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand }
+  | undefined;
 
 export function resolveCommand(name: string, path: string | undefined): ResolvedCommand {
   if (name.includes("/")) return resultFor(name, check(name));
@@ -57,20 +58,14 @@ function check(file: string): FileState {
   }
 }
 
+const refusals = {
+  no_folder: "a part of its path is not a directory",
+  directory: "it is a directory",
+  forbidden: "this user may not execute it; see ls -l and chmod +x",
+} satisfies Partial<Record<FileState, string>>;
+
 function resultFor(file: string, state: FileState): ResolvedCommand {
-  switch (state) {
-    case "ok":
-      return { kind: "found", path: file };
-    case "absent":
-      return { kind: "not_found", message: `Cannot run "${file}": no such file` };
-    case "no_folder":
-      return { kind: "not_executable", message: `Cannot run "${file}": a part of its path is not a directory` };
-    case "directory":
-      return { kind: "not_executable", message: `Cannot run "${file}": it is a directory` };
-    case "forbidden":
-      return {
-        kind: "not_executable",
-        message: `Cannot run "${file}": this user may not execute it; see ls -l and chmod +x`,
-      };
-  }
+  if (state === "ok") return { kind: "found", path: file };
+  if (state === "absent") return { kind: "not_found", message: `Cannot run "${file}": no such file` };
+  return { kind: "not_executable", message: `Cannot run "${file}": ${refusals[state]}` };
 }

@@ -141,19 +141,11 @@ function openFilesMax(): string | null {
 
 /** Avoids node:child_process, which takes some milliseconds to load. */
 function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnTerms): Started {
-  const { path, argv, env } = start;
+  const output = start.isRead ? "pipe" : "inherit";
   const child = Bun.spawn({
-    cmd: [path, ...argv.slice(1)],
-    argv0: argv[0] ?? path,
-    env,
-    detached: ownGroup,
-    ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
-    stdio: [
-      inputOf(start),
-      start.isRead ? "pipe" : "inherit",
-      "inherit",
-      ...passOn(start.descriptors, null),
-    ],
+    cmd: [start.path, ...start.argv.slice(1)],
+    ...startSettings(start, ownGroup),
+    stdio: [inputOf(start), output, "inherit", ...passOn(start.descriptors, null)],
   });
   const unregister = registerChild(child.pid, "command");
   onStarted?.(child.pid);
@@ -174,22 +166,10 @@ async function spawnWithNode(
   { ownGroup, onStarted }: SpawnTerms,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<Started> {
-  const { path, argv, env } = start;
   // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are passed on.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
-  const stdio: StdioOptions = [
-    inputOf(start),
-    start.isRead ? "pipe" : "inherit",
-    "inherit",
-    ...descriptors,
-  ];
-  const child = spawn(path, argv.slice(1), {
-    argv0: argv[0] ?? path,
-    env,
-    detached: ownGroup,
-    ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
-    stdio,
-  });
+  const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
+  const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
   const unregister = registerChild(pid, "command");
@@ -206,6 +186,10 @@ async function spawnWithNode(
     });
   });
   return { pid, ended, output: child.stdout };
+}
+
+function startSettings({ path, argv, env, cwd }: Start, ownGroup: boolean) {
+  return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
 function inputOf({ input, readsNothing }: Start): number | "ignore" | "inherit" {

@@ -19,9 +19,7 @@ export interface Situation {
   /** When the loss of the lock became known, or the guard killed. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
-  /** The stop signal that was sent. */
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
-  /** The time of the first SIGKILL. */
   readonly killedAtMs: number | null;
 }
 

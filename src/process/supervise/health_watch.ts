@@ -9,6 +9,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
+import { endFailure } from "../spawn/child_outcome.ts";
 import { shellLine } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
@@ -26,7 +27,6 @@ export interface HealthOptions {
   /** A frozen command cannot respond: such checks do not count. */
   readonly isFrozen: () => boolean;
   readonly check: CheckHealth;
-  /** Called for each failure. */
   readonly onFailure: (failure: string, inARow: number) => void;
 }
 
@@ -93,14 +93,7 @@ export function shellCheck({ line, env, clock }: ShellCheckOptions): CheckHealth
     off();
     processes.commandEnded();
     await killAll(processes, clock);
-    switch (end.kind) {
-      case "exited":
-        return end.code === 0 ? null : `exited with ${end.code}`;
-      case "signaled":
-        return `was ended by ${end.signal}`;
-      case "unreadable":
-        return `has ended with an unknown status: ${end.why}`;
-    }
+    return endFailure(end);
   };
 }
 

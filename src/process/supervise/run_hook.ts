@@ -3,7 +3,7 @@
  * is over. The guard of the leadership watches it, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
-import type { ChildOutcome } from "../spawn/child_outcome.ts";
+import { type ChildOutcome, endFailure } from "../spawn/child_outcome.ts";
 import { LocalLease } from "./local_lease.ts";
 import { shellLine } from "../spawn/shell_start.ts";
 import { superviseChild, type SuperviseOptions } from "./supervise_child.ts";
@@ -42,10 +42,6 @@ export async function runHook(options: HookOptions): Promise<ChildOutcome> {
 /** The failure as the end of a sentence; null for a success. */
 export function hookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
-    case "exited":
-      return outcome.code === 0 ? null : `exited with ${outcome.code}`;
-    case "signaled":
-      return `was ended by ${outcome.signal}`;
     case "time_limit":
       return `ran longer than ${formatDuration(timeoutMs)} and was stopped`;
     case "lost":
@@ -55,11 +51,11 @@ export function hookFailure(outcome: ChildOutcome, timeoutMs: number): string | 
       return "could not be stopped";
     case "cancelled":
       return null;
-    case "unreadable":
-      return `has ended with an unknown status: ${outcome.why}`;
     case "not_found":
     case "not_executable":
     case "start_failed":
       return `could not be started: ${outcome.message}`;
+    default:
+      return endFailure(outcome);
   }
 }

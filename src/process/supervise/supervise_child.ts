@@ -84,7 +84,6 @@ const guardStartMsMax = 10_000;
 export interface PreparedChild {
   /** Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a bug. */
   run(): Promise<ChildOutcome>;
-  /** The command will not be run. */
   drop(): void;
 }
 
