@@ -1,4 +1,7 @@
-/** Kinds of failed requests. After a transient failure the operation may have been done or not, and the caller tries again. */
+/** Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or not. */
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { sleep } from "../support/deadline.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../zookeeper/zookeeper_error.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
@@ -47,5 +50,36 @@ export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
   } catch (thrown) {
     if (isRefusal(thrown, "NONODE")) return null;
     throw thrown;
+  }
+}
+
+/** Reads after a lost response: only a sync makes sure that the next server has seen the write. Both go in one packet. */
+export async function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  const syncing = zk.sync(path);
+  const reading = read();
+  reading.catch(() => {}); // the sync's failure is reported first
+  await syncing;
+  return await reading;
+}
+
+const retryWait = { firstMs: 20, maxMs: 500 };
+
+/**
+ * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is no
+ * longer wanted, and when no response has arrived for T: then the session has lost all that it held.
+ */
+export async function retryOnConnectionLoss<T>(
+  { session }: Pick<ZooKeeper, "session">,
+  send: () => Promise<T>,
+  { clock, isWanted = () => true }: { readonly clock: Clock; readonly isWanted?: () => boolean },
+): Promise<T> {
+  const lastMs = clock.now() + session.timeoutMs;
+  for (let failures = 0;; failures++) {
+    try {
+      return await send();
+    } catch (thrown) {
+      if (!isTransient(thrown) || session.ended.aborted || clock.now() >= lastMs || !isWanted()) throw thrown;
+    }
+    await sleep(clock, backoffMs(failures, retryWait));
   }
 }

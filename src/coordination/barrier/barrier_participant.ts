@@ -26,11 +26,9 @@ import {
   parseBarrierState,
 } from "./barrier_state.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
-import { containerRequest } from "../container_request.ts";
-import { createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
-import { readAfterSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 
 export interface ParticipantOptions {
   readonly path: BarrierPath;

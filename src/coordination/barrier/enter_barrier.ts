@@ -17,9 +17,8 @@ import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participa
 import { type BarrierPath, barrierPath } from "./barrier_path.ts";
 import { partiesMax } from "./barrier_state.ts";
 import { type HolderInfo, unknownHolder } from "../holder_info.ts";
-import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
+import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
 import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
-import { waitForFreshLease } from "../fresh_lease.ts";
 
 export interface EnterBarrierOptions {
   /** The number of processes that start together. */

@@ -6,12 +6,11 @@ import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { AttemptWaits } from "../attempt_waits.ts";
-import { containerRequest } from "../container_request.ts";
+import { AttemptWaits } from "../session_waits.ts";
+import { containerRequest } from "../lock/create_contender.ts";
 import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
 import { formatNodeInfo } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
-import { readAfterSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 

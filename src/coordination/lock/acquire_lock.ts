@@ -12,12 +12,11 @@ import { Contender, type Granted, type LimitPolicy } from "./lock_contender.ts";
 import type { LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
-import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
+import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
 import { type LockStatus, lockStatus } from "./lock_status.ts";
-import { waitForFreshLease } from "../fresh_lease.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 /** Options of every lock, whatever protocol its contenders follow. */

@@ -1,7 +1,6 @@
 /** Adds a contender to the queue, together with the missing nodes above it, in one transaction. */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest } from "../container_request.ts";
 import type { LockPath } from "./lock_path.ts";
 import { isRefusal } from "../request_errors.ts";
 
@@ -52,6 +51,14 @@ export async function createContender(
     if (isRefusal(thrown, "NODEEXISTS")) return { missing: missing === "queue" ? "nothing" : "queue" };
     throw thrown;
   }
+}
+
+/**
+ * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that creates the
+ * first child: the server never deletes a container that has had no child.
+ */
+export function containerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
+  return { type: "createContainer", path, data, acl, flags: createFlag.container };
 }
 
 /** Creates the missing nodes above a lock. */

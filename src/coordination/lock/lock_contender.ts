@@ -7,17 +7,15 @@ import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { type ArmedWatch, AttemptWaits } from "../attempt_waits.ts";
-import { containerRequest } from "../container_request.ts";
-import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
+import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
+import { containerRequest, createContender, createParents, type MissingNodes } from "./create_contender.ts";
 import { limitStateCodec, type LockStateCodec } from "./lock_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { type LockView, readLock } from "./lock_view.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
-import { readAfterSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */

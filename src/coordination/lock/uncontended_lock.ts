@@ -8,15 +8,13 @@ import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest } from "../container_request.ts";
-import { createParents } from "./create_contender.ts";
+import { containerRequest, createParents } from "./create_contender.ts";
 import { limitStateCodec } from "./lock_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { waitForFreshLease } from "../fresh_lease.ts";
-import { isRefusal, isTransient } from "../request_errors.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
+import { waitForFreshLease } from "../session_waits.ts";
+import { isRefusal, isTransient, retryOnConnectionLoss } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {

@@ -4,8 +4,7 @@ import type { Clock } from "../../support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
 import { CompletionLog } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { isRefusal } from "../request_errors.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
+import { isRefusal, retryOnConnectionLoss } from "../request_errors.ts";
 
 /**
  * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and

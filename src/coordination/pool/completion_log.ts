@@ -7,8 +7,7 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
 import { jsonFields, textOf } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest } from "../container_request.ts";
-import { createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { ItemTree } from "./item_tree.ts";

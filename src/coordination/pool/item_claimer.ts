@@ -14,7 +14,7 @@ import type { ItemRecords } from "./item_records.ts";
 import type { WorkList } from "./work_list.ts";
 import type { CompletionLog } from "./completion_log.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../request_errors.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface ClaimedItem {

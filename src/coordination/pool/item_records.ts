@@ -7,12 +7,9 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../support/clock.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest } from "../container_request.ts";
-import { createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
-import { readAfterSync } from "../read_after_sync.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
+import { isRefusal, nullIfNoNode, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
 import {
   formatEnded,
   formatRunning,

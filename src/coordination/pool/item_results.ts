@@ -1,12 +1,11 @@
 /** Stores the result of an item and releases its lock, in one transaction if possible. */
 import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { isRefusal } from "../request_errors.ts";
+import { isRefusal, retryOnConnectionLoss } from "../request_errors.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { CompletionLog, ItemResult } from "./completion_log.ts";
 import type { PoolJobEnd, PoolRunOptions } from "./pool_run_options.ts";
 import { type ClaimedItem, releaseUnstarted } from "./item_claimer.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" | "onProblem">;
 

@@ -1,11 +1,10 @@
 /** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
-import { withinLeaveTime } from "../leave_time.ts";
-import { isRefusal, isTransient } from "../request_errors.ts";
+import { withinLeaveTime } from "../session_waits.ts";
+import { isRefusal, isTransient, retryOnConnectionLoss } from "../request_errors.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { CompletionLog } from "./completion_log.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 /** The interval between two cleanups: number of ended items, or time. */
 const every = { ends: 500, ms: 60_000 };

@@ -8,7 +8,7 @@ import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { withinLeaveTime } from "../leave_time.ts";
+import { withinLeaveTime } from "../session_waits.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { describeLock } from "../lock/lock_messages.ts";
 import { type LockStatus, lockStatus } from "../lock/lock_status.ts";

@@ -6,12 +6,10 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest } from "../container_request.ts";
-import { withinLeaveTime } from "../leave_time.ts";
-import { createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_contender.ts";
+import { withinLeaveTime } from "../session_waits.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
-import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
+import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
 import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 

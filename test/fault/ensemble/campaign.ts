@@ -3,7 +3,7 @@ import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { lockPath } from "../../../src/coordination/lock/lock_path.ts";
-import { retryOnConnectionLoss } from "../../../src/coordination/retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../../../src/coordination/request_errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { zooKeeperEnsemble } from "../../support/backends.ts";

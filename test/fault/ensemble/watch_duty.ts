@@ -1,7 +1,6 @@
 /** Thousands of one-shot watches of one session, and somebody who changes what they watch: each change is told once. */
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
-import { isRefusal } from "../../../src/coordination/request_errors.ts";
-import { retryOnConnectionLoss } from "../../../src/coordination/retry_on_connection_loss.ts";
+import { isRefusal, retryOnConnectionLoss } from "../../../src/coordination/request_errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { eventually } from "../../support/eventually.ts";
 import { shuffled } from "../../support/random.ts";

@@ -1,0 +1,123 @@
+/** Waits that depend on the state of a session. */
+import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
+import { steadyLeaseMs } from "../zookeeper/session_timing.ts";
+import { BatonError } from "../errors.ts";
+import { onAbort } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { Event } from "../support/event.ts";
+
+/** A watch and the number of the connection it was armed on. */
+export interface ArmedWatch {
+  readonly event: Event;
+  readonly connections: number;
+}
+
+const retryWait = { firstMs: 20, maxMs: 500 };
+
+/** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
+export class AttemptWaits {
+  readonly #session: ZooKeeperSession;
+  readonly #clock: Clock;
+  #isStopped = false;
+  #event: Event | null = null;
+
+  constructor(session: ZooKeeperSession, clock: Clock) {
+    this.#session = session;
+    this.#clock = clock;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Ends the current wait. Later waits end immediately; pauses still take their time. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#event?.set();
+  }
+
+  /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
+  arm(): ArmedWatch {
+    return { event: new Event(), connections: this.#session.connections };
+  }
+
+  /** True when the watch fired; false when its connection is lost, or after `stop`. */
+  async waitFor({ event, connections }: ArmedWatch): Promise<boolean> {
+    let changed = true;
+    const giveUp = () => {
+      changed = false;
+      event.set();
+    };
+    const check = () => {
+      if (this.#session.connections !== connections || this.#session.state === "ended") giveUp();
+    };
+    const off = this.#session.subscribe((change) => change === "state" && check());
+    this.#event = event;
+    if (this.#isStopped) giveUp();
+    check();
+    await event.wait();
+    off();
+    this.#event = null;
+    return changed && !this.#isStopped;
+  }
+
+  /** Waits for the back-off time, which grows with the number of failures. */
+  async pause(failures: number): Promise<void> {
+    const event = new Event();
+    if (!this.#isStopped) this.#event = event;
+    const cancel = this.#clock.after(backoffMs(failures, retryWait), event.set);
+    await event.wait();
+    cancel();
+  }
+}
+
+/** Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response. */
+const leaveMsMax = { stopped: 600, late: 300, responded: 1000 } as const;
+
+export type LeaveReason = keyof typeof leaveMsMax;
+
+/** Returns null when the work takes longer than this; the work itself goes on until the session ends. */
+export async function withinLeaveTime<T>(
+  { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
+  work: Promise<T>,
+): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  // No response can arrive without a connection.
+  const cancel = clock.after(session.state === "connected" ? leaveMsMax[why] : 0, () => resolve(null));
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    cancel();
+  }
+}
+
+/**
+ * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately. After the
+ * process was suspended, the session may be alive with an expired lease: then it waits for a response of the ZooKeeper
+ * leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives within T.
+ */
+export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly isPatient: boolean;
+}): Promise<void> {
+  const isProven = () => {
+    clock.noticeSuspend();
+    return session.leaseEndMs() - clock.now() >= steadyLeaseMs(session.timeoutMs);
+  };
+  if (isProven()) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const why = `no server has responded for ${session.timeoutMs} ms, and the session may have ended`;
+  const offs = [
+    session.guard(),
+    session.subscribe(() => isProven() && resolve()),
+    onAbort(signal, reject),
+    isPatient ? () => {} : clock.after(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
+  ];
+  try {
+    await promise;
+  } finally {
+    for (const off of offs) off();
+  }
+}
