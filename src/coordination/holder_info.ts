@@ -67,6 +67,11 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
   return utf8.encode(JSON.stringify(info));
 }
 
+/** Formats the data of a node that a contender or holder creates now. */
+export function formatNewNode(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
+  return formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
+}
+
 /** Reads the known fields of `data`; the others are empty. Never throws. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);

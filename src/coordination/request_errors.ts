@@ -33,6 +33,19 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
   }
 }
 
+/** Runs `work` for each element, for `size` of them at the same time: too many requests would fill the buffers of client and server. */
+export async function mapInBatches<T, R>(
+  all: readonly T[],
+  size: number,
+  work: (one: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (let start = 0; start < all.length; start += size) {
+    results.push(...await Promise.all(all.slice(start, start + size).map(work)));
+  }
+  return results;
+}
+
 /** Returns "hidden" when the node's ACL does not let this client read it. */
 export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {

@@ -8,26 +8,19 @@ import { BatonError, messageOf } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
+import { sleep } from "../support/deadline.ts";
 import { printable } from "../support/text.ts";
 import { Event } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
 
-export interface ZooKeeperLeaseOptions {
-  readonly name: string;
+export interface ZooKeeperLeaseOptions
+  extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
   /** Name of the lock's kind in messages: "lock". */
   readonly thing: string;
-  /** Path of the lock's node. */
-  readonly path: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
-  readonly holderId: string;
-  readonly mode: LockMode;
-  readonly slot: number | null;
-  readonly limit: number | null;
-  readonly fencingToken: bigint;
-  readonly waitedMs: number;
   /** The client's own clock. */
   readonly clock: Clock;
   /**
@@ -189,9 +182,7 @@ export class ZooKeeperLease implements Lease {
         if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
         if (!isTransient(thrown)) throw thrown;
       }
-      const event = new Event();
-      this.#clock.after(backoffMs(failures, retryWait), event.set);
-      await event.wait();
+      await sleep(this.#clock, backoffMs(failures, retryWait));
       if (this.#zk.session.ended.aborted) return;
       deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     }

@@ -8,7 +8,7 @@ import { decodeLockName } from "../lock/lock_name.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { defaultRoot } from "../lock/lock_path.ts";
 import { parseLockState } from "../lock/lock_state.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
 export interface DiagnosisFinding {
@@ -51,7 +51,7 @@ export const sequenceWarning = sequenceMax - 100_000_000;
 const idleMsMax = 30_000;
 /** Maximum time in which a holder releases the lock after a request. */
 const askedMsMax = 60_000;
-/** Number of locks that are read at the same time: 100,000 locks must not fill the buffers of client and server. */
+/** Number of locks that are read at the same time. */
 const batchSize = 200;
 
 export async function diagnose(
@@ -72,17 +72,12 @@ async function diagnoseFolder(
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
 ): Promise<{ count: number; findings: DiagnosisFinding[] }> {
   const names = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
-  const findings: DiagnosisFinding[] = [];
-  for (let start = 0; start < names.length; start += batchSize) {
-    const batch = names.slice(start, start + batchSize);
-    const found = await Promise.all(batch.map(async (name) => {
-      const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
-      const lock = await readSnapshot(zk, `${folder}/${name}`, where);
-      return lock === null ? [] : diagnoseLock(lock, nowMs);
-    }));
-    findings.push(...found.flat());
-  }
-  return { count: names.length, findings };
+  const findings = await mapInBatches(names, batchSize, async (name) => {
+    const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
+    const lock = await readSnapshot(zk, `${folder}/${name}`, where);
+    return lock === null ? [] : diagnoseLock(lock, nowMs);
+  });
+  return { count: names.length, findings: findings.flat() };
 }
 
 /** Returns null when the lock no longer exists. */

@@ -1,6 +1,6 @@
 /** Checks the locks of Curator or kazoo programs below a node once and reports problems. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { hiddenIfNoAuth } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
 import { printable } from "../../support/text.ts";
 import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
 import { type InteropNodeList, interopNodes } from "./list_interop.ts";
@@ -25,13 +25,13 @@ export async function diagnoseInterop(
 ): Promise<Diagnosis | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
-  const findings: DiagnosisFinding[] = [];
-  for (let start = 0; start < nodes.length; start += batchSize) {
-    const found = await Promise.all(nodes.slice(start, start + batchSize).map((node) => read(zk, node, recipe)));
-    findings.push(...found.flatMap(diagnoseInteropLock));
-  }
+  const found = await mapInBatches(nodes, batchSize, (node) => read(zk, node, recipe));
   // A node without children may be anything; only its counter is checked, and it is not counted as a lock.
-  return { locks: nodes.filter(({ children }) => children.length > 0).length, elections: 0, findings };
+  return {
+    locks: nodes.filter(({ children }) => children.length > 0).length,
+    elections: 0,
+    findings: found.flatMap(diagnoseInteropLock),
+  };
 }
 
 async function read(

@@ -4,7 +4,7 @@ import { BatonError } from "../../errors.ts";
 import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
-import { hiddenIfNoAuth, nullIfNoNode } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 
 export interface UseSummary {
   readonly name: string;
@@ -21,7 +21,7 @@ export const useKinds = ["lock", "election", "barrier", "gate", "pool"] as const
 export type UseKind = (typeof useKinds)[number];
 export type UseList = Readonly<Record<UseKind, readonly UseSummary[]>>;
 
-/** Number of nodes that are read at the same time: a list of 100,000 must not fill the buffers of client and server. */
+/** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
 type Counts = Omit<UseSummary, "name">;
@@ -61,17 +61,10 @@ async function listFolder(
   count: (path: string) => Promise<Counts>,
 ): Promise<UseSummary[]> {
   const children = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
-  const summaries: UseSummary[] = [];
-  for (let start = 0; start < children.length; start += batchSize) {
-    const batch = children.slice(start, start + batchSize);
-    summaries.push(
-      ...await Promise.all(batch.map(async (child) => ({
-        name: decodeLockName(child),
-        ...await count(`${folder}/${child}`),
-      }))),
-    );
-  }
-  return summaries;
+  return await mapInBatches(children, batchSize, async (child) => ({
+    name: decodeLockName(child),
+    ...await count(`${folder}/${child}`),
+  }));
 }
 
 async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {

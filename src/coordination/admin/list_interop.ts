@@ -1,11 +1,11 @@
 /** Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import type { UseSummary } from "./list_in_use.ts";
 import { type InteropRecipe, parseInteropNode } from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
 
-/** Number of nodes that are read at the same time: a list of 100,000 must not fill the buffers of client and server. */
+/** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
 /** A node with contenders of a recipe, or without children: that may be an unused lock. */
@@ -40,13 +40,7 @@ export async function interopNodes(
   if (own === null) return null;
   if (folder !== "/" && mayBeLock(own, recipe)) return [own];
   const below = folder === "/" ? "" : folder;
-  const children = [...own.children].sort();
-  const found: (InteropNodeList | null)[] = [];
-  for (let start = 0; start < children.length; start += batchSize) {
-    found.push(
-      ...await Promise.all(children.slice(start, start + batchSize).map((name) => readNode(zk, `${below}/${name}`))),
-    );
-  }
+  const found = await mapInBatches([...own.children].sort(), batchSize, (name) => readNode(zk, `${below}/${name}`));
   return found.filter((node) => node !== null).filter((node) => mayBeLock(node, recipe));
 }
 

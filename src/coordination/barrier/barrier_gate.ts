@@ -1,16 +1,16 @@
 /** A gate: one process closes and opens it, and other processes wait while it is closed. */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
+import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
+import { sleep, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "../lock/create_contender.ts";
-import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
+import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface GateOptions {
@@ -31,7 +31,7 @@ export async function setGate(
 ): Promise<boolean> {
   const { gate, parents } = gatePath(name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
-  const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null });
+  const data = formatNewNode(info, zk.session);
   return await repeatUntilKnown(zk, options, async () => {
     try {
       await zk.create(gate, data, { acl });
@@ -88,7 +88,7 @@ export async function waitGate(
         throwIfAborted(signal);
         if (session.ended.aborted) throw unreachable(name, session.ended.reason);
         if (!isTransient(thrown)) throw thrown;
-        await pause(clock, failures++, signal);
+        await sleep(clock, backoffMs(failures++, retryWait), signal);
         continue;
       }
       if (waitMs === 0) throw closed(name, 0, closer);
@@ -129,16 +129,7 @@ async function repeatUntilKnown<T>(zk: ZooKeeper, options: GateOptions, work: ()
       if (result !== null) return result;
     } catch (thrown) {
       if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-      await pause(options.clock ?? systemClock(), failures, options.signal);
+      await sleep(options.clock ?? systemClock(), backoffMs(failures, retryWait), options.signal);
     }
   }
-}
-
-async function pause(clock: Clock, failures: number, signal: AbortSignal | undefined): Promise<void> {
-  const event = new Event();
-  const off = onAbort(signal, event.set);
-  const cancel = clock.after(backoffMs(failures, retryWait), event.set);
-  await event.wait();
-  cancel();
-  off();
 }

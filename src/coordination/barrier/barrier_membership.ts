@@ -6,6 +6,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
 import { Event } from "../../support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
 import type { BarrierPath } from "./barrier_path.ts";
@@ -85,12 +86,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
       } catch (thrown) {
         if (this.#zk.session.ended.aborted) throw this.#sessionEnded(thrown);
         if (!isTransient(thrown)) throw thrown;
-        const pause = new Event();
-        const off = onAbort(signal, pause.set);
-        const cancel = this.#clock.after(backoffMs(failures++, retryWait), pause.set);
-        await pause.wait();
-        cancel();
-        off();
+        await sleep(this.#clock, backoffMs(failures++, retryWait), signal);
       }
     }
   }

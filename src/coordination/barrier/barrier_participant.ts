@@ -27,7 +27,7 @@ import {
 } from "./barrier_state.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
-import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts";
+import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 
 export interface ParticipantOptions {
@@ -208,8 +208,7 @@ export class BarrierParticipant {
   #creation({ epoch, generation }: BarrierState): MultiRequest {
     const { path: { barrier }, parties, onLost, info, acl } = this.#options;
     const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
-    const { timeoutMs: sessionTimeoutMs } = this.#zk.session;
-    const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs, revoke: null });
+    const data = formatNewNode(info, this.#zk.session);
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
 

@@ -9,7 +9,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { AttemptWaits } from "../session_waits.ts";
 import { containerRequest } from "../lock/create_contender.ts";
 import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
-import { formatNodeInfo } from "../holder_info.ts";
+import { formatNewNode } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
@@ -128,12 +128,7 @@ export class InteropContender {
     interopQueue({ recipe, path: path.lock, children: await this.#children() ?? [] });
     this.#guid = newGuid();
     const prefix = this.#child(this.#prefix(this.#guid));
-    const data = formatNodeInfo({
-      ...info,
-      sinceMs: Date.now(),
-      sessionTimeoutMs: this.#zk.session.timeoutMs,
-      revoke: null,
-    });
+    const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
       try {
         await this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });

@@ -10,7 +10,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
 import { containerRequest, createContender, createParents, type MissingNodes } from "./create_contender.ts";
 import { limitStateCodec, type LockStateCodec } from "./lock_state.ts";
-import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
+import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
@@ -178,7 +178,7 @@ export class Contender {
         acl,
         state,
         permanent: this.#state.permanent,
-        data: this.#data(info),
+        data: formatNewNode(info, this.#zk.session),
       });
       const reading = readLock(this.#zk, path);
       reading.catch(() => {}); // awaited below, unless the creation has failed
@@ -278,7 +278,13 @@ export class Contender {
     const state = this.#state.afterGrant(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: state, version: view.version },
-      { type: "create", path: `${path.holders}/${node}`, data: this.#data(info), acl, flags: createFlag.ephemeral },
+      {
+        type: "create",
+        path: `${path.holders}/${node}`,
+        data: formatNewNode(info, this.#zk.session),
+        acl,
+        flags: createFlag.ephemeral,
+      },
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
@@ -317,10 +323,5 @@ export class Contender {
     const { path } = this.#options;
     const [, list] = await Promise.all([this.#zk.sync(path.lock), nullIfNoNode(this.#zk.getChildren(path.queue))]);
     return list?.children.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
-  }
-
-  #data(info: HolderInfo): Uint8Array {
-    const { timeoutMs } = this.#zk.session;
-    return formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: timeoutMs, revoke: null });
   }
 }

@@ -10,7 +10,7 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "./create_contender.ts";
 import { limitStateCodec } from "./lock_state.ts";
-import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
+import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { waitForFreshLease } from "../session_waits.ts";
@@ -123,17 +123,11 @@ function createHeldLock(
   node: string,
   { path, acl, info, requests }: UncontendedLockOptions & { readonly requests: readonly MultiRequest[] },
 ) {
-  const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
+  const data = formatNewNode(info, zk.session);
   return zk.multi([
     containerRequest(path.lock, acl, limitStateCodec.initial(null)),
     containerRequest(path.holders, acl),
-    {
-      type: "create",
-      path: `${path.holders}/${node}`,
-      data: formatNodeInfo(about),
-      acl,
-      flags: createFlag.ephemeral,
-    },
+    { type: "create", path: `${path.holders}/${node}`, data, acl, flags: createFlag.ephemeral },
     ...requests,
   ]);
 }

@@ -1,7 +1,7 @@
 /** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 
 export interface ItemRow {
   readonly item: string;
@@ -52,18 +52,12 @@ export class ItemTree {
 
   async rows(shard: string): Promise<ItemRow[]> {
     const names = (await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? [];
-    const rows: ItemRow[] = [];
-    for (let start = 0; start < names.length; start += batchSize) {
-      const batch = names.slice(start, start + batchSize);
-      const found = await Promise.all(batch.map((name) => nullIfNoNode(this.#zk.getData(`${shard}/${name}`))));
-      found.forEach((one, index) => {
-        const name = batch[index];
-        if (one !== null && name !== undefined) {
-          rows.push({ item: decodeLockName(name), path: `${shard}/${name}`, data: one.data, stat: one.stat });
-        }
-      });
-    }
-    return rows;
+    const rows = await mapInBatches(names, batchSize, async (name): Promise<ItemRow | null> => {
+      const path = `${shard}/${name}`;
+      const found = await nullIfNoNode(this.#zk.getData(path));
+      return found === null ? null : { item: decodeLockName(name), path, data: found.data, stat: found.stat };
+    });
+    return rows.filter((row) => row !== null);
   }
 
   /** Deletes nodes that have not changed since they were read. Returns the number of deleted nodes. */
@@ -74,18 +68,14 @@ export class ItemTree {
   /** Runs `work` for each element. Returns the number of calls that did not find the node deleted or changed. */
   async each<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
-    for (let start = 0; start < all.length; start += batchSize) {
-      await Promise.all(
-        all.slice(start, start + batchSize).map(async (one) => {
-          try {
-            await work(one);
-            count++;
-          } catch (thrown) {
-            if (!isRefusal(thrown, "NONODE", "BADVERSION")) throw thrown;
-          }
-        }),
-      );
-    }
+    await mapInBatches(all, batchSize, async (one) => {
+      try {
+        await work(one);
+        count++;
+      } catch (thrown) {
+        if (!isRefusal(thrown, "NONODE", "BADVERSION")) throw thrown;
+      }
+    });
     return count;
   }
 }

@@ -7,9 +7,9 @@ import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { Event } from "../../support/event.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../session_waits.ts";
@@ -203,9 +203,7 @@ export class PoolMembership {
     }
   }
 
-  async #pause(waits: number): Promise<void> {
-    const event = new Event();
-    this.#options.clock.after(backoffMs(waits, recheckWait), event.set);
-    await event.wait();
+  #pause(waits: number): Promise<void> {
+    return sleep(this.#options.clock, backoffMs(waits, recheckWait));
   }
 }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { CompletionLog, type ItemResult } from "./completion_log.ts";
 import { termsHashOfRun } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
@@ -61,16 +61,8 @@ async function holdersIn(
   component: string,
   { path, listing }: { readonly path: PoolPath; readonly listing: readonly string[] | Promise<readonly string[]> },
 ): Promise<Map<string, HolderStatus | null>> {
-  const items = await listing;
-  const holders = new Map<string, HolderStatus | null>();
-  for (let start = 0; start < items.length; start += batchSize) {
-    await Promise.all(
-      items.slice(start, start + batchSize).map(async (item) => {
-        holders.set(item, await holderOf(zk, itemLockName(component, item), path.item(item)));
-      }),
-    );
-  }
-  return holders;
+  const holder = (item: string) => holderOf(zk, itemLockName(component, item), path.item(item));
+  return new Map(await mapInBatches(await listing, batchSize, async (item) => [item, await holder(item)] as const));
 }
 
 /** Most items are not locked, and one request is enough to know that. */
