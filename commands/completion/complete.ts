@@ -7,6 +7,7 @@ import { type ConfigSources, resolveSettings, sectionNames } from "../../src/con
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
 import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
+import { folderOf } from "../../src/coordination/lock/lock_path.ts";
 import { type Command, commonSettings, type ServedNames } from "../command.ts";
 import { flagsOf } from "../run_command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
@@ -62,9 +63,8 @@ async function namesOnServer(
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
-  // The folder of a kind is its plural.
   const kind = flags.get("kind");
   const at = kind === undefined ? folder : `${kind}s`;
-  const { children } = await zk.getChildren(`${values.root === "/" ? "" : values.root}/${at}`);
+  const { children } = await zk.getChildren(folderOf(at, values.root));
   return children.map(decodeLockName);
 }

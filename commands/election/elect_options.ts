@@ -5,8 +5,7 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { electionPath } from "../../src/coordination/election/election_path.ts";
-import { checkValue } from "../../src/coordination/election/election_state.ts";
+import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";
 import type { Call } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 

@@ -9,7 +9,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
 import { fencedWrite, type HeldNode, staleHolder } from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
-import { reservedFolderOf } from "../../src/coordination/fence/reserved_paths.ts";
+import { reservedFolderOf } from "../../src/coordination/fence/fenced_operation.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { readAtMost } from "../../src/support/read_at_most.ts";
 import type { Call } from "../command.ts";

@@ -12,6 +12,15 @@ export function jsonFields(data: Uint8Array): JsonFields {
   }
 }
 
+/** The JSON value. Throws what `refuse` returns for data that is not JSON. */
+export function demandJson(data: Uint8Array, refuse: (what: string, cause: unknown) => Error): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(data));
+  } catch (cause) {
+    throw refuse("its data is not JSON", cause);
+  }
+}
+
 /** The text; empty when the value is not a text. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 

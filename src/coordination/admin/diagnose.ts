@@ -6,7 +6,7 @@ import { printable } from "../../support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
-import { defaultRoot } from "../lock/lock_path.ts";
+import { folderOf } from "../lock/lock_path.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
@@ -56,12 +56,11 @@ const batchSize = 200;
 
 export async function diagnose(
   zk: ZooKeeper,
-  { root = defaultRoot, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
+  { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
 ): Promise<Diagnosis> {
-  const below = root === "/" ? "" : root;
   const [locks, elections] = await Promise.all([
-    diagnoseFolder(zk, `${below}/locks`, { called: "lock", nowMs }),
-    diagnoseFolder(zk, `${below}/elections`, { called: "election", nowMs }),
+    diagnoseFolder(zk, folderOf("locks", root), { called: "lock", nowMs }),
+    diagnoseFolder(zk, folderOf("elections", root), { called: "election", nowMs }),
   ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
-import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
+import { folderOf, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 
 export interface UseSummary {
@@ -33,12 +33,11 @@ type Counts = Omit<UseSummary, "name">;
  */
 export async function listInUse(
   zk: ZooKeeper,
-  { root = defaultRoot, kinds = useKinds }: { readonly root?: string; readonly kinds?: readonly UseKind[] } = {},
+  { root, kinds = useKinds }: { readonly root?: string; readonly kinds?: readonly UseKind[] } = {},
 ): Promise<UseList> {
-  const below = root === "/" ? "" : root;
   const list = (kind: UseKind, count: (path: string) => Promise<Counts>) =>
-    kinds.includes(kind) ? listFolder(zk, `${below}/${kind}s`, count) : [];
-  const listLocks = () => listFolder(zk, `${below}/locks`, (path) => countLock(zk, path));
+    kinds.includes(kind) ? listFolder(zk, folderOf(`${kind}s`, root), count) : [];
+  const listLocks = () => listFolder(zk, folderOf("locks", root), (path) => countLock(zk, path));
   const [lock, election, barrier, gate, pooled] = await Promise.all([
     kinds.includes("lock") ? listLocks() : [],
     list("election", (path) => countLock(zk, path)),

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { cameBefore } from "../barrier/barrier_nodes.ts";
 import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
-import { electionPath } from "../election/election_path.ts";
+import { electionPath } from "../election/election_state.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
 import { interopStatus } from "../interop/interop_status.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";

@@ -1,5 +1,6 @@
 /** The state of a barrier, which is the data of its container. */
 import { BatonError } from "../../errors.ts";
+import { demandJson, isFields } from "../../support/json_fields.ts";
 
 export interface BarrierState {
   /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
@@ -62,12 +63,7 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   if (data.length === 0) return emptyBarrier;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `Cannot use the barrier "${path}": ${what}`, { cause });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(data));
-  } catch (cause) {
-    throw refuse("its data is not JSON", cause);
-  }
+  const value = demandJson(data, refuse);
   if (!isFields(value) || !("layout" in value)) throw refuse("its data has no layout number");
   if (value["layout"] !== layout) {
     throw refuse(`its layout is ${JSON.stringify(value["layout"])}, but this version of baton uses ${layout}`);
@@ -85,8 +81,6 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   };
 }
 
-type JsonObject = Record<string, unknown>;
-const isFields = (value: unknown): value is JsonObject => typeof value === "object" && value !== null;
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value);
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];

@@ -3,8 +3,7 @@
  * and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { electionPath } from "./election_path.ts";
-import { checkValue, electionState } from "./election_state.ts";
+import { checkValue, electionPath, electionState } from "./election_state.ts";
 import { nameOfHolder, unknownHolder } from "../holder_info.ts";
 import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";

@@ -1,9 +1,16 @@
-/** State of an election: the state of a lock, with the history of the leaders. */
+/** Path and state of an election: those of a lock, with the history of the leaders in the state. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
+import { demandJson, isFields } from "../../support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
-import type { LockStateCodec, StoredLockState } from "../lock/lock_state.ts";
-import { formatState } from "../lock/lock_state.ts";
+import { encodeLockName } from "../lock/lock_name.ts";
+import { folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
+import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
+
+/** Returns the path of an election, with the same nodes as a lock. Throws USAGE for an invalid name. */
+export function electionPath(name: string, root?: string): LockPath {
+  return lockPathAt(`${folderOf("elections", root)}/${encodeLockName(name, "an election")}`);
+}
 
 /** Maximum length of a value in bytes of UTF-8. */
 export const valueBytesMax = 1024;
@@ -27,7 +34,7 @@ export function checkValue(value: string): void {
 export function electionState(value: string, path: string): LockStateCodec {
   const format = (history: readonly GrantEntry[]) => {
     const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
-    return formatState({ limit: null, history: entries });
+    return formatLockState({ limit: null, history: entries });
   };
   return {
     initial: () => format([]),
@@ -48,13 +55,8 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
-  let state: unknown;
-  try {
-    state = JSON.parse(new TextDecoder().decode(data));
-  } catch (cause) {
-    throw refuse("its data is not JSON", cause);
-  }
-  const history: unknown = typeof state === "object" && state !== null && "history" in state ? state.history : null;
+  const state = demandJson(data, refuse);
+  const history = isFields(state) ? state["history"] : null;
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);

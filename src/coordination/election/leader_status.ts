@@ -1,8 +1,7 @@
 /** Reads the leader of an election. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Grant } from "./election_history.ts";
-import { electionPath } from "./election_path.ts";
-import { historyOf } from "./election_state.ts";
+import { electionPath, historyOf } from "./election_state.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock } from "../lock/break_lock.ts";
-import { electionPath } from "./election_path.ts";
+import { electionPath } from "./election_state.ts";
 import { leaderStatus } from "./leader_status.ts";
 
 export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;

@@ -5,7 +5,7 @@ import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { Event } from "../../support/event.ts";
-import { electionPath } from "./election_path.ts";
+import { electionPath } from "./election_state.ts";
 import { type LeaderChange, LeaderChanges } from "./leader_changes.ts";
 import { type LeaderReading, readLeader } from "./leader_status.ts";
 import { isTransient } from "../request_errors.ts";

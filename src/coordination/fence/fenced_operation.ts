@@ -2,6 +2,7 @@
 import type { Stat } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
+import { folderOf } from "../lock/lock_path.ts";
 
 export type FencedOperation =
   /** Version -1 means any version. */
@@ -17,10 +18,13 @@ export type FencedOperation =
   }
   | { readonly do: "delete"; readonly path: string; readonly version: number };
 
-/** The nodes above a path, outermost first, without the root. */
-export function ancestorsOf(path: string): string[] {
-  const names = path.split("/").slice(1, -1);
-  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+/** Folders below the root that only baton may write: other data there would look like a holder, a waiter or a state. */
+export const reservedFolders = ["locks", "elections", "barriers", "gates", "pools", "fences"] as const;
+
+/** The reserved folder that contains `path`; null if there is none. */
+export function reservedFolderOf(path: string, root?: string): string | null {
+  const folders = reservedFolders.map((name) => folderOf(name, root));
+  return folders.find((folder) => path === folder || path.startsWith(`${folder}/`)) ?? null;
 }
 
 export interface OperationRefusal {

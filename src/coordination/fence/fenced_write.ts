@@ -15,8 +15,8 @@ import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_contender.ts";
-import { ancestorsOf, type FencedOperation, refusedOperation } from "./fenced_operation.ts";
-import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
+import { type FencedOperation, refusedOperation } from "./fenced_operation.ts";
+import { ancestorsOf, folderOf, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface HeldNode {
@@ -74,13 +74,13 @@ class FencedWrite {
   #parents: readonly string[] = [];
 
   constructor(zk: ZooKeeper, operation: FencedOperation, options: FencedWriteOptions) {
-    const { held, root = defaultRoot, acl = zk.acl, clock = systemClock() } = options;
+    const { held, root, acl = zk.acl, clock = systemClock() } = options;
     this.#zk = zk;
     this.#operation = operation;
     this.#held = held;
     this.#acl = acl;
     this.#clock = clock;
-    this.#mark = `${root === "/" ? "" : root}/fences/${newGuid()}`;
+    this.#mark = `${folderOf("fences", root)}/${newGuid()}`;
   }
 
   async run(): Promise<FencedWriteResult> {

@@ -8,19 +8,15 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { AttemptWaits } from "../session_waits.ts";
 import { containerRequest } from "../lock/create_contender.ts";
-import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
+import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 
-export interface InteropContenderOptions
-  extends Pick<ContenderOptions, "path" | "mode" | "info" | "acl" | "clock" | "waits"> {
+export interface InteropContenderOptions extends CommonContenderOptions {
   readonly recipe: InteropRecipe;
-  readonly onQueued: () => void;
 }
-
-export type InteropOutcome = Granted | { readonly do: "busy" | "stopped" };
 
 export class InteropContender {
   readonly #zk: ZooKeeper;
@@ -49,7 +45,7 @@ export class InteropContender {
   }
 
   /** Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has ended. */
-  async run(): Promise<InteropOutcome> {
+  async run(): Promise<ContenderOutcome> {
     for (let failures = 0;;) {
       if (this.#waits.isStopped) return { do: "stopped" };
       try {
@@ -83,7 +79,7 @@ export class InteropContender {
   }
 
   /** Reads the queue once and acts on it. Returns null when it has to be read again. */
-  async #advance(): Promise<InteropOutcome | null> {
+  async #advance(): Promise<ContenderOutcome | null> {
     const children = this.#mustSync ? await this.#childrenAfterSync() : await this.#children();
     this.#mustSync = false;
     const position = this.#positionIn(children ?? []);

@@ -1,7 +1,7 @@
 /** Path of an interop lock: its name is the path of the node that the other programs use. */
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import type { LockPath } from "../lock/lock_path.ts";
+import { ancestorsOf, type LockPath } from "../lock/lock_path.ts";
 
 /** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for an invalid path or the root. */
 export function interopPath(name: string): LockPath {
@@ -16,7 +16,5 @@ export function interopPath(name: string): LockPath {
       }`,
     );
   }
-  const names = name.split("/").slice(1, -1);
-  const parents = names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
-  return { lock: name, queue: name, holders: name, parents };
+  return { lock: name, queue: name, holders: name, parents: ancestorsOf(name) };
 }

@@ -8,7 +8,13 @@ import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { Contender, type Granted, type LimitPolicy } from "./lock_contender.ts";
+import {
+  type CommonContenderOptions,
+  Contender,
+  type ContenderOutcome,
+  type Granted,
+  type LimitPolicy,
+} from "./lock_contender.ts";
 import type { LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
@@ -83,20 +89,8 @@ export interface LockContender {
   readonly guid: string;
   /** Whether other contenders were in the way in the last response. */
   readonly isBusy: boolean;
-  run(): Promise<Granted | { readonly do: "busy" | "stopped" }>;
+  run(): Promise<ContenderOutcome>;
   leave(): Promise<void>;
-}
-
-/** Options of a contender of any protocol. */
-export interface CommonContenderOptions {
-  readonly path: LockPath;
-  readonly mode: LockMode;
-  readonly info: HolderInfo;
-  readonly acl: Acl[];
-  readonly clock: Clock;
-  /** False: one decision, no waiting. */
-  readonly waits: boolean;
-  readonly onQueued: () => void;
 }
 
 /** The protocol that the contenders of a lock follow: baton's own, or that of another library. */

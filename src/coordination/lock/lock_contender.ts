@@ -16,24 +16,28 @@ import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock
 import type { LockPath } from "./lock_path.ts";
 import { type LockView, readLock } from "./lock_view.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
-import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
+import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
 export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
 
-export interface ContenderOptions {
+/** Options of a contender of any protocol. */
+export interface CommonContenderOptions {
   readonly path: LockPath;
   readonly mode: LockMode;
-  /** Number of permits, for mode "permit". */
-  readonly limit: number;
-  readonly limitPolicy: LimitPolicy;
-  readonly priority: number;
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
   /** False: one decision, no waiting. */
   readonly waits: boolean;
-  readonly onQueued: (view: LockView, position: QueuePosition) => void;
+  readonly onQueued: () => void;
+}
+
+interface ContenderOptions extends CommonContenderOptions {
+  /** Number of permits, for mode "permit". */
+  readonly limit: number;
+  readonly limitPolicy: LimitPolicy;
+  readonly priority: number;
   /** Format of the data of the lock's node; only the limit when left out. */
   readonly state?: LockStateCodec;
   /** True when the caller expects the lock's nodes to be missing. */
@@ -52,10 +56,7 @@ export interface Granted {
   readonly token: bigint;
 }
 
-export type ContenderOutcome =
-  | Granted
-  | { readonly do: "busy"; readonly view: LockView; readonly position: QueuePosition }
-  | { readonly do: "stopped" };
+export type ContenderOutcome = Granted | { readonly do: "busy" } | { readonly do: "stopped" };
 
 type ContenderStep =
   | { readonly do: "contend" | "recover" }
@@ -117,17 +118,12 @@ export class Contender {
     }
   }
 
-  /** Ends `run`; only `leave` sends requests afterwards. */
-  stop(): void {
-    this.#waits.stop();
-  }
-
   /**
    * Deletes the nodes that this contender may have created: in the queue, and as a holder if a grant was requested.
    * Ends when that is done or the session has ended, however long it takes.
    */
   async leave(): Promise<void> {
-    this.stop();
+    this.#waits.stop();
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
       try {
         this.#node ??= await this.#findNode();
@@ -214,9 +210,9 @@ export class Contender {
       case "eligible":
         return { do: "grant", view };
     }
-    if (!this.#options.waits) return { do: "busy", view, position };
+    if (!this.#options.waits) return { do: "busy" };
     if (position.passed && !this.#hasAnnounced) return await this.#announce(view);
-    this.#options.onQueued(view, position);
+    this.#options.onQueued();
     return position.kind === "queued"
       ? await this.#awaitPredecessor(position.watch)
       : await this.#awaitHolders(view, limit, armed);

@@ -14,17 +14,21 @@ export interface LockPath {
 
 /** `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid name. */
 export function lockPath(name: string, root: string = defaultRoot): LockPath {
-  return lockPathAt(`${locksPath(root)}/${encodeLockName(name)}`);
+  return lockPathAt(`${folderOf("locks", root)}/${encodeLockName(name)}`);
 }
 
-/** Returns the node whose children are the locks. */
-export function locksPath(root: string = defaultRoot): string {
-  return root === "/" ? "/locks" : `${root}/locks`;
+/** Returns the node whose children are the objects of a kind: "locks", "elections", "barriers", "gates", "pools", "fences". */
+export function folderOf(kind: string, root: string = defaultRoot): string {
+  return `${root === "/" ? "" : root}/${kind}`;
 }
 
 /** Returns the paths of a lock at any place. */
 export function lockPathAt(lock: string): LockPath {
-  const names = lock.split("/").slice(1, -1);
-  const parents = names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
-  return { lock, queue: `${lock}/q`, holders: `${lock}/h`, parents };
+  return { lock, queue: `${lock}/q`, holders: `${lock}/h`, parents: ancestorsOf(lock) };
+}
+
+/** Returns the nodes above a path, outermost first, without the root. */
+export function ancestorsOf(path: string): string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }

@@ -1,5 +1,6 @@
 /** State of a lock: the data of its container, guarded by the version of that node. */
 import { BatonError } from "../../errors.ts";
+import { demandJson, isFields } from "../../support/json_fields.ts";
 
 export interface LockState {
   /** Number of permits; null until the first request for a permit. */
@@ -12,14 +13,10 @@ export const limitMax = 1_000_000;
 
 const utf8 = new TextEncoder();
 
-export const initialLockState: LockState = { limit: null };
+const initialLockState: LockState = { limit: null };
 
-export function formatLockState(state: LockState): Uint8Array {
-  return formatState(state);
-}
-
-/** Formats a state with additional fields. */
-export function formatState<S extends LockState>(state: S): Uint8Array {
+/** The state may have additional fields. */
+export function formatLockState<S extends LockState>(state: S): Uint8Array {
   return utf8.encode(JSON.stringify({ layout, ...state }));
 }
 
@@ -28,17 +25,10 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(data));
-  } catch (cause) {
-    throw refuse("its data is not JSON", cause);
-  }
-  if (typeof value !== "object" || value === null || !("layout" in value)) {
-    throw refuse("its data has no layout number");
-  }
-  if (value.layout !== layout) throw refuse(`its layout is ${JSON.stringify(value.layout)}, expected ${layout}`);
-  const limit = "limit" in value ? value.limit : null;
+  const value = demandJson(data, refuse);
+  if (!isFields(value) || !("layout" in value)) throw refuse("its data has no layout number");
+  if (value["layout"] !== layout) throw refuse(`its layout is ${JSON.stringify(value["layout"])}, expected ${layout}`);
+  const { limit = null } = value;
   if (limit === null) return initialLockState;
   if (!isLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };

@@ -5,7 +5,7 @@
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import { BatonError } from "../../errors.ts";
 import { encodeLockName } from "../lock/lock_name.ts";
-import { defaultRoot, type LockPath, lockPathAt } from "../lock/lock_path.ts";
+import { defaultRoot, folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
 
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */
@@ -58,7 +58,7 @@ export function poolPath(
 ): PoolPath {
   const base = root === "/" ? "" : root;
   const name = encodeLockName(component, "a component");
-  const own = `${base}/pools/${name}`;
+  const own = `${folderOf("pools", root)}/${name}`;
   const fixed = new Map([["root", base], ["component", name]]);
   const itemTemplate = expand(
     "item",

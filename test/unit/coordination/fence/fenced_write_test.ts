@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { FencedOperation } from "../../../../src/coordination/fence/fenced_operation.ts";
 import { fencedWrite, type FencedWriteResult } from "../../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../../src/coordination/admin/own_holder.ts";
-import { reservedFolderOf } from "../../../../src/coordination/fence/reserved_paths.ts";
+import { reservedFolderOf } from "../../../../src/coordination/fence/fenced_operation.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
