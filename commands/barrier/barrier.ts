@@ -3,7 +3,7 @@ import { startGuard } from "../../src/process/guard/guard.ts";
 import { barrierCommandSettings, barrierOptionsOf } from "./barrier_options.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { barrierDependencies, runBarrier } from "./run_barrier.ts";
+import { runBarrier } from "./run_barrier.ts";
 import { runGate } from "./run_gate.ts";
 
 export const barrierCommand = defineCommand({
@@ -40,5 +40,5 @@ async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitC
   const options = barrierOptionsOf(call);
   if ("do" in options) return await runGate(options, call);
   const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
-  return await runBarrier(options, call.io, barrierDependencies(guard));
+  return await runBarrier(options, call.io, guard);
 }

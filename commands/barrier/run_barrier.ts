@@ -1,11 +1,9 @@
 /** Runs `baton barrier`: connects, enters, runs the command, leaves, reports. */
-import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -16,70 +14,39 @@ import type { BarrierMembership } from "../../src/coordination/barrier/barrier_m
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import { participantNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../src/support/abort.ts";
-import { announcedPlace } from "../coordination/announced_place.ts";
+import { announcedPlace } from "../coordination/connected.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import {
-  commandStatusOf,
-  type JobDependencies,
-  jobDependencies,
-  jobEnvironment,
-  superviseOptions,
-} from "../job/job.ts";
+import { type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { reported, type ReportedEnd } from "../job/reported.ts";
+import { reported, ReportFacts } from "../job/reported.ts";
 import {
   callLimit,
   closeSession,
-  openPatiently,
+  openSession,
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
-export interface BarrierDependencies extends JobDependencies {
-  /** The guard process, which is already started. */
-  readonly guard: Guard;
-  enter: typeof enterBarrier;
-  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
-}
-
-export function barrierDependencies(guard: Guard): BarrierDependencies {
-  return {
-    ...jobDependencies(),
-    guard,
-    enter: enterBarrier,
-    supervise: superviseChild,
-  };
-}
-
-/** The progress of the call, for the report. */
-interface BarrierProgress {
-  member: BarrierMembership | null;
-  outcome: ChildOutcome | null;
-}
-
 interface BarrierRun {
   readonly io: Io;
-  readonly deps: BarrierDependencies;
-  readonly progress: BarrierProgress;
+  readonly deps: JobDependencies;
+  readonly facts: ReportFacts;
 }
 
-/** Throws BatonError for a failure before the command, StoppedBySignal after a signal. */
-export async function runBarrier(options: BarrierCommandOptions, io: Io, deps: BarrierDependencies): Promise<ExitCode> {
-  const progress: BarrierProgress = { member: null, outcome: null };
-  return await reported({
-    ...options,
-    io,
-    conflicts: ["BARRIER_TIMEOUT"],
-    reportOf: (end) => reportOf(options, progress, end),
-  }, () => enterAndRun(options, { io, deps, progress }));
+/** `guard` is the guard process, which is already started. Throws BatonError for a failure before the command, StoppedBySignal after a signal. */
+export async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
+  const run = { io, deps: jobDependencies(), facts };
+  return await reported({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
 }
 
-async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Promise<LockEnding> {
-  const { io, deps, progress } = run;
+async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
+  const { io, deps, facts } = run;
   using stop = new StopRequest(deps.signals);
   const { values } = options;
   const limit = callLimit(deps.clock, values.within, { values, stop: stop.signal });
@@ -87,31 +54,33 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
-    const place = announcedPlace(options, io, { what: `barrier ${what}`, signal: limit.signal });
+    const place = announcedPlace(options, io, { what: `barrier ${what}`, scope: values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
-      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
+      guard.setSession(formatSessionHandle(place.connect, session.session));
     };
     const member = await enterInSession(options, run, { place, limit: limit.signal, opened });
     limit.cancel();
     const grantedAtMs = deps.clock.now();
-    progress.member = member;
+    facts.granted([member], member.waitedMs);
     if (options.verbose) io.err(startLine(member));
     using note = LeaseNote.open(member, { clock: deps.clock, libc: await loadLibc() });
     isGuardLeft = true; // until the command is known to have ended
-    const outcome = await deps.supervise({
+    const { waitedMs } = member;
+    const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
+    const outcome = await superviseChild({
       ...superviseOptions(options, io, deps),
       lease: member,
-      guard: deps.guard,
+      guard,
       keepsGuard: true, // it may also be killed while it waits for the others
       grantedAtMs,
       signal: stop.signal,
-      env: childEnvironment(options, io, { member, place, note }),
+      env: jobEnvironment(io, job),
     });
-    progress.outcome = outcome;
+    facts.outcome = outcome;
     isGuardLeft = outcome.kind === "breach";
-    if (!isGuardLeft) deps.guard.forget(member.holderId);
+    if (!isGuardLeft) guard.forget(member.holderId);
     const { maxHold: maxHoldMs } = values;
     const ending = lockEndingOf(outcome, { what, thing: "Barrier", lost: member.lost, maxHoldMs });
     if (ending === null) throw stop.signal.reason;
@@ -122,8 +91,8 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Pro
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
-    if (!isGuardLeft) deps.guard.done();
-    if (zk !== null) await closeSession(zk, deps.clock, progress.member === null ? limit.signal : stop.signal);
+    if (!isGuardLeft) guard.done();
+    if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
     limit.cancel();
   }
 }
@@ -175,13 +144,12 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   const startMs = clock.now();
   const what = JSON.stringify(name);
   for (let isPatient = waitsForServer(values.within, values);; isPatient = true) {
-    const opening = { io, clock, quiet, what };
-    const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
+    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     using _outage = reportOutages(zk, what, { io, clock, quiet });
     try {
       await abortable(refuseNested(zk, options, io), limit);
-      return await deps.enter(zk, name, {
+      return await enterBarrier(zk, name, {
         parties,
         onMemberLost: values.onMemberLost,
         clock,
@@ -225,46 +193,9 @@ function waitingLine({ name, parties, verbose }: BarrierCommandOptions, io: Io):
   };
 }
 
-function childEnvironment(
-  options: BarrierCommandOptions,
-  io: Io,
-  { member, place, note }: {
-    readonly member: BarrierMembership;
-    readonly place: Coordination;
-    readonly note: LeaseNote | null;
-  },
-): Record<string, string | undefined> {
-  const { name, rank, size, generation, waitedMs } = member;
-  return jobEnvironment(io, {
-    leases: [member],
-    waitedMs,
-    place,
-    note,
-    passAuth: options.values.passAuth,
-    barrier: { name, rank, size, generation },
-  });
-}
-
 function startLine({ name, rank, size, generation, holderId, fencingToken, waitedMs }: BarrierMembership): string {
   return `baton: barrier "${name}" starts after ${
     Math.round(waitedMs)
   } ms: rank ${rank} of ${size}, generation ${generation}, ` +
     `as ${holderId}, token ${fencingToken}\n`;
-}
-
-function reportOf(
-  options: BarrierCommandOptions,
-  { member, outcome }: BarrierProgress,
-  end: ReportedEnd,
-): StatusReport {
-  return {
-    version: 1,
-    command: "barrier",
-    names: [options.name],
-    ...end,
-    command_status: outcome === null ? null : commandStatusOf(outcome),
-    fencing_tokens: member === null ? null : [member.fencingToken.toString()],
-    waited_ms: member === null ? null : Math.round(member.waitedMs),
-    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
-  };
 }

@@ -1,13 +1,46 @@
-/** Opens a session for the time of one call, for commands that only read or send a request. */
+/** Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a request. */
+import type { Io } from "../../src/terminal/io.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
+import type { SettingValues } from "../../src/config/setting.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import type { connectionSettings, Scope } from "../../src/config/settings.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Call } from "../command.ts";
-import { type Coordination, coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
-import { closeSession, openPatiently } from "../../src/coordination/connect/command_session.ts";
+import {
+  type Coordination,
+  coordinationOf,
+  reach,
+  requireScope,
+} from "../../src/coordination/connect/coordination_servers.ts";
+import { closeSession, openSession } from "../../src/coordination/connect/command_session.ts";
 
-type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
+interface AnnouncedPlaceOptions {
+  readonly values: SettingValues<typeof connectionSettings>;
+  readonly sources: ConfigSources;
+  readonly quiet: boolean;
+}
+
+/** `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`. */
+export function announcedPlace(
+  { values, sources, quiet }: AnnouncedPlaceOptions,
+  io: Io,
+  { what, scope, signal }: {
+    readonly what?: string;
+    readonly scope?: Scope | undefined;
+    readonly signal?: AbortSignal;
+  },
+): Coordination {
+  const place = coordinationOf(values, sources, signal);
+  requireScope(scope, place);
+  if (place.assumed && !quiet) {
+    const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${reach[place.scope]}`;
+    io.err(`baton: ${whose}; use --servers for a cluster, or --servers embedded to hide this message\n`);
+  }
+  return place;
+}
+
+export type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
 
 interface ConnectedLimits {
   /** Ends connecting, and the wait for the end of the session. */
@@ -16,23 +49,17 @@ interface ConnectedLimits {
   readonly waitsFor?: string | undefined;
 }
 
-/** Connects, works, closes. Prints the scope on stderr if the user named no servers. */
+/** Connects, works, closes. */
 export async function connected<T>(
   { values, sources, io }: ConnectedCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
-  { signal = new AbortController().signal, waitsFor: what }: ConnectedLimits = {},
+  { signal = new AbortController().signal, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
   const { quiet } = values;
   const clock = systemClock();
-  const place = coordinationOf(values, sources, signal);
-  if (place.assumed && !quiet) {
-    io.err(
-      `baton: scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message\n`,
-    );
-  }
-  const isPatient = what !== undefined;
-  const zk =
-    await (isPatient ? openPatiently(connect, place.connect, { io, clock, quiet, what }) : connect(place.connect));
+  const place = announcedPlace({ values, sources, quiet }, io, { signal });
+  const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
+  const zk = await openSession(connect, place.connect, opening);
   try {
     return await work(zk, place);
   } finally {

@@ -1,11 +1,8 @@
 /** `baton elect`: stands for election, runs the command while it leads, and stands again. */
-import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport } from "../../src/terminal/status_report.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
@@ -15,86 +12,58 @@ import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { announcedPlace } from "../coordination/announced_place.ts";
+import { announcedPlace } from "../coordination/connected.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
 import { runTerm, type Term } from "./elect_term.ts";
 import { afterTerm } from "./after_term.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { commandStatusOf, type JobDependencies, jobDependencies, jobEnvironment } from "../job/job.ts";
+import { jobDependencies, jobEnvironment } from "../job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { reported, type ReportedEnd } from "../job/reported.ts";
+import { reported, ReportFacts } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
-import { type Call, defineCommand } from "../command.ts";
-
-export interface ElectDependencies extends JobDependencies {
-  startGuard(): Guard;
-  campaign: typeof campaign;
-  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
-}
-
-export function electDependencies(): ElectDependencies {
-  return {
-    ...jobDependencies(),
-    startGuard,
-    campaign,
-    supervise: superviseChild,
-  };
-}
-
-/** State of the last term, for the status report. */
-interface ElectProgress {
-  leadership: Leadership | null;
-  outcome: ChildOutcome | null;
-}
+import { defineCommand } from "../command.ts";
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
-export async function runElect(options: ElectOptions, io: Io, deps: ElectDependencies): Promise<ExitCode> {
-  const progress: ElectProgress = { leadership: null, outcome: null };
-  return await reported({
-    ...options,
-    io,
-    conflicts: [],
-    reportOf: (end) => reportOf(options, progress, end),
-  }, () => {
-    const place = announcedPlace(options, io, { what: `election "${options.name}"` });
-    return new ElectionRun(options, io, { deps, progress, place }).run();
+async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "elect", names: [options.name], conflicts: [] };
+  return await reported({ ...options, ...about, io, facts }, () => {
+    const place = announcedPlace(options, io, { what: `election "${options.name}"`, scope: options.values.scope });
+    return new ElectionRun(options, io, { facts, place }).run();
   });
 }
 
 class ElectionRun {
   readonly #options: ElectOptions;
   readonly #io: Io;
-  readonly #deps: ElectDependencies;
-  readonly #progress: ElectProgress;
+  readonly #deps = jobDependencies();
+  readonly #facts: ReportFacts;
   readonly #place: Coordination;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
+  /** Leadership of the last term. */
+  #leadership: Leadership | null = null;
 
   constructor(
     options: ElectOptions,
     io: Io,
-    { deps, progress, place }: {
-      readonly deps: ElectDependencies;
-      readonly progress: ElectProgress;
-      readonly place: Coordination;
-    },
+    { facts, place }: { readonly facts: ReportFacts; readonly place: Coordination },
   ) {
     this.#options = options;
     this.#io = io;
-    this.#deps = deps;
-    this.#progress = progress;
+    this.#facts = facts;
     this.#place = place;
     this.#candidate = new CandidateSession({
-      connect: deps.connect,
+      connect: this.#deps.connect,
       options: place.connect,
-      clock: deps.clock,
+      clock: this.#deps.clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
       onUnreachable: (why) => this.#print(`${why}; retrying`),
@@ -126,7 +95,7 @@ class ElectionRun {
         await sleep(clock, next.pauseMs, stop.signal);
       }
     } finally {
-      this.#file?.close(this.#progress.leadership?.holderId ?? null);
+      this.#file?.close(this.#leadership?.holderId ?? null);
       await this.#candidate.close(stop.signal);
       stop[Symbol.dispose]();
     }
@@ -135,13 +104,13 @@ class ElectionRun {
   /** Stands for election and runs one term. */
   async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
-    const guard = this.#deps.startGuard();
+    const guard = startGuard();
     let isGuardLeft = false;
     try {
       const leadership = await this.#campaign(stop, guard);
       const grantedAtMs = clock.now();
-      this.#progress.leadership = leadership;
-      this.#progress.outcome = null;
+      this.#leadership = leadership;
+      this.#facts.granted([leadership], leadership.waitedMs);
       if (this.#options.verbose) this.#print(describeLeadership(leadership));
       using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
       isGuardLeft = true; // until the command has certainly ended
@@ -152,7 +121,7 @@ class ElectionRun {
         stop,
       });
       isGuardLeft = term.hasBreach;
-      this.#progress.outcome = term.outcome;
+      this.#facts.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
       const ending = lockEndingOf(term.outcome, { what, thing: "Leadership", lost: term.lost, maxHoldMs: undefined });
       if (ending === null) throw stop.reason;
@@ -174,7 +143,7 @@ class ElectionRun {
       try {
         await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
-        return await this.#deps.campaign(zk, name, {
+        return await campaign(zk, name, {
           value,
           clock,
           signal: stop,
@@ -205,7 +174,7 @@ class ElectionRun {
   /** Releases the leadership, or else ends the session: its own node must not block the next try. */
   async #giveUp(stop: AbortSignal): Promise<void> {
     try {
-      await this.#progress.leadership?.release();
+      await this.#leadership?.release();
     } catch {
       await this.#candidate.close(stop);
     }
@@ -223,17 +192,9 @@ class ElectionRun {
   }
 
   #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
-    const { name, value, values } = this.#options;
-    const { waitedMs } = leadership;
-    const { passAuth } = values;
-    return jobEnvironment(this.#io, {
-      leases: [leadership],
-      waitedMs,
-      place: this.#place,
-      note,
-      passAuth,
-      election: { name, value },
-    });
+    const { name, value, values: { passAuth } } = this.#options;
+    const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
+    return jobEnvironment(this.#io, { ...job, election: { name, value } });
   }
 
   #print(what: string): void {
@@ -244,23 +205,6 @@ class ElectionRun {
 function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTimeoutMs }: Leadership): string {
   return `"${name}" is led after ${Math.round(waitedMs)} ms as ${holderId}, token ${fencingToken}, ` +
     `session timeout ${sessionTimeoutMs} ms`;
-}
-
-function reportOf(
-  { name }: ElectOptions,
-  { leadership, outcome }: ElectProgress,
-  end: ReportedEnd,
-): StatusReport {
-  return {
-    version: 1,
-    command: "elect",
-    names: [name],
-    ...end,
-    command_status: outcome === null ? null : commandStatusOf(outcome),
-    fencing_tokens: leadership === null ? null : [leadership.fencingToken.toString()],
-    waited_ms: leadership === null ? null : Math.round(leadership.waitedMs),
-    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
-  };
 }
 
 /** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
@@ -314,9 +258,5 @@ export const electCommand = defineCommand({
   ],
   settings: electCommandSettings,
   completes: "elections",
-  run: elect,
+  run: (call) => runElect(electOptionsOf(call), call.io),
 });
-
-async function elect(call: Call<typeof electCommandSettings>): Promise<ExitCode> {
-  return await runElect(electOptionsOf(call), call.io, electDependencies());
-}

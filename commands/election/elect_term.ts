@@ -6,7 +6,7 @@ import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { shellCheck, watchHealth } from "../../src/process/supervise/health_watch.ts";
 import { hookFailure, runHook } from "../../src/process/supervise/run_hook.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
-import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_marker.ts";
@@ -21,7 +21,6 @@ export interface TermDependencies {
   readonly clock: Clock;
   readonly signals: SignalSource;
   readonly guard: Guard;
-  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
 export interface Term {
@@ -99,7 +98,7 @@ async function superviseWithHealth(
   const ending = new AbortController();
   const supervised = superviseOptions(options, io, deps);
   let health: Promise<void> = Promise.resolve();
-  const outcome = await deps.supervise({
+  const outcome = await superviseChild({
     ...supervised,
     lease,
     guard,

@@ -1,15 +1,13 @@
 /** Follows an election over lost connections, expired sessions and unreachable servers. */
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
-import type { connectionSettings } from "../../src/config/settings.ts";
 import { electionPath } from "../../src/coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
 import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
-import type { Call } from "../command.ts";
-import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
-import { openPatiently } from "../../src/coordination/connect/command_session.ts";
+import { announcedPlace, type ConnectedCall } from "../coordination/connected.ts";
+import { openSession } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages } from "../job/wait_display.ts";
 
 export interface FollowedChange {
@@ -20,7 +18,7 @@ export interface FollowedChange {
 
 /** Yields the current leader and every later change once. Rejects with the signal's reason. */
 export async function* followLeader(
-  { values, sources, io }: Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">,
+  { values, sources, io }: ConnectedCall,
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
@@ -30,23 +28,17 @@ export async function* followLeader(
 ): AsyncGenerator<FollowedChange, void, void> {
   const clock = systemClock();
   const path = electionPath(name, values.root).lock;
-  const place = coordinationOf(values, sources);
-  const print = (what: string) => {
-    if (!values.quiet) io.err(`baton: ${what}\n`);
-  };
-  if (place.assumed) {
-    print(`scope: ${reach[place.scope]}; use --servers for a cluster, or --servers embedded to hide this message`);
-  }
+  const { quiet } = values;
+  const place = announcedPlace({ values, sources, quiet }, io, {});
   const what = `the leader of "${name}"`;
   const open = (options: ConnectOptions) => connect({ ...options, clock });
-  const { quiet } = values;
+  const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const session = new CandidateSession({
-    connect: (options) => waitsForServer ? openPatiently(open, options, { io, clock, quiet, what }) : open(options),
+    connect: (options) => openSession(open, options, opening),
     options: place.connect,
     clock,
     isPatient: true,
-    onOpened: () => {},
-    onUnreachable: (why) => print(`${why}; retrying`),
+    onUnreachable: (why) => quiet || io.err(`baton: ${why}; retrying\n`),
   });
   const changes = new LeaderChanges();
   try {

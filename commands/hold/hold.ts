@@ -8,7 +8,6 @@ import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
 import { shellLines } from "../../src/process/hold/shell_quote.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport } from "../../src/terminal/status_report.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -19,7 +18,7 @@ import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { reported, type ReportedEnd } from "../job/reported.ts";
+import { reported, ReportFacts } from "../job/reported.ts";
 
 export const holdCommand = defineCommand({
   name: "hold",
@@ -54,11 +53,6 @@ export const holdCommand = defineCommand({
 /** How long a holder process that was told to stop may take to leave the queue, in milliseconds. */
 const leaveMsMax = 950;
 
-interface HoldProgress {
-  tokens: readonly string[] | null;
-  waitedMs: number | null;
-}
-
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   const options = holdOptionsOf(call);
   if (stdoutWasClosed()) {
@@ -67,24 +61,20 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
       'Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold …), then eval "$held"',
     );
   }
-  const progress: HoldProgress = { tokens: null, waitedMs: null };
-  return await reported({
-    ...options,
-    io: call.io,
-    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
-    reportOf: (end) => reportOf(options, progress, end),
-  }, () => holdFor(options, call.io, progress));
+  const facts = new ReportFacts();
+  const about = { verb: "hold", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], io: call.io, facts } as const;
+  return await reported({ ...options, ...about }, () => holdFor(options, call.io, facts));
 }
 
-async function holdFor(options: HoldOptions, io: Io, progress: HoldProgress): Promise<LockEnding> {
+async function holdFor(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
   using stop = new StopRequest(processSignals());
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await start(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text);
     if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
     if (message.kind === "ended") return outcome.resolve(message.ending);
-    progress.tokens = message.tokens;
-    progress.waitedMs = message.waitedMs;
+    facts.tokens = message.tokens;
+    facts.waitedMs = message.waitedMs;
     printVariables(message.variables, io, helper).then(
       () => outcome.resolve({ exitCode: 0, reason: "held", message: null }),
       outcome.reject,
@@ -98,7 +88,7 @@ async function holdFor(options: HoldOptions, io: Io, progress: HoldProgress): Pr
   await helper.send(JSON.stringify(requestOf(options, io)) + "\n");
   try {
     const ending = await abortable(outcome.promise, stop.signal);
-    if (progress.tokens === null) expectEnd(helper.pid); // the ending is its last message
+    if (facts.tokens === null) expectEnd(helper.pid); // the ending is its last message
     return ending;
   } catch (thrown) {
     await stopHolder(helper);
@@ -174,17 +164,4 @@ function holderStderr(scriptPid: number): number | undefined {
   } catch {
     return undefined; // closed, a socket, or another user's
   }
-}
-
-function reportOf({ names }: HoldOptions, { tokens, waitedMs }: HoldProgress, end: ReportedEnd): StatusReport {
-  return {
-    version: 1,
-    command: "hold",
-    names,
-    ...end,
-    command_status: null,
-    fencing_tokens: tokens,
-    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
-    held_ms: null,
-  };
 }

@@ -20,7 +20,8 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { lockAndRun, lockDependencies, type LockProgress } from "../lock/lock.ts";
+import { ReportFacts } from "../job/reported.ts";
+import { lockAndRun, lockDependencies } from "../lock/lock.ts";
 
 /** The process name, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the holder. */
 const holderName = "lock-holder";
@@ -65,14 +66,14 @@ async function holdFor(
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
   const env = { ...process.env, BATON_LOCK_COOKIE: withoutCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackOptions(request.options, env);
-  const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
+  const facts = new ReportFacts();
   // The end of the script ends the wait for the lock.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockDependencies(startGuard());
   let isHeld = false;
   watch.ended.then(() => isHeld || stop.abort());
   return await lockAndRun(options, holderIo(io, env, { pipe, columns: request.columns }), {
-    progress,
+    facts,
     deps: {
       ...dependencies,
       signals,
@@ -81,7 +82,7 @@ async function holdFor(
         return dependencies.connect(how);
       },
       supervise: (supervision) => {
-        const [first, ...others] = progress.leases ?? [];
+        const [first, ...others] = facts.leases;
         if (first === undefined) throw new Error("a script is supervised that holds nothing");
         return superviseScript(supervision, {
           script,
@@ -96,7 +97,7 @@ async function holdFor(
               kind: "held",
               variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value ?? null])),
               tokens: [first, ...others].map((lease) => lease.fencingToken.toString()),
-              waitedMs: progress.waitedMs ?? 0,
+              waitedMs: facts.waitedMs ?? 0,
             });
           },
         });

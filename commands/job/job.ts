@@ -1,16 +1,15 @@
 /** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
-import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport } from "../../src/terminal/status_report.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import type { lockSettings } from "../../src/config/settings.ts";
+import type { ChildEnvironment } from "../../src/config/child_variables.ts";
+import { type lockSettings, secretVariables } from "../../src/config/settings.ts";
+import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { type BarrierFacts, lockEnvironment, type PoolFacts, secretVariables } from "./lock_environment.ts";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 
@@ -47,6 +46,7 @@ export function superviseOptions(
 }
 
 export interface JobFacts {
+  /** Leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
   readonly place: Coordination;
@@ -54,62 +54,60 @@ export interface JobFacts {
   readonly note: LeaseNote | null;
   /** True: the command inherits the credentials of baton's environment. */
   readonly passAuth: boolean;
+  /** Election that the command leads, if any. */
   readonly election?: { readonly name: string; readonly value: string };
-  readonly barrier?: BarrierFacts;
-  readonly pool?: PoolFacts;
+  /** Started barrier of which the command is a member, if any. */
+  readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
+  readonly pool?: { readonly name: string; readonly item: string } | undefined;
 }
-
-export function jobEnvironment(io: Io, facts: JobFacts): Record<string, string | undefined> {
-  const { leases, waitedMs, place, note, passAuth, election, barrier, pool } = facts;
-  const secrets = passAuth ? [] : secretVariables().map((name) => [name, undefined]);
-  return {
-    ...Object.fromEntries(secrets),
-    ...lockEnvironment({
-      leases,
-      waitedMs,
-      election,
-      barrier,
-      pool,
-      scope: place.scope,
-      servers: place.servers,
-      root: place.root,
-      leasePath: note?.path ?? "",
-      acquiredAt: new Date(),
-      outerCookie: io.env["BATON_LOCK_COOKIE"] ?? "",
-    }),
-    ...(barrier === undefined ? outer(io, barrierVariables) : {}),
-    ...(pool === undefined ? outer(io, poolVariables) : {}),
-    ...outer(io, ["BATON_HOLD"]),
-  };
-}
-
-const barrierVariables = ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] as const;
-
-const poolVariables = ["BATON_POOL_NAME", "BATON_ITEM"] as const;
 
 /**
- * Variables of an outer call that stay set: a command inside a barrier or a pool keeps its rank or item when it takes another
- * lock, and the commands of a script may release the script's locks.
+ * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder id to
+ * BATON_LOCK_COOKIE.
  */
-function outer(io: Io, names: readonly string[]): Record<string, string | undefined> {
-  return Object.fromEntries(names.map((name) => [name, io.env[name]]));
-}
-
-/** Returns the exit status of the command for the status report. */
-export function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
-  switch (outcome.kind) {
-    case "exited":
-      return { code: outcome.code, signal: null };
-    case "signaled":
-      return { code: null, signal: outcome.signal };
-    case "lost":
-    case "revoked":
-    case "time_limit":
-    case "breach":
-      return outcome.child === null ? null : commandStatusOf(outcome.child);
-    default:
-      return null;
-  }
+export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, string | undefined> {
+  const { leases, place, election, barrier, pool } = facts;
+  const [first] = leases;
+  const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
+  const mode = first?.mode ?? "exclusive";
+  const cookies = [env["BATON_LOCK_COOKIE"], ...leases.slice(1).map((lease) => lease.holderId)];
+  const variables: ChildEnvironment = {
+    BATON_LOCK_NAME: each((lease) => lease.name),
+    BATON_LOCK_PATH: each((lease) => lease.path),
+    BATON_LOCK_MODE: mode,
+    BATON_LOCK_SLOT: mode === "permit" ? each((lease) => String(lease.slot)) : undefined,
+    BATON_LOCK_LIMIT: mode === "shared" ? "" : mode === "permit" ? each((lease) => String(lease.limit)) : "1",
+    BATON_LOCK_SCOPE: place.scope,
+    BATON_LOCK_COOKIE: cookies.filter(Boolean).join(":"),
+    BATON_LOCK_ACQUIRED_AT: new Date().toISOString(),
+    BATON_LOCK_WAITED_MS: String(Math.round(facts.waitedMs)),
+    BATON_ELECTION_NAME: election?.name,
+    BATON_ELECTION_VALUE: election?.value,
+    BATON_BARRIER_NAME: barrier?.name,
+    BATON_BARRIER_GENERATION: barrier?.generation.toString(),
+    BATON_RANK: barrier?.rank.toString(),
+    BATON_SIZE: barrier?.size.toString(),
+    BATON_POOL_NAME: pool?.name,
+    BATON_ITEM: pool?.item,
+    BATON_HOLD: undefined,
+    BATON_FENCING_TOKEN: each((lease) => lease.fencingToken.toString()),
+    BATON_SESSION_ID: first?.sessionId.toString() ?? "",
+    BATON_SESSION_TIMEOUT_MS: String(first?.sessionTimeoutMs ?? ""),
+    BATON_SERVERS: place.servers,
+    BATON_ROOT: place.root,
+    BATON_LEASE: facts.note?.path ?? "",
+  };
+  // A command inside a barrier or a pool keeps its rank or item when it takes another lock, and a script may release its locks.
+  const outer = [
+    "BATON_HOLD",
+    ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),
+    ...(pool === undefined ? ["BATON_POOL_NAME", "BATON_ITEM"] : []),
+  ];
+  return {
+    ...Object.fromEntries((facts.passAuth ? [] : secretVariables()).map((name) => [name, undefined])),
+    ...variables,
+    ...Object.fromEntries(outer.map((name) => [name, env[name]])),
+  };
 }
 
 /** Returns `"a", "b"`, with control characters escaped. */

@@ -1,4 +1,6 @@
 /** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
+import type { ChildEnding, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import type { Lease } from "../../src/process/lease.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
@@ -6,10 +8,29 @@ import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
-export type ReportedEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
+/** Facts for the status report, as far as known. */
+export class ReportFacts {
+  outcome: ChildOutcome | null = null;
+  leases: readonly Lease[] = [];
+  /** Fencing tokens in the order of the names. */
+  tokens: readonly string[] | null = null;
+  waitedMs: number | null = null;
+  /** Item counts of a pool. */
+  items: StatusReport["items"] | null = null;
+
+  /** The locks were granted, and no command has run under them yet. */
+  granted(leases: readonly Lease[], waitedMs: number): void {
+    this.outcome = null;
+    this.leases = leases;
+    this.tokens = leases.map((lease) => lease.fencingToken.toString());
+    this.waitedMs = waitedMs;
+  }
+}
 
 export interface ReportedOptions {
   readonly io: Io;
+  readonly verb: string;
+  readonly names: readonly string[];
   readonly quiet: boolean;
   readonly values: {
     readonly statusFd?: number | undefined;
@@ -18,20 +39,21 @@ export interface ReportedOptions {
   };
   /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
-  /** Returns the report with the facts known at the end. */
-  reportOf(end: ReportedEnd): StatusReport;
+  /** True: --quiet also suppresses the message of an ending. */
+  readonly hasQuietEndings?: boolean;
+  readonly facts: ReportFacts;
 }
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function reported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
-  const { io, quiet, values, conflicts } = options;
+  const { io, quiet, values, conflicts, hasQuietEndings = false } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
-  const report = (end: ReportedEnd) => {
-    for (const problem of status.write(options.reportOf(end))) io.err(`baton: ${problem}\n`);
+  const report = (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
+    for (const problem of status.write(reportOf(options, end))) io.err(`baton: ${problem}\n`);
   };
   try {
     const { exitCode, reason, message } = await run();
-    if (message !== null) io.err(`baton: ${message}\n`);
+    if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
     report({ reason, exit_code: exitCode, signal: null, message });
     return exitCode;
   } catch (thrown) {
@@ -47,5 +69,39 @@ export async function reported(options: ReportedOptions, run: () => Promise<Lock
     if (!isConflict) throw thrown;
     if (!quiet) io.err(`baton: ${message}\n`);
     return exitCode;
+  }
+}
+
+function reportOf(
+  { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedOptions,
+  end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">,
+): StatusReport {
+  return {
+    version: 1,
+    command,
+    names,
+    ...end,
+    command_status: outcome === null ? null : commandStatusOf(outcome),
+    fencing_tokens: tokens,
+    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+    ...(items ? { items } : {}),
+  };
+}
+
+/** Returns the exit status of the command. */
+function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
+  switch (outcome.kind) {
+    case "exited":
+      return { code: outcome.code, signal: null };
+    case "signaled":
+      return { code: null, signal: outcome.signal };
+    case "lost":
+    case "revoked":
+    case "time_limit":
+    case "breach":
+      return outcome.child === null ? null : commandStatusOf(outcome.child);
+    default:
+      return null;
   }
 }

@@ -5,31 +5,23 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport } from "../../src/terminal/status_report.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { LeaseSet } from "../../src/process/lease_set.ts";
-import { announcedPlace } from "../coordination/announced_place.ts";
+import { announcedPlace } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import {
-  commandStatusOf,
-  type JobDependencies,
-  jobDependencies,
-  jobEnvironment,
-  quotedNames,
-  superviseOptions,
-} from "../job/job.ts";
+import { type JobDependencies, jobDependencies, jobEnvironment, quotedNames, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
-import { reported, type ReportedEnd } from "../job/reported.ts";
+import { reported, ReportFacts } from "../job/reported.ts";
 import {
   callLimit,
   closeSession,
-  openPatiently,
+  openSession,
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
@@ -44,37 +36,21 @@ export interface LockDependencies extends JobDependencies {
 }
 
 export function lockDependencies(guard: Guard): LockDependencies {
-  return {
-    ...jobDependencies(),
-    guard,
-    takeLocks,
-    supervise: superviseChild,
-  };
-}
-
-/** Facts for the status report, as far as known. */
-export interface LockProgress {
-  leases: readonly Lease[] | null;
-  waitedMs: number | null;
-  outcome: ChildOutcome | null;
+  return { ...jobDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
-  const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
-  return await reported({
-    ...options,
-    io,
-    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
-    reportOf: (end) => reportOf(options, progress, end),
-  }, () => lockAndRun(options, io, { deps, progress }));
+  const facts = new ReportFacts();
+  const about = { verb: "lock", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"] } as const;
+  return await reported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
 }
 
 /** Runs the command without reporting its end. Rejects as `runLock` does. */
 export async function lockAndRun(
   options: LockCommandOptions,
   io: Io,
-  { deps, progress }: { deps: LockDependencies; progress: LockProgress },
+  { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
   const limit = callLimit(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
@@ -82,7 +58,7 @@ export async function lockAndRun(
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
-    const place = announcedPlace(options, io, { what, signal: limit.signal });
+    const place = announcedPlace(options, io, { what, scope: options.values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
@@ -90,8 +66,7 @@ export async function lockAndRun(
     };
     const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
     limit.cancel();
-    progress.leases = taken.leases;
-    progress.waitedMs = taken.waitedMs;
+    facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = leaseOf(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
@@ -104,7 +79,7 @@ export async function lockAndRun(
       signal: stop.signal,
       env: jobEnvironment(io, { ...taken, place, note, passAuth: options.values.passAuth }),
     });
-    progress.outcome = outcome;
+    facts.outcome = outcome;
     const ending = lockEndingOf(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,
@@ -137,8 +112,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   const startMs = clock.now();
   const what = quotedNames(options.names);
   for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
-    const opening = { io, clock, quiet, what };
-    const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
+    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     try {
       const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
@@ -163,23 +137,6 @@ function grantLine(leases: readonly Lease[], waitedMs: number): string {
     `baton: "${lease.name}" is locked after ${Math.round(waitedMs)} ms as ${lease.holderId}, ` +
     `token ${lease.fencingToken}, session timeout ${lease.sessionTimeoutMs} ms\n`
   ).join("");
-}
-
-function reportOf(
-  options: LockCommandOptions,
-  { leases, waitedMs, outcome }: LockProgress,
-  end: ReportedEnd,
-): StatusReport {
-  return {
-    version: 1,
-    command: "lock",
-    names: options.names,
-    ...end,
-    command_status: outcome === null ? null : commandStatusOf(outcome),
-    fencing_tokens: leases?.map((lease) => lease.fencingToken.toString()) ?? null,
-    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
-    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
-  };
 }
 
 export const lockCommand = defineCommand({

@@ -67,6 +67,6 @@ async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
   const options = poolOptionsOf(call);
   lowerJitPriority();
   const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
-  const { poolDependencies, runPoolCommand } = await import("./run_pool.ts");
-  return await runPoolCommand(options, call.io, poolDependencies(guard));
+  const { runPoolCommand } = await import("./run_pool.ts");
+  return await runPoolCommand(options, call.io, guard);
 }

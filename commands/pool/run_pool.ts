@@ -1,14 +1,8 @@
 /** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
 import { JobTable } from "../../src/process/proc/job_table.ts";
-import {
-  prepareChild,
-  type PreparedChild,
-  type SuperviseOptions,
-} from "../../src/process/supervise/supervise_child.ts";
+import { prepareChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -19,10 +13,12 @@ import type { PoolWait } from "../../src/coordination/pool/pool_run_options.ts";
 import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/text.ts";
-import { announcedPlace } from "../coordination/announced_place.ts";
+import { announcedPlace } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
-import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { jobDependencies } from "../job/job.ts";
+import type { LockEnding } from "../job/lock_ending.ts";
+import { reported, ReportFacts } from "../job/reported.ts";
 import { nestedJob } from "../job/held_job.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
@@ -31,60 +27,35 @@ import { readItems } from "./pool_source.ts";
 import {
   callLimit,
   closeSession,
-  openPatiently,
+  openSession,
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
-export interface PoolDependencies extends JobDependencies {
-  /** The guard process, which is already started. */
-  readonly guard: Guard;
-  prepare(options: SuperviseOptions): PreparedChild;
-}
-
-export function poolDependencies(guard: Guard): PoolDependencies {
-  return {
-    ...jobDependencies(),
-    guard,
-    prepare: prepareChild,
-  };
-}
-
-interface PoolEnding {
-  readonly exitCode: ExitCode;
-  /** The reason in the status report. */
-  readonly reason: string;
-  /** The message on stderr. */
-  readonly message: string | null;
+interface PoolEnding extends LockEnding {
   readonly counts: PoolCounts | null;
 }
 
-/** Throws BatonError for a failure before an item was started, and StoppedBySignal after a signal. */
-export async function runPoolCommand(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<ExitCode> {
-  const { values } = options;
-  using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
-  const report = (end: Partial<StatusReport>) => {
-    for (const problem of status.write(reportOf(options, end))) io.err(`baton: ${problem}\n`);
-  };
-  try {
-    const { exitCode, reason, message, counts } = await takeAndRun(options, io, deps);
-    if (message !== null && !options.quiet) io.err(`baton: ${message}\n`);
-    report({ reason, exit_code: exitCode, message, ...(counts === null ? {} : { items: counts }) });
-    return exitCode;
-  } catch (thrown) {
-    if (thrown instanceof StoppedBySignal) report({ reason: "stopped_by_signal", signal: thrown.signal });
-    if (!(thrown instanceof BatonError)) throw thrown;
-    const exitCode = exitCodeOf(thrown.code);
-    report({ reason: thrown.code.toLowerCase(), exit_code: exitCode, message: thrown.message });
-    throw thrown;
-  }
+/**
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before an item was started, and
+ * StoppedBySignal after a signal.
+ */
+export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
+  return await reported({ ...options, ...about, io, facts }, async () => {
+    const { counts, ...ending } = await takeAndRun(options, io, guard);
+    facts.items = counts;
+    return ending;
+  });
 }
 
-async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<PoolEnding> {
+async function takeAndRun(options: PoolCommandOptions, io: Io, guard: Guard): Promise<PoolEnding> {
   const { values, component, quiet } = options;
-  const { clock, guard } = deps;
+  const deps = jobDependencies();
+  const { clock } = deps;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   const waitMs = values.wait ?? 0;
   const limit = callLimit(clock, waitMs, { values, stop: signals.stop });
@@ -99,21 +70,13 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
   });
   try {
     const what = `pool "${component}"`;
-    const place = announcedPlace(options, io, { what, signal: limit.signal });
+    const place = announcedPlace(options, io, { what, scope: values.scope, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
-    const opening = { io, clock, quiet, what: JSON.stringify(component) };
-    zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
+    const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
+    zk = await openSession(deps.connect, place.connect, opening);
     warnOfTimeout(options, io, { place, zk });
     guard.setSession(formatSessionHandle(place.connect, zk.session));
-    jobs = new PoolJobs(options, {
-      io,
-      clock,
-      signals,
-      guard,
-      place,
-      beside: new JobTable(),
-      prepare: deps.prepare,
-    });
+    jobs = new PoolJobs(options, { io, clock, signals, guard, place, beside: new JobTable(), prepare: prepareChild });
     return await work(zk, jobs, options, { io, clock, signals, place, wait });
   } finally {
     // A process could not be killed, so the session and the guard process must stay until their time is over.
@@ -221,21 +184,4 @@ function notStarted(component: string, { claimed, remaining }: PoolCounts, total
   const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
   if (total === undefined) return `${item} was started; ${rest}`;
   return `${item} can start: ${counted(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
-}
-
-function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {
-  return {
-    version: 1,
-    command: "pool",
-    names: [component],
-    reason: "",
-    exit_code: null,
-    signal: null,
-    command_status: null,
-    fencing_tokens: null,
-    waited_ms: null,
-    held_ms: null,
-    message: null,
-    ...end,
-  };
 }

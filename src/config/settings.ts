@@ -2,7 +2,7 @@
 import { barrierSettings, electSettings, keeperSettings } from "./command_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
-import { inSection, setting, type SettingTable } from "./setting.ts";
+import { inSection, setting, type SettingTable, variableOf } from "./setting.ts";
 import {
   absolutePath,
   choice,
@@ -206,3 +206,12 @@ export const allSettings = {
 
 /** Settings that a file may contain. */
 export const fileSettings = { ...allSettings, ...poolComponentSettings } satisfies SettingTable;
+
+let secrets: readonly string[] | undefined;
+
+/** Returns the variables with secrets, which a command does not inherit without --pass-auth. */
+export function secretVariables(): readonly string[] {
+  return secrets ??= Object.values<SettingTable[string]>(allSettings).flatMap(({ key, secret }) =>
+    key !== undefined && secret === true ? [variableOf(key)] : []
+  );
+}

@@ -14,9 +14,9 @@ export interface CandidateSessionOptions {
   /** True: after the first connection, wait for the servers without a limit. */
   readonly isPatient: boolean;
   /** Called for each session that is opened. */
-  readonly onOpened: (zk: ZooKeeper, isFirst: boolean) => void;
+  readonly onOpened?: (zk: ZooKeeper, isFirst: boolean) => void;
   /** Called once per outage. */
-  readonly onUnreachable: (why: string) => void;
+  readonly onUnreachable: (why: string) => unknown;
 }
 
 const retryWait = { firstMs: 500, maxMs: 5000 };
@@ -37,7 +37,7 @@ export class CandidateSession {
     for (let failures = 0;; failures++) {
       try {
         this.#zk = await connect({ ...options, signal });
-        onOpened(this.#zk, this.#sessions++ === 0);
+        onOpened?.(this.#zk, this.#sessions++ === 0);
         return this.#zk;
       } catch (thrown) {
         const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";

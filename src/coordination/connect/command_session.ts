@@ -35,11 +35,15 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
   return waitMs !== undefined && waitMs > 0 && connectTimeout === undefined && connectRetries === undefined;
 }
 
-/** Connects without a time limit until the signal of the options aborts. Reports on stderr that no server responds. */
-export async function openPatiently(
+/**
+ * Connects. With `isPatient` it does so without a time limit, until the signal of the options aborts, and reports on stderr that
+ * no server responds.
+ */
+export async function openSession(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
   options: ConnectOptions,
-  { io, clock, quiet, what }: {
+  { isPatient, io, clock, quiet, what }: {
+    readonly isPatient: boolean;
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
@@ -47,6 +51,7 @@ export async function openPatiently(
     readonly what: string;
   },
 ): Promise<ZooKeeper> {
+  if (!isPatient) return await connect(options);
   const { retries: _retries, ...others } = options;
   const afterMs = options.connectTimeoutMs ?? connectTimeoutMsDefault;
   const cancel = clock.after(afterMs, () => {
