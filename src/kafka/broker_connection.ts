@@ -6,9 +6,11 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { newGuid } from "../support/guid.ts";
 import { protocolError } from "../wire/bytes.ts";
 import { kafkaErrorName } from "../wire/kafka/kafka_error_codes.ts";
-import { correlationOf, decodeResponse, encodeRequest } from "../wire/kafka/kafka_request_frame.ts";
 import {
   apiVersions,
+  correlationOf,
+  decodeResponse,
+  encodeRequest,
   type KafkaRequest,
   type KafkaRequestOf,
   type KafkaResponseOf,

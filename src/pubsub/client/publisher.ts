@@ -10,7 +10,7 @@ import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
 import { outcomeError, type RequestOutcome } from "./requester.ts";
-import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
+import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 
 /** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
 const windowMessages = 256;
@@ -398,4 +398,51 @@ function isForgotten(outcome: RequestOutcome): boolean {
 function isSettled(outcome: RequestOutcome): boolean {
   return outcome.kind === "response" &&
     ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);
+}
+
+/** Maximum messages and bytes of one request; a single message may be longer. */
+const batchMessages = 64;
+const batchBytes = 1 << 20;
+
+function asBody(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
+  const [first] = bodies;
+  return bodies.length === 1 && first !== undefined ? { body: first } : { batch: bodies };
+}
+
+function bytesOf(bodies: readonly Uint8Array[]): number {
+  return bodies.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+/** Splits messages into batches for requests. Throws BAD_DATA for a message over the limit. */
+function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
+  let batch: Uint8Array[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (item.byteLength > bodyBytesMax) {
+      throw new BatonError("BAD_DATA", `A message of ${item.byteLength} bytes is over the limit of ${bodyBytesMax}`);
+    }
+    if (batch.length > 0 && (batch.length >= batchMessages || bytes + item.byteLength > batchBytes)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(item);
+    bytes += item.byteLength;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Joins intents that fit into one request: the same session, consecutive counters, no message ID. */
+function runsOf(intents: readonly PutIntents[]): PutIntents[] {
+  const runs: PutIntents[] = [];
+  for (const next of intents) {
+    const run = runs.at(-1);
+    const follows = run !== undefined && run.counter + run.bodies.length === next.counter &&
+      run.session.number === next.session.number && run.session.key === next.session.key &&
+      run.registration === next.registration &&
+      run.msgId === null && next.msgId === null && run.bodies.length + next.bodies.length <= batchMessages &&
+      bytesOf(run.bodies) + bytesOf(next.bodies) <= batchBytes;
+    if (follows) runs[runs.length - 1] = { ...run, bodies: [...run.bodies, ...next.bodies] };
+    else runs.push(next);
+  }
+  return runs;
 }

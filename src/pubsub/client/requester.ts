@@ -13,7 +13,6 @@ import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import { afterAttempt, type AttemptResult, attemptTimes } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
-import { StallMonitor, type WatchedRequest } from "./stall_monitor.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 export type StatusMessage = MessageOf<"STATUS">;
@@ -394,4 +393,66 @@ export function outcomeError(what: string, outcome: RequestOutcome): BatonError 
   const message = `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`;
   if (status !== "DAMAGED") return new BatonError(codes[status], message);
   return new TopicDamagedError(message, { isWholeTopic: headers?.state === "missing" });
+}
+
+/** A request in flight. */
+export interface WatchedRequest {
+  /** Time since which the request waits; in the future while it waits for a message at the server. */
+  sinceMs: number;
+}
+
+/**
+ * Reports a request that makes no progress: once, and again only after a response. Uses one timer for all requests,
+ * because thousands start and end within its period.
+ */
+export class StallMonitor<Request extends WatchedRequest> implements Disposable {
+  readonly #clock: Clock;
+  readonly #afterMs: number;
+  readonly #report: (request: Request) => void;
+  readonly #requests = new Set<Request>();
+  #cancel: (() => void) | null = null;
+  #isReported = false;
+
+  constructor(
+    clock: Clock,
+    { afterMs, tell }: { readonly afterMs: number; readonly tell: (request: Request) => void },
+  ) {
+    this.#clock = clock;
+    this.#afterMs = afterMs;
+    this.#report = tell;
+  }
+
+  begin(request: Request): void {
+    this.#requests.add(request);
+    if (this.#cancel === null && !this.#isReported) this.#check();
+  }
+
+  end(request: Request): void {
+    this.#requests.delete(request);
+  }
+
+  /** Called when a response has arrived. */
+  progressed(): void {
+    this.#isReported = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel?.();
+    this.#requests.clear();
+  }
+
+  #check(): void {
+    this.#cancel = null;
+    let oldest: Request | null = null;
+    for (const request of this.#requests) if (oldest === null || request.sinceMs < oldest.sinceMs) oldest = request;
+    if (oldest === null) return;
+    const leftMs = oldest.sinceMs + this.#afterMs - this.#clock.now();
+    if (leftMs > 0) {
+      // A request that waits at the server may stall earlier, if its connection is lost.
+      this.#cancel = this.#clock.after(Math.min(leftMs, this.#afterMs), () => this.#check());
+      return;
+    }
+    this.#isReported = true;
+    this.#report(oldest);
+  }
 }

@@ -9,13 +9,12 @@ import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import { measure } from "../request_latency.ts";
+import { measure, newRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { Route } from "../ownership/topic_router.ts";
 import { RequestAdmission } from "./admission.ts";
 import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
 import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
-import type { ProxyCounters } from "./proxy_counters.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
 import { PutDependencies } from "./put_dependencies.ts";
@@ -372,4 +371,28 @@ function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, serv
         route.awaited.join(", ")
       }`;
   }
+}
+
+export interface ProxyCounters {
+  /** Requests received, invalid ones included. */
+  requests: number;
+  /** Responses sent, by status: those of servers and those of the proxy. */
+  readonly responses: Map<StatusCode, number>;
+  /** Requests sent again: to another server, later, or because a connection was lost. */
+  retries: number;
+  /** Responses of servers that arrived after their request had ended. */
+  lateResponses: number;
+  /** Responses that were dropped because the client does not read or has disconnected. */
+  undeliveredResponses: number;
+  /** Messages that were dropped without a response: a STATUS, or a message with an endless envelope. */
+  dropped: number;
+  /** Connections to servers that were lost. */
+  serversLost: number;
+  /** Latency of forwarded requests, also of those that the proxy answered itself. */
+  readonly latency: RequestLatency;
+}
+
+export function newProxyCounters(): ProxyCounters {
+  const counts = { requests: 0, retries: 0, lateResponses: 0, undeliveredResponses: 0, dropped: 0, serversLost: 0 };
+  return { ...counts, responses: new Map(), latency: newRequestLatency() };
 }

@@ -14,6 +14,8 @@ import {
   vector,
 } from "../jute/jute_codec.ts";
 import { short, text } from "./kafka_codec.ts";
+import { ByteReader } from "../bytes.ts";
+import { encodeFrame } from "../jute/jute_frame.ts";
 
 export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
   /** The guide's name, for messages. */
@@ -131,3 +133,31 @@ export const saslAuthenticate = {
   request: record({ bytes: buffer }),
   response: record({ error: short, message: text, bytes: buffer }),
 } as const;
+
+/** Encodes a request with its length in front: request header version 1. Responses have header version 0. */
+export function encodeRequest<R extends KafkaRequest>(
+  { key, version, request }: R,
+  value: KafkaRequestOf<R>,
+  { correlation, clientId }: { readonly correlation: number; readonly clientId: string },
+): Uint8Array {
+  return encodeFrame((writer) => {
+    writer.i16(key);
+    writer.i16(version);
+    writer.i32(correlation);
+    text.write(writer, clientId);
+    request.write(writer, value as never);
+  });
+}
+
+/** The correlation ID of a response. Throws PROTOCOL, like `decodeResponse`. */
+export function correlationOf(frame: Uint8Array): number {
+  return new ByteReader(frame).i32();
+}
+
+export function decodeResponse<R extends KafkaRequest>({ response }: R, frame: Uint8Array): KafkaResponseOf<R> {
+  const reader = new ByteReader(frame);
+  reader.i32();
+  const value = response.read(reader) as KafkaResponseOf<R>;
+  reader.end();
+  return value;
+}

@@ -1,4 +1,4 @@
-/** Key operations that both sides of CURVE share: a key pair for each connection, and the shared key of two pairs. */
+/** Parts that both sides of the handshake of CURVE share: the keys of a connection, and errors. */
 import { isCanonicalPublicKey, type X25519Secret, x25519Secret } from "../../support/x25519.ts";
 import { boxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
@@ -22,4 +22,14 @@ export function agreedKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Arr
   const key = isCanonicalPublicKey(publicKey) ? boxKey(secret, publicKey) : null;
   if (key !== null) return key;
   throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
+}
+
+/** Error for a box that cannot be opened; `likely` is the probable reason. */
+export function unopened(command: string, likely: string): ZmtpError {
+  return new ZmtpError("AUTHENTICATION", `The peer's ${command} cannot be opened: ${likely}`);
+}
+
+/** Error for a command that is not allowed in `state`. */
+export function outOfPlace(command: string, state: string): ZmtpError {
+  return new ZmtpError("COMMAND", `The peer sends the command ${command}, and ${state}`);
 }

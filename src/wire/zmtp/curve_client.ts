@@ -5,9 +5,8 @@
 import type { X25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
 import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
-import { agreedKey, type RandomBytes, transientSecret } from "./curve_agreement.ts";
+import { agreedKey, outOfPlace, type RandomBytes, transientSecret, unopened } from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
-import { outOfPlace, unopened } from "./curve_errors.ts";
 import {
   boxLayouts,
   commandLayouts,

@@ -8,9 +8,8 @@ import { timingSafeEqual } from "node:crypto";
 import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
 import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
-import { agreedKey, type RandomBytes } from "./curve_agreement.ts";
+import { agreedKey, outOfPlace, type RandomBytes, unopened } from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
-import { outOfPlace, unopened } from "./curve_errors.ts";
 import {
   boxLayouts,
   commandLayouts,

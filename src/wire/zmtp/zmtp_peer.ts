@@ -3,11 +3,10 @@
  * socket and no clock, and limits what it holds. RFC 37 (3.1) and 23 (3.0).
  */
 import { BatonError } from "../../errors.ts";
-import { decodeCommand, type ZmtpCommand } from "./zmtp_command.ts";
+import { decodeCommand, decodePing, encodePing, encodePong, type ZmtpCommand } from "./zmtp_command.ts";
 import { FrameDecoder } from "./frame_decoder.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
-import { decodePing, encodePing, encodePong } from "./heartbeat_command.ts";
 import type { ZmtpLimits } from "./zmtp_limits.ts";
 import { frameFlags, type HandshakeStep, type Mechanism, type MechanismFactory } from "./security_mechanism.ts";
 import { encodeMetadata, type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { StallMonitor, type WatchedRequest } from "../../../../src/pubsub/client/stall_monitor.ts";
+import { StallMonitor, type WatchedRequest } from "../../../../src/pubsub/client/requester.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 function watching() {

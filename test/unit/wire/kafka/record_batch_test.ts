@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { crc32c } from "../../../../src/wire/kafka/crc32c.ts";
 import { encodeBatch, noProducerStamp } from "../../../../src/wire/kafka/record_batch.ts";
-import { encodeRequest } from "../../../../src/wire/kafka/kafka_request_frame.ts";
-import { metadata } from "../../../../src/wire/kafka/kafka_requests.ts";
+import { encodeRequest, metadata } from "../../../../src/wire/kafka/kafka_requests.ts";
 
 describe("what Kafka's brokers are sent", () => {
   test("the checksum is the one of RFC 3720", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { heartbeatPlan } from "../../../src/zeromq/heartbeat_plan.ts";
+import { heartbeatPlan } from "../../../src/zeromq/connection_heartbeat.ts";
 import { property } from "../../support/property.ts";
 
 const calm = { nowMs: 1000, heardMs: 1000, pingedMs: 1000, everyMs: 5000, timeoutMs: 15_000, ttlMs: 0 };

@@ -1,8 +1,7 @@
 /** The quick way to write OK with ids writes what the ordinary one writes, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeAny, encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
-import { encodePutResponse } from "../../../../src/wire/pubsub/encode_stored.ts";
+import { encodeAny, encodeMessage, encodePutResponse } from "../../../../src/wire/pubsub/encode_message.ts";
 import type { Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
