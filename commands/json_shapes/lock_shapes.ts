@@ -1,4 +1,4 @@
-/** JSON of who, ls and break. */
+/** JSON of who, ls, break and pool status. */
 import * as z from "zod";
 import { count, instant, token, version } from "./common_shapes.ts";
 
@@ -67,3 +67,39 @@ export const breakShape = z.strictObject({
   holder: z.strictObject(processIdentity),
 });
 export type BreakJson = z.infer<typeof breakShape>;
+
+const poolHolder = z.strictObject({
+  ...processIdentity,
+  command: z.string(),
+  since: instant.nullable(),
+  fencing_token: token,
+});
+
+export const poolStatusShape = z.strictObject({
+  version,
+  component: z.string(),
+  component_holder: poolHolder.nullable().describe(
+    "holder of the component's lock: a call that chooses items, or another program that holds the lock",
+  ),
+  conflicting_run: z.strictObject({
+    host: z.string(),
+    pid: count,
+    user: z.string(),
+    command: z.string(),
+    item_path: z.string(),
+    component_path: z.string(),
+  }).nullable().describe("a call that runs with other paths; items that it processes are not listed here"),
+  counts: z.strictObject({ free: count, running: count, done: count, failed: count }),
+  items: z.array(z.strictObject({
+    item: z.string(),
+    state: z.enum(["free", "running", "done", "failed"]),
+    holder: poolHolder.nullable().describe("call that processes the item"),
+    last_result: z.strictObject({
+      result: z.enum(["done", "failed"]),
+      what: z.string().describe("text for people"),
+      by: z.string(),
+      at: instant,
+      until: instant.describe("time until which the result is kept"),
+    }).nullable().describe("result of the last run, if it is still kept"),
+  })),
+});

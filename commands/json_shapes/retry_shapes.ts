@@ -34,7 +34,6 @@ const message = z.strictObject({
   ),
   forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
 });
-export type RetryMessageJson = z.infer<typeof message>;
 
 export const retryListShape = z.strictObject({
   version,
@@ -44,9 +43,7 @@ export const retryListShape = z.strictObject({
 });
 export type RetryListJson = z.infer<typeof retryListShape>;
 
-export const retryShowShape = z.strictObject({
-  version,
-  ...message.shape,
+const content = {
   command: z.array(z.string()).nullable().describe(
     "the message's own command; null: run --exec, --url or --topic is used",
   ),
@@ -58,6 +55,12 @@ export const retryShowShape = z.strictObject({
       "names and values, in their order; credentials are [redacted] (--redact)",
     ),
   }).nullable().describe("of a message that came by HTTP"),
+};
+
+export const retryShowShape = z.strictObject({
+  version,
+  ...message.shape,
+  ...content,
   body: z.string().nullable().describe("base64; null: it is no longer stored"),
 });
 export type RetryShowJson = z.infer<typeof retryShowShape>;
@@ -112,19 +115,11 @@ export const retryExplainShape = z.strictObject({
 });
 export type RetryExplainJson = z.infer<typeof retryExplainShape>;
 
+const { id, key, reason, tries, crashes, last_error, first_at, last_at } = message.shape;
+
 export const retryDeadLetterShape = z.strictObject({
   version,
-  id: z.string(),
-  name,
-  key: z.string().nullable(),
-  reason: z.string().nullable(),
-  tries: count,
-  crashes: count,
-  last_error: z.string().nullable(),
-  first_at: instant,
-  last_at: instant.nullable(),
-  command: z.array(z.string()).nullable(),
-  cwd: z.string().nullable(),
-  request: z.strictObject({ method: z.string(), path: z.string(), headers: z.array(z.array(z.string())) }).nullable(),
+  ...{ id, name, key, reason, tries, crashes, last_error, first_at, last_at },
+  ...content,
   body: z.string().describe("base64"),
 });

@@ -29,7 +29,7 @@ import type {
   PubsubInfoJson,
   PubsubPendingJson,
   PubsubTopicsJson,
-} from "../json_shapes/pubsub_client_shapes.ts";
+} from "../json_shapes/pubsub_shapes.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { counted } from "../../src/support/text.ts";

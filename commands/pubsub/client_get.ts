@@ -14,7 +14,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../../src/config/settings.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { MessageCommand } from "./message_command.ts";
-import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
+import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientRun } from "./client_options.ts";
 import { fstatSync, write, writeSync } from "node:fs";
 import { ReaderGone } from "../../src/terminal/io.ts";

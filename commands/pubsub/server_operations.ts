@@ -19,18 +19,18 @@ import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
+  PubsubClientForgottenJson,
   PubsubForgottenJson,
   PubsubMovesJson,
   PubsubRestoredJson,
   PubsubServersJson,
   PubsubVerifyJson,
-} from "../json_shapes/pubsub_server_shapes.ts";
+} from "../json_shapes/pubsub_shapes.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { PubsubClientForgottenJson } from "../json_shapes/pubsub_topic_shapes.ts";
 import { manage } from "./topic.ts";
 
 interface ServerOperation {

@@ -21,7 +21,7 @@ import type {
   PubsubTopicListJson,
   PubsubTopicRepairedJson,
   PubsubTopicShowJson,
-} from "../json_shapes/pubsub_topic_shapes.ts";
+} from "../json_shapes/pubsub_shapes.ts";
 import { serviceSecurity } from "./service_security.ts";
 
 export const topicCommandSettings = {

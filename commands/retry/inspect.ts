@@ -13,18 +13,13 @@ import { ReaderGone } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
+import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { redactedHead, redactedText, redactionFor } from "../../src/retry/dead_letters/redaction.ts";
 import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import type {
-  RetryListJson,
-  RetryMessageJson,
-  RetryShowJson,
-  RetryStatsJson,
-  RetryVerifyJson,
-} from "../json_shapes/retry_shapes.ts";
+import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
 import { parseStates, parseWhere } from "./message_filter.ts";
 import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
@@ -123,7 +118,6 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
   const { body } = message;
   const redaction = redactionFor(values, call.sources);
-  const head = message.head && redactedHead(message.head, redaction);
   if (values.body) {
     if (body === undefined) {
       throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is no longer stored`);
@@ -134,12 +128,8 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   const result: RetryShowJson = {
     version: 1,
     ...messageJson({ ...message, error: redactedText(message.error, redaction) }, name),
-    command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
-    cwd: head?.kind === "command" ? head.cwd : null,
-    request: head?.kind === "http"
-      ? { method: head.method, path: head.path, headers: head.headers.map((pair) => [...pair]) }
-      : null,
-    body: body === undefined ? null : Buffer.from(body).toString("base64"),
+    ...headJson(message.head && redactedHead(message.head, redaction)),
+    body: body === undefined ? null : base64(body),
   };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else {
@@ -162,16 +152,14 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   const { oldestMs, nextMs } = store.read("waitingTimes");
   const deadLetters = store.read("deadLetterBacklog");
   const { usedBytes, freeBytes } = store.read("disk");
-  const instant = (atMs: number | null) => (atMs === null ? null : new Date(atMs).toISOString());
-  const states = { ...totals };
   const result: RetryStatsJson = {
     version: 1,
     name,
     folder,
     paused,
-    states,
-    oldest: instant(oldestMs),
-    next: instant(nextMs),
+    states: { ...totals },
+    oldest: instantOrNull(oldestMs),
+    next: instantOrNull(nextMs),
     dead_letters: { pending: deadLetters.count, error: deadLetters.error },
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };
@@ -231,26 +219,6 @@ function writeBytes(bytes: Uint8Array): void {
     if ((error as NodeJS.ErrnoException).code === "EPIPE") throw new ReaderGone();
     throw new BatonError("IO", `Cannot write to stdout: ${messageOf(error)}`, { cause: error });
   }
-}
-
-function messageJson(message: StoredMessage, name: string): RetryMessageJson {
-  const { id, state, key, tries, crashes, reason, error, bytes, forwardState, forwardError } = message;
-  return {
-    id,
-    name,
-    state,
-    key,
-    tries,
-    crashes,
-    reason: reason === null ? null : reason,
-    last_error: error,
-    first_at: new Date(message.firstMs).toISOString(),
-    last_at: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
-    next_at: message.nextMs === null ? null : new Date(message.nextMs).toISOString(),
-    bytes,
-    forwarding: forwardState,
-    forwarding_error: forwardError,
-  };
 }
 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;

@@ -12,13 +12,6 @@ interface ConfigDocument {
   lineOf(key: string): number | null;
 }
 
-/** Throws the first mistake of the file. */
-export function parseConfigFile(settings: SettingTable, source: ConfigSource): ConfigFile {
-  const { file, mistakes: [mistake] } = checkedConfigFile(settings, source);
-  if (file === null || mistake !== undefined) throw mistake;
-  return file;
-}
-
 interface ConfigSource {
   readonly path: string;
   readonly source: string;

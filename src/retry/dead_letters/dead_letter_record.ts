@@ -1,27 +1,39 @@
-/** A dead letter as one line of JSON with all its data except credentials, for a file, a program or another store. Pure. */
-import type { ClaimedMessage } from "../queue/stored_message.ts";
+/** Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another store. Pure. */
+import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
 import { redactedHead, redactedText, type Redaction } from "./redaction.ts";
 
-export interface DeadLetterJson {
-  readonly version: 1;
-  readonly id: string;
-  readonly name: string;
-  readonly key: string | null;
-  readonly reason: string | null;
-  readonly tries: number;
-  readonly crashes: number;
-  readonly last_error: string | null;
-  readonly first_at: string;
-  readonly last_at: string | null;
-  readonly command: readonly string[] | null;
-  readonly cwd: string | null;
-  readonly request: {
-    readonly method: string;
-    readonly path: string;
-    readonly headers: (readonly [string, string])[];
-  } | null;
-  /** base64. */
-  readonly body: string;
+/** The state of a message in JSON, without its content. `name`: the name of the store. */
+export function messageJson(message: StoredMessage, name: string) {
+  const { id, state, key, tries, crashes, reason, bytes } = message;
+  return {
+    ...{ id, name, state, key, tries, crashes, reason, last_error: message.error },
+    first_at: new Date(message.firstMs).toISOString(),
+    last_at: instantOrNull(message.lastMs),
+    next_at: instantOrNull(message.nextMs),
+    bytes,
+    forwarding: message.forwardState,
+    forwarding_error: message.forwardError,
+  };
+}
+
+/** UTC, from milliseconds of the wall clock. */
+export function instantOrNull(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString();
+}
+
+/** Null in `command`: the message has no command of its own; in `request`: it did not arrive by HTTP. */
+export function headJson(head: MessageHead | undefined) {
+  return {
+    command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
+    cwd: head?.kind === "command" ? head.cwd : null,
+    request: head?.kind === "http"
+      ? { method: head.method, path: head.path, headers: head.headers.map((pair) => [...pair]) }
+      : null,
+  };
+}
+
+export function base64(body: Uint8Array): string {
+  return Buffer.from(body).toString("base64");
 }
 
 /** Values that every dead letter of a store is formatted with. */
@@ -30,23 +42,13 @@ export interface DeadLetterFormat {
   readonly redaction: Redaction;
 }
 
-export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat): DeadLetterJson {
-  const head = redactedHead(message.head, redaction);
+export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat) {
+  const { id, key, reason, tries, crashes, first_at, last_at } = messageJson(message, storeName);
+  const last_error = redactedText(message.error, redaction);
   return {
-    version: 1,
-    id: message.id,
-    name: storeName,
-    key: message.key,
-    reason: message.reason,
-    tries: message.tries,
-    crashes: message.crashes,
-    last_error: redactedText(message.error, redaction),
-    first_at: new Date(message.firstMs).toISOString(),
-    last_at: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
-    command: head.kind === "command" && head.argv !== null ? [...head.argv] : null,
-    cwd: head.kind === "command" ? head.cwd : null,
-    request: head.kind === "http" ? { method: head.method, path: head.path, headers: [...head.headers] } : null,
-    body: Buffer.from(message.body).toString("base64"),
+    ...{ version: 1, id, name: storeName, key, reason, tries, crashes, last_error, first_at, last_at },
+    ...headJson(redactedHead(message.head, redaction)),
+    body: base64(message.body),
   };
 }
 

@@ -14,8 +14,6 @@ export interface RetryRules {
   readonly noRetryOn: readonly CodeRange[];
 }
 
-export const noRules: RetryRules = { retryOn: [], noRetryOn: [] };
-
 /**
  * Exit codes that do not improve by repetition. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad configuration; env(1): 126
  * not executable, 127 not found. 75, EX_TEMPFAIL, explicitly asks for another try.

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfigFiles } from "../../../src/config/config_file.ts";
-import { parseConfigFile } from "../../../src/config/config_syntax.ts";
+import { parseConfigFile } from "../../support/parse_config_file.ts";
 import { allSettings } from "../../../src/config/settings.ts";
 import { messageOf } from "../../../src/errors.ts";
 

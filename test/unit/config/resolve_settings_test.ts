@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BatonError } from "../../../src/errors.ts";
-import { parseConfigFile } from "../../../src/config/config_syntax.ts";
+import { parseConfigFile } from "../../support/parse_config_file.ts";
 import { resolveOne, resolveSettings } from "../../../src/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../../src/config/setting.ts";
 import { duration, text } from "../../../src/config/value_types.ts";

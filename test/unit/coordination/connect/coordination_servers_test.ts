@@ -9,7 +9,7 @@ import {
   coordinationOf,
   requireScope,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
-import { parseConfigFile } from "../../../../src/config/config_syntax.ts";
+import { parseConfigFile } from "../../../support/parse_config_file.ts";
 import { resolveSettings } from "../../../../src/config/resolve_settings.ts";
 import { allSettings, connectionSettings } from "../../../../src/config/settings.ts";
 import { BatonError } from "../../../../src/errors.ts";

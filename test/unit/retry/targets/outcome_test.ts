@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { noRules, outcomeOfExit, outcomeOfStatus, parseCodes } from "../../../../src/retry/targets/outcome.ts";
+import { outcomeOfExit, outcomeOfStatus, parseCodes } from "../../../../src/retry/targets/outcome.ts";
+
+const noRules = { retryOn: [], noRetryOn: [] };
 
 describe("an exit code", () => {
   test("0 is done; what no repetition mends is final; the rest is worth another try, a signal too", () => {

@@ -1,0 +1,150 @@
+/** JSON output of publish/subscribe: clients, topics, servers. */
+import * as z from "zod";
+import { count, version } from "./common_shapes.ts";
+
+const topic = z.string();
+const server = z.string().describe("ID of the server that has the topic");
+const messageId = z.string().describe("decimal text; IDs increase and are never reused");
+const pending = count.describe("undelivered messages of this client");
+const topicBytes = count.describe("size of the messages of the topic");
+const ownership = {
+  topic,
+  epoch: count.describe("increases with each change of the owner"),
+  state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: available while its server is connected"),
+};
+const lost = z.array(topic).describe("topics that start again, empty");
+const returned = z.array(topic).describe("complete topics that returned to the server they came from");
+
+export const pubsubMessageShape = z.strictObject({
+  version,
+  topic,
+  id: messageId,
+  redelivered: z.boolean().describe("true if it may have been delivered before"),
+  msg_id: z.string().nullable().describe("message ID that the publisher set with --msg-id"),
+  body: z.string().optional().describe("only if the message is UTF-8"),
+  body_base64: z.string().optional().describe("only if the message is not UTF-8"),
+});
+export type PubsubMessageJson = z.infer<typeof pubsubMessageShape>;
+
+export const pubsubPendingShape = z.strictObject({ version, topic, pending });
+export type PubsubPendingJson = z.infer<typeof pubsubPendingShape>;
+
+export const pubsubInfoShape = z.strictObject({
+  version,
+  topic,
+  subscribed: z.boolean(),
+  position: z.string().describe("last message that this client received; -1 if there is none"),
+  first: messageId.describe("ID of the oldest stored message, or of the next one"),
+  end: messageId.describe("ID of the newest message"),
+  pending,
+  subscribers: count,
+  bytes: topicBytes,
+  unresolved_puts: count.describe("puts of this client into the topic with an unknown outcome"),
+});
+export type PubsubInfoJson = z.infer<typeof pubsubInfoShape>;
+
+export const pubsubTopicsShape = z.strictObject({ version, topics: z.array(topic) });
+export type PubsubTopicsJson = z.infer<typeof pubsubTopicsShape>;
+
+export const pubsubBenchShape = z.strictObject({
+  version,
+  topic,
+  messages: count,
+  bytes: count.describe("size of each message"),
+  puts_per_second: count,
+  gets_per_second: count,
+});
+export type PubsubBenchJson = z.infer<typeof pubsubBenchShape>;
+
+export const pubsubServersShape = z.strictObject({
+  version,
+  servers: z.array(z.strictObject({
+    server: z.string().describe("ID of the server"),
+    endpoint: z.string().nullable().describe("null if it is not connected; its topics are unavailable"),
+    draining: z.boolean().describe("true if it gets no new topics"),
+    topics: z.array(z.strictObject(ownership)),
+  })),
+});
+export type PubsubServersJson = z.infer<typeof pubsubServersShape>;
+
+export const pubsubMovesShape = z.strictObject({
+  version,
+  moves: z.array(z.strictObject({
+    topic,
+    from: z.string().nullable().describe("previous server of the topic"),
+    to: z.string(),
+    outcome: z.enum(["moved", "there", "kept", "unknown", "planned", "no topic"]).describe(
+      "there: it was at that server before; kept: certainly not moved; unknown: no response; planned: with --dry-run",
+    ),
+    why: z.string().nullable().describe("text for people; it may change"),
+  })),
+});
+export type PubsubMovesJson = z.infer<typeof pubsubMovesShape>;
+
+export const pubsubForgottenShape = z.strictObject({ version, server: z.string(), lost, returned });
+export type PubsubForgottenJson = z.infer<typeof pubsubForgottenShape>;
+
+export const pubsubRestoredShape = z.strictObject({
+  version,
+  server: z.string(),
+  restored: z.array(topic).describe("topics in the state of the copy"),
+  lost: lost.describe("topics that are not in the copy; they start again, empty"),
+  returned,
+  left: z.array(topic).describe("topics whose owner is unknown; they remain unavailable"),
+});
+export type PubsubRestoredJson = z.infer<typeof pubsubRestoredShape>;
+
+export const pubsubVerifyShape = z.strictObject({
+  version,
+  folder: z.string(),
+  topics: count,
+  messages: count,
+  clients: count,
+  problems: z.array(z.string()).describe("empty if there is no damage"),
+});
+export type PubsubVerifyJson = z.infer<typeof pubsubVerifyShape>;
+
+export const pubsubTopicListShape = z.strictObject({
+  version,
+  topics: z.array(z.strictObject({
+    ...ownership,
+    server,
+    there: z.boolean().describe("false if the server is not connected; the topic is unavailable"),
+  })),
+});
+export type PubsubTopicListJson = z.infer<typeof pubsubTopicListShape>;
+
+export const pubsubTopicShowShape = z.strictObject({
+  version,
+  topic,
+  server,
+  epoch: ownership.epoch,
+  first: messageId.describe("ID of the oldest stored message; end + 1 if there is none"),
+  end: messageId.describe("ID of the newest message"),
+  bytes: topicBytes,
+  clients: count.describe("clients that the topic knows, subscribed or not"),
+  plain_clients: count.describe("clients without a session among them; the topic never forgets these by itself"),
+  clients_max: count,
+  subscriber_count: count,
+  subscribers: z.array(z.strictObject({
+    client: z.string(),
+    position: messageId.describe("last message that it received"),
+    pending: count.describe("undelivered messages"),
+  })).describe("the slowest first, at most 1,000"),
+  damage: z.string().nullable().describe("damaged data about clients, as text for people; null if none is known"),
+});
+export type PubsubTopicShowJson = z.infer<typeof pubsubTopicShowShape>;
+
+export const pubsubTopicDeletedShape = z.strictObject({ version, topic, server });
+export type PubsubTopicDeletedJson = z.infer<typeof pubsubTopicDeletedShape>;
+
+export const pubsubTopicRepairedShape = z.strictObject({
+  version,
+  topic,
+  server,
+  given_up: z.array(z.string()).describe("lost data, as text for people that may change; empty if nothing was damaged"),
+});
+export type PubsubTopicRepairedJson = z.infer<typeof pubsubTopicRepairedShape>;
+
+export const pubsubClientForgottenShape = z.strictObject({ version, topic, server, client: z.string() });
+export type PubsubClientForgottenJson = z.infer<typeof pubsubClientForgottenShape>;
