@@ -15,9 +15,13 @@ const zero = 48;
 const digitsMax = 15;
 const start = bytesOf("PUT ");
 const sessionHeader = bytesOf("session: ");
-const firstUnackedHeader = bytesOf("first-unacked: ");
-const afterHeader = bytesOf("after: ");
-const deadlineHeader = bytesOf("deadline-ms: ");
+const numberHeaders = ([
+  ["version", "version: "],
+  ["deadlineMs", "deadline-ms: "],
+  ["firstUnacked", "first-unacked: "],
+  ["after", "after: "],
+  ["registration", "registration: "],
+] as const).map(([key, text]) => ({ key, bytes: bytesOf(text) }));
 
 /** Cache of recent values by the hash of their bytes: a connection repeats the same values. */
 class InternedValues<T> {
@@ -48,12 +52,7 @@ class InternedValues<T> {
 const names = new InternedValues<string>((text) => text);
 const sessions = new InternedValues<SessionToken>((text) => sessionType.read(text));
 
-interface PutHeaders {
-  session?: SessionToken;
-  firstUnacked?: number;
-  after?: number;
-  deadlineMs?: number;
-}
+type PutHeaders = { session?: SessionToken } & { [key in (typeof numberHeaders)[number]["key"]]?: number };
 
 /** Returns null for any other message and for an invalid one; decodeMessage tells which. */
 export function decodePut(frame: Uint8Array): Message | null {
@@ -92,16 +91,9 @@ function readHeader(frame: Uint8Array, at: number, end: number, headers: PutHead
     headers.session = value;
     return true;
   }
-  if (isAt(frame, at, firstUnackedHeader)) {
-    if (headers.firstUnacked !== undefined) return false;
-    return (headers.firstUnacked = numberIn(frame, at + firstUnackedHeader.length, end)) >= 0;
-  }
-  if (isAt(frame, at, afterHeader)) {
-    if (headers.after !== undefined) return false;
-    return (headers.after = numberIn(frame, at + afterHeader.length, end)) >= 0;
-  }
-  if (!isAt(frame, at, deadlineHeader) || headers.deadlineMs !== undefined) return false;
-  return (headers.deadlineMs = numberIn(frame, at + deadlineHeader.length, end)) >= 0;
+  const header = numberHeaders.find(({ bytes }) => isAt(frame, at, bytes));
+  if (header === undefined || headers[header.key] !== undefined) return false;
+  return (headers[header.key] = numberIn(frame, at + header.bytes.length, end)) >= 0;
 }
 
 /** Returns where a word of ordinary characters ends. */

@@ -6,6 +6,7 @@ import { Requester, type RequesterOptions } from "../../../../src/pubsub/client/
 import { systemClock } from "../../../../src/support/clock.ts";
 import { sleep } from "../../../../src/support/deadline.ts";
 import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
+import { decodePut } from "../../../../src/wire/pubsub/decode_put.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import type { Message, MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
@@ -23,6 +24,7 @@ type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly hea
 /** Answers what it is told to, the last for ever. */
 class FakeProxy implements AsyncDisposable {
   readonly heard: Message[] = [];
+  readonly frames: Uint8Array[][] = [];
   /** How long an answer takes. */
   delayMs = 0;
   readonly #cancels: (() => void)[] = [];
@@ -45,6 +47,7 @@ class FakeProxy implements AsyncDisposable {
   async #serve(): Promise<void> {
     for await (const frames of messagesOf(this.#socket)) {
       const at = frames.findIndex((frame) => frame.byteLength === 0);
+      this.frames.push(frames.slice(at + 1));
       const message = decodeMessage(frames.slice(at + 1));
       if (message.name === null) throw new Error(message.reason);
       this.heard.push(message);
@@ -88,6 +91,15 @@ test("a silent proxy, and one that is not there, cost a try each, and the next o
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   const [first, second] = [silent.heard[0], good.heard[0]];
   expect({ ...first, headers: null }).toEqual({ ...second, headers: null } as never);
+});
+
+test("a put with the headers of a session is read by the fast decoder", async () => {
+  const proxy = await FakeProxy.start("OK");
+  const headers = { session: { number: 2, key: "k" }, registration: 7, firstUnacked: 3, after: 4 };
+  await requester([proxy.endpoint]).request({ ...put(5), headers });
+  const [[frame = new Uint8Array(0), ...more] = []] = proxy.frames;
+  expect(more).toEqual([]);
+  expect(decodePut(frame)).toMatchObject({ counter: 5, headers: { version: 1, ...headers } });
 });
 
 test("what was refused for now is asked again at the same proxy", async () => {

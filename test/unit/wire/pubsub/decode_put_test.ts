@@ -53,6 +53,8 @@ const ordinary = fc.record({
       firstUnacked: fc.nat(),
       after: fc.nat(),
       deadlineMs: fc.nat(),
+      version: fc.nat(),
+      registration: fc.nat(),
     }, { requiredKeys: [] }).filter((some) => Object.keys(some).length > 0),
     { nil: undefined },
   ),
