@@ -46,8 +46,6 @@ export interface TopicServerOptions {
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly clock: Clock;
   readonly store?: Partial<StoreOptions>;
-  /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
-  readonly handoffMs?: number | undefined;
   /** Security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** Limits of the ROUTER. */
@@ -79,7 +77,6 @@ export class TopicServer implements AsyncDisposable {
   #reports: ProxyReports | null = null;
   #presence!: ServerPresence;
   #running: Promise<unknown> = Promise.resolve();
-  #diskWarning: string | null = null;
   #closing: Promise<void> | null = null;
 
   /**
@@ -122,10 +119,6 @@ export class TopicServer implements AsyncDisposable {
     return this.#endpoint;
   }
 
-  get storeId(): string {
-    return this.#store.storeId;
-  }
-
   /** Whether the server is announced and has its lease. */
   get isRegistered(): boolean {
     return this.#ownership.isRegistered;
@@ -134,11 +127,6 @@ export class TopicServer implements AsyncDisposable {
   /** Whether this server receives no new topics. */
   get isDraining(): boolean {
     return this.#presence?.isDraining === true;
-  }
-
-  /** Why the disk is nearly full, as a sentence; null if it is not. */
-  get diskWarning(): string | null {
-    return this.#diskWarning;
   }
 
   /** Names of the topics that are served now. */
@@ -162,10 +150,6 @@ export class TopicServer implements AsyncDisposable {
       served: [...this.topics()].length,
       socket: { ...this.#router.load, ...this.#router.counters },
     };
-  }
-
-  summaries(): ReturnType<TopicStore["summaries"]> {
-    return this.#store.summaries();
   }
 
   /**
@@ -211,7 +195,6 @@ export class TopicServer implements AsyncDisposable {
       responded: (responses) => this.#requests.responded(responses),
       broken: (error) => this.#break(error),
       diskWarning: (sentence) => {
-        this.#diskWarning = sentence;
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
       ...problemsOfStore(onProblem),
@@ -233,7 +216,6 @@ export class TopicServer implements AsyncDisposable {
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
       isDraining: () => this.#presence.isDraining,
-      ...(this.#options.handoffMs === undefined ? {} : { handoffMs: this.#options.handoffMs }),
       onProblem,
     });
     this.#createParts();

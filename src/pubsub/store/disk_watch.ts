@@ -70,10 +70,6 @@ export class DiskWatch {
     return this.#maxBytes === null ? 0 : (this.#usedBytes + this.#newBytes) / this.#maxBytes;
   }
 
-  get usedBytes(): number {
-    return this.#usedBytes;
-  }
-
   /** Returns a sentence above the warning limit, otherwise null. */
   warning(): string | null {
     return this.share >= diskWarningShare ? this.#sentence(diskWarningShare) : null;

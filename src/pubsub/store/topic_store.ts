@@ -7,7 +7,7 @@ import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { OperationPacker, unpackResponses } from "../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
-import type { ContentName, IncomingContent, OutgoingContent, TopicCopies, TopicCopy } from "./owned_store.ts";
+import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
 import { getBytesMax } from "./read_messages.ts";
 import {
   batchBytes,
@@ -19,8 +19,12 @@ import {
   sealBelowBytes,
   waitingGetsMax,
 } from "./topic_store_limits.ts";
-import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
-import type { TopicDetails } from "./topic_maintenance.ts";
+import {
+  storeCalls,
+  type TopicStoreCalls,
+  type TopicStoreReply,
+  type TopicStoreRequest,
+} from "./topic_store_messages.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface TopicStoreHooks {
@@ -44,9 +48,25 @@ interface PendingTopicStoreCall {
   readonly failed: (error: BatonError) => void;
 }
 
-type StoreCallArguments<Name extends keyof TopicStoreCalls> = Parameters<TopicStoreCalls[Name]>;
+type StoreClient = {
+  readonly [Name in keyof TopicStoreCalls]: (
+    ...values: Parameters<TopicStoreCalls[Name]>
+  ) => Promise<ReturnType<TopicStoreCalls[Name]>>;
+};
+
+/** Each of `storeCalls` is a method, which runs in the storage thread. */
+export interface TopicStore extends StoreClient {}
 
 export class TopicStore {
+  static {
+    for (const name of storeCalls) {
+      const value = function (this: TopicStore, ...values: unknown[]) {
+        return this.#call(name, values);
+      };
+      Object.defineProperty(TopicStore.prototype, name, { value });
+    }
+  }
+
   readonly #dataDir: string;
   readonly #hooks: TopicStoreHooks;
   readonly #worker: Worker;
@@ -141,82 +161,6 @@ export class TopicStore {
     return this.#storeId;
   }
 
-  /** Operations in flight, including held gets. */
-  get inFlight(): number {
-    return this.#tickets.size;
-  }
-
-  /**
-   * The store's generation: a newer copy of the store has a larger one, if something was stored and the generation
-   * raised since.
-   */
-  generation(): Promise<number> {
-    return this.#call("generation");
-  }
-
-  /**
-   * Durably raises the generation above `above`. Returns null and does nothing if nothing was stored since and `above`
-   * is 0.
-   */
-  raiseGeneration(above = 0): Promise<number | null> {
-    return this.#call("raiseGeneration", above);
-  }
-
-  /** False even if all of its topics are damaged. */
-  isEmpty(): Promise<boolean> {
-    return this.#call("isEmpty");
-  }
-
-  /** Topics with an active or staged copy, except damaged ones. */
-  topics(): Promise<string[]> {
-    return this.#call("topicNames");
-  }
-
-  copiesOf(topic: string): Promise<TopicCopies> {
-    return this.#call("copiesOf", topic);
-  }
-
-  /**
-   * Creates an open topic without messages; its first message id is baseOffset + 1. Rejects with STALE_TOKEN if another
-   * copy exists.
-   */
-  create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void> {
-    return this.#call("create", topic, copy);
-  }
-
-  /** Durably ends all operations on the topic in this epoch. Operations submitted before are executed. */
-  seal(topic: string, epoch: number, to: string): Promise<void> {
-    return this.#call("seal", topic, epoch, to);
-  }
-
-  /**
-   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. Rejects with
-   * STALE_TOKEN, NOT_HELD.
-   */
-  activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void> {
-    return this.#call("activate", topic, epoch, what);
-  }
-
-  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
-  drop(topic: string, epoch: number): Promise<void> {
-    return this.#call("drop", topic, epoch);
-  }
-
-  /** Restores only: new message ids start after `baseOffset`. Rejects with NOT_HELD. */
-  continueBehind(topic: string, baseOffset: number): Promise<void> {
-    return this.#call("continueBehind", topic, baseOffset);
-  }
-
-  /** Removes the staged copy. */
-  discard(topic: string): Promise<void> {
-    return this.#call("discard", topic);
-  }
-
-  /** Keeps the copy out of use, for an operator. */
-  setAside(topic: string): Promise<void> {
-    return this.#call("setAside", topic);
-  }
-
   /**
    * Exports the copy of this epoch in pieces of about 1 MiB, to be read once. Messages of an open copy are sent first;
    * `seal` is called when few are left. Null between pieces: earlier pieces must arrive before more is requested, so
@@ -232,15 +176,15 @@ export class TopicStore {
    * complete.
    */
   async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
-    const transfer = await this.#call("importBegin", topic, content);
+    const transfer = await this.importBegin(topic, content);
     let isDone = false;
     try {
       // A copy of this piece alone: the rest of its buffer would be transferred, too.
-      for await (const piece of pieces) await this.#call("importPiece", transfer, piece.slice());
-      await this.#call("importDone", transfer, hash());
+      for await (const piece of pieces) await this.importPiece(transfer, piece.slice());
+      await this.importDone(transfer, hash());
       isDone = true;
     } finally {
-      if (!isDone && this.#broken === null) await this.#call("importEnd", transfer);
+      if (!isDone && this.#broken === null) await this.importEnd(transfer);
     }
   }
 
@@ -248,10 +192,10 @@ export class TopicStore {
     readonly seal: () => Promise<void>;
     readonly done: (hash: string) => void;
   }): AsyncGenerator<Uint8Array | null, void, void> {
-    const transfer = await this.#call("exportBegin", topic, epoch);
+    const transfer = await this.exportBegin(topic, epoch);
     try {
       for (let rounds = 0, bytes = 0;;) {
-        const { piece, isCaughtUp, hash } = await this.#call("exportNext", transfer);
+        const { piece, isCaughtUp, hash } = await this.exportNext(transfer);
         if (hash !== null) return done(hash);
         if (piece !== null) yield piece;
         bytes += piece?.byteLength ?? 0;
@@ -261,30 +205,8 @@ export class TopicStore {
         bytes = 0;
       }
     } finally {
-      if (this.#broken === null) await this.#call("exportEnd", transfer);
+      if (this.#broken === null) await this.exportEnd(transfer);
     }
-  }
-
-  /** Operator functions. All reject with STALE_TOKEN if the topic is not served here in this epoch. */
-  show(topic: string, epoch: number): Promise<TopicDetails> {
-    return this.#call("show", topic, epoch);
-  }
-
-  forgetClient(topic: string, epoch: number, client: string, acceptsLoss: boolean): Promise<void> {
-    return this.#call("forgetClient", topic, epoch, client, acceptsLoss);
-  }
-
-  repair(topic: string, epoch: number): Promise<string[]> {
-    return this.#call("repair", topic, epoch);
-  }
-
-  /** A summary of each active topic. */
-  summaries(): Promise<ReturnType<TopicStoreCalls["summaries"]>> {
-    return this.#call("summaries");
-  }
-
-  statistics(): Promise<ReturnType<TopicStoreCalls["statistics"]>> {
-    return this.#call("statistics");
   }
 
   /** Closes the data directory after executing all submitted operations. Held gets are not answered. */
@@ -323,16 +245,13 @@ export class TopicStore {
     if (this.#broken === null) this.#requests.postMessage(request, transfer);
   }
 
-  #call<Name extends keyof TopicStoreCalls>(
-    method: Name,
-    ...values: StoreCallArguments<Name>
-  ): Promise<ReturnType<TopicStoreCalls[Name]>> {
+  #call(method: keyof TopicStoreCalls, values: unknown[]): Promise<unknown> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     // Operations submitted before the call are executed first.
     if (this.#packer.count > 0) this.#postBatch();
-    return new Promise((resolve, failed) => {
+    return new Promise((done, failed) => {
       const id = this.#nextCall++;
-      this.#pendingCalls.set(id, { done: (value) => resolve(value as ReturnType<TopicStoreCalls[Name]>), failed });
+      this.#pendingCalls.set(id, { done, failed });
       this.#post({ kind: "call", id, method, values });
     });
   }

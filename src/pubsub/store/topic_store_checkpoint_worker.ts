@@ -12,15 +12,10 @@ if (port === null) throw new Error("The storage thread was started as a program"
 
 let database: DatabaseSync | null = null;
 
-port.on("message", (request: { readonly dataDir: string } | { readonly close: true }) => {
+port.on("message", ({ dataDir }: { readonly dataDir: string }) => {
   try {
-    if ("close" in request) {
-      database?.close();
-      database = null;
-    } else {
-      database ??= new DatabaseSync(join(request.dataDir, databaseName));
-      database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(PASSIVE)");
-    }
+    database ??= new DatabaseSync(join(dataDir, databaseName));
+    database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(PASSIVE)");
   } catch {
     // Committed data is safe in the log. The storage thread meets the same error and reports it.
   }

@@ -2,39 +2,41 @@
 import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
-import type { TopicSummary } from "./topic_table.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
+
+/** Methods of `TopicTransfer`, and of `TopicMaintenance`, that other threads call. */
+const transferCalls = [
+  "generation",
+  "raiseGeneration",
+  "isEmpty",
+  "topics",
+  "copiesOf",
+  "create",
+  "seal",
+  "activate",
+  "drop",
+  "discard",
+  "continueBehind",
+  "setAside",
+  "exportBegin",
+  "exportNext",
+  "exportEnd",
+  "importBegin",
+  "importPiece",
+  "importDone",
+  "importEnd",
+] as const;
+const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
+export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics"] as const;
 
 /** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
-  & Pick<
-    TopicTransfer,
-    | "generation"
-    | "raiseGeneration"
-    | "isEmpty"
-    | "topicNames"
-    | "copiesOf"
-    | "create"
-    | "seal"
-    | "activate"
-    | "drop"
-    | "discard"
-    | "continueBehind"
-    | "setAside"
-    | "exportBegin"
-    | "exportNext"
-    | "exportEnd"
-    | "importBegin"
-    | "importPiece"
-    | "importDone"
-    | "importEnd"
-  >
-  & Pick<TopicMaintenance, "show" | "forgetClient" | "repair">
-  & { summaries: () => TopicSummary[]; statistics: () => TopicStoreStatistics };
+  & Pick<TopicTransfer, typeof transferCalls[number]>
+  & Pick<TopicMaintenance, typeof maintenanceCalls[number]>
+  & { statistics: () => TopicStoreStatistics };
 
 export interface TopicStoreStatistics {
   readonly topics: number;
-  readonly waitingGets: number;
   /** Used bytes of the database, and the used share of the nearer disk limit, from 0 to 1. */
   readonly usedBytes: number;
   readonly diskShare: number;

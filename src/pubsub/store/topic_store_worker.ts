@@ -149,11 +149,9 @@ class WorkerStore {
   }
 
   #called(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
-    if (method === "summaries") return this.#engine.topics.summaries();
     if (method === "statistics") {
       return {
         topics: this.#engine.topics.count,
-        waitingGets: this.#engine.waitingCount,
         usedBytes: this.#database.usedBytes(),
         diskShare: this.#engine.disk.share,
         full: this.#whyFull(),
@@ -163,10 +161,8 @@ class WorkerStore {
         clientsForgotten: this.#engine.capacity.forgotten,
       };
     }
-    if (method === "show" || method === "forgetClient" || method === "repair") {
-      return (this.#maintenance[method] as (...values: never[]) => unknown).apply(this.#maintenance, values as never[]);
-    }
-    return (this.#transfer[method] as (...values: never[]) => unknown).apply(this.#transfer, values as never[]);
+    const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
+    return (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
   }
 
   /**

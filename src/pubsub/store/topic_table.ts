@@ -11,16 +11,6 @@ import { RowCache } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
-export interface TopicSummary {
-  readonly name: string;
-  readonly epoch: number;
-  readonly sealedFor: string | null;
-  readonly first: number;
-  readonly last: number;
-  readonly bytes: number;
-  readonly subscribers: number;
-}
-
 export class TopicTable {
   readonly clients: ClientTable;
   readonly #database: TopicDatabase;
@@ -94,18 +84,6 @@ export class TopicTable {
 
   /** Ids for rows of messages; never used twice. */
   readonly nextRowId = (): number => this.#nextRowId++;
-
-  summaries(): TopicSummary[] {
-    return [...this.#topics.values()].map(({ name, epoch, sealedFor, log, subscribers }) => ({
-      name,
-      epoch,
-      sealedFor,
-      first: log.first,
-      last: log.last,
-      bytes: log.bytes,
-      subscribers: subscribers.size,
-    }));
-  }
 
   /** Inserts a row for a topic, in the open transaction; returns its id. */
   insert(

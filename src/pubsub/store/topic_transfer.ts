@@ -59,7 +59,7 @@ export class TopicTransfer {
   }
 
   /** Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call. */
-  raiseGeneration(above: number): number | null {
+  raiseGeneration(above = 0): number | null {
     if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(above === 0 ? this.generation() : this.#generationOrZero(), above) + 1;
     this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
@@ -87,7 +87,7 @@ export class TopicTransfer {
   }
 
   /** Topics with an active or staged copy, except damaged ones. */
-  topicNames(): string[] {
+  topics(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
       topicStates.active,

@@ -160,14 +160,14 @@ describe("a damaged row of a topic", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
     expect(store.transfer.copiesOf("news").copy).toBe(null);
-    expect(store.transfer.topicNames()).toEqual(["other"]);
+    expect(store.transfer.topics()).toEqual(["other"]);
     expect(codes(store.execute(get(0), get(0, { topic: "other" })))).toEqual(["NOT_OWNER", "OK"]);
   });
 
   test("is named with the topic's name, and does not make a store an empty one: nor does one that is lost", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2");
-    expect(store.transfer.topicNames()).toEqual([]);
+    expect(store.transfer.topics()).toEqual([]);
     expect(verifyStore(store.folder).problems).toContain('row 1 of the topics of this store (named "news") is damaged');
     expect(store.transfer.isEmpty()).toBe(false);
     damage(store, "DELETE FROM topics");
