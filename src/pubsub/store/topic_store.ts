@@ -48,16 +48,16 @@ interface PendingTopicStoreCall {
   readonly failed: (error: BatonError) => void;
 }
 
-type StoreClient = {
+type TopicStoreMethods = {
   readonly [Name in keyof TopicStoreCalls]: (
     ...values: Parameters<TopicStoreCalls[Name]>
   ) => Promise<ReturnType<TopicStoreCalls[Name]>>;
 };
 
-/** Each of `storeCalls` is a method, which runs in the storage thread. */
-export interface TopicStore extends StoreClient {}
+/** Declares the methods that the static block of `TopicStore` defines: one for each of `storeCalls`. */
+const DeclaredMethods = Object as unknown as new () => TopicStoreMethods;
 
-export class TopicStore {
+export class TopicStore extends DeclaredMethods {
   static {
     for (const name of storeCalls) {
       const value = function (this: TopicStore, ...values: unknown[]) {
@@ -89,6 +89,7 @@ export class TopicStore {
   #closing: PendingTopicStoreCall | null = null;
 
   private constructor(dataDir: string, hooks: TopicStoreHooks) {
+    super();
     this.#dataDir = dataDir;
     this.#hooks = hooks;
     const { port1, port2 } = new MessageChannel();
