@@ -8,7 +8,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import process from "node:process";
-import { machineId } from "../../src/pubsub/server/store_location.ts";
+import { machineId } from "../../src/pubsub/server/server_identity.ts";
 
 export const proxyCommandSettings = {
   ...pubsubProxySettings,

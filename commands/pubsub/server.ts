@@ -13,7 +13,7 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
+import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";

@@ -7,7 +7,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type MoveOutcome, moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { overviewOf, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { planDrain, type PlannedMove, planRebalance, type TopicsByServer } from "../../src/pubsub/admin/plan_moves.ts";
-import { setDraining } from "../../src/pubsub/ownership/draining.ts";
+import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";

@@ -11,7 +11,7 @@ import process from "node:process";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { readTopicList } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { readTopicList } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { type Backend, keeper, type RunningBackend, zooKeeper } from "../support/backends.ts";

@@ -1,7 +1,6 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
-import { setDraining } from "../../src/pubsub/ownership/draining.ts";
+import { parseAnnouncement, setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/message_limits.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
-import { readTopicList } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { readTopicList } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";

@@ -1,5 +1,5 @@
 /** The operator's way back from an older copy of a server's disk, in the topic ownership model. */
-import { decideRestore } from "../../src/pubsub/ownership/restore_decision.ts";
+import { decideRestore } from "../../src/pubsub/ownership/topic_decision.ts";
 import { forgotten, returned } from "../../src/pubsub/ownership/topic_node.ts";
 import type { Transition } from "./explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";

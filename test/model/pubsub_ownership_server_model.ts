@@ -1,7 +1,6 @@
 /** A server of the topic ownership model: its session, what it does about the topic, what it answers. */
-import { decideTopic, type TopicAction } from "../../src/pubsub/ownership/topic_decision.ts";
+import { decideTopic, decideTransfer, type TopicAction } from "../../src/pubsub/ownership/topic_decision.ts";
 import { takenBack, type TopicNode } from "../../src/pubsub/ownership/topic_node.ts";
-import { decideTransfer } from "../../src/pubsub/ownership/transfer_decision.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 import { told } from "./pubsub_ownership_client_model.ts";
 import { putBack, restore } from "./pubsub_ownership_restore_model.ts";

@@ -3,7 +3,7 @@
  * process, which becomes known to the topic first; it may be killed, and then asks what became of what it has sent. Requests stay
  * in the network for ever, and arrive as often as it likes, heard or not. Decides by the store's own function.
  */
-import { decideRegistration } from "../../src/pubsub/store/decide_registration.ts";
+import { decideRegistration } from "../../src/pubsub/store/client_admission.ts";
 import type { Model, Transition } from "./explore.ts";
 
 export const mistakes = [

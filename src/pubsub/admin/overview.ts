@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
-import { type ListedTopic, readTopicList } from "../ownership/read_topic_list.ts";
+import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {

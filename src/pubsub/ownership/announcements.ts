@@ -5,6 +5,7 @@ import { sleep } from "../../support/deadline.ts";
 import type { Clock } from "../../support/clock.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { makeParents } from "./topic_nodes.ts";
+import type { PubsubPath } from "./pubsub_path.ts";
 
 export interface Announcement {
   readonly id: string;
@@ -118,5 +119,23 @@ async function removeIfUnchanged(zk: ZooKeeper, path: string, version: number): 
     await zk.delete(path, version);
   } catch (thrown) {
     if (!isRefusal(thrown, "NONODE", "BADVERSION") && !isTransient(thrown)) throw thrown;
+  }
+}
+
+/** Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running. */
+export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, isDraining: boolean): Promise<boolean> {
+  const node = path.server(id);
+  for (;;) {
+    const found = await nullIfNoNode(zk.getData(node));
+    const announcement = found === null ? null : parseAnnouncement(found.data);
+    if (found === null || announcement === null) return false;
+    if ((announcement.isDraining ?? false) === isDraining) return true;
+    try {
+      await zk.setData(node, formatAnnouncement({ ...announcement, isDraining }), found.stat.version);
+      return true;
+    } catch (thrown) {
+      // The announcement has changed or the server has stopped.
+      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
+    }
   }
 }

@@ -8,7 +8,7 @@ import { BatonError } from "../../errors.ts";
 import { counted } from "../../support/text.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
-import { readTopicList } from "./read_topic_list.ts";
+import { readTopicList } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /** Rejects with CONFIG if the store of server `id` is empty although topics belong to the server. */

@@ -10,13 +10,11 @@ import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
 import type { ContentName, IncomingContent, TopicCopies } from "../store/owned_store.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
-import { decideTopic, type TopicAction } from "./topic_decision.ts";
+import { decideTopic, decideTransfer, type DeleteResult, type TopicAction, whyNotDeleted } from "./topic_decision.ts";
 import { type TopicCopy } from "../store/owned_store.ts";
 import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
 import { receivedUntil, sendTopic, type TransferContext, type TransferReply } from "./transfer_channel.ts";
-import { type DeleteResult, whyNotDeleted } from "./topic_deletion.ts";
-import { decideTransfer } from "./transfer_decision.ts";
 
 /** Values shared by all topics of a session. */
 export interface OwnershipContext extends TransferContext {

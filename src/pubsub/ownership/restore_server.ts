@@ -6,14 +6,12 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
-import { giveUpTopic } from "./forget_server.ts";
-import { withServerName } from "./hold_server_name.ts";
-import { type ListedTopic, readTopicList } from "./read_topic_list.ts";
+import { giveUpTopic, withServerName } from "./forget_server.ts";
+import { type ListedTopic, readTopicList, TopicNodes } from "./topic_nodes.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { decideRestore } from "./restore_decision.ts";
+import { decideRestore } from "./topic_decision.ts";
 import { StoreGeneration } from "./store_generation.ts";
-import { TopicNodes } from "./topic_nodes.ts";
 
 export interface RestorableStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {

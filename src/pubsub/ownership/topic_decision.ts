@@ -1,10 +1,10 @@
 /**
  * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
- * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Pure; the model in
- * test/model calls this function with nodes of any age.
+ * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions are
+ * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
-import type { StagedCopy, TopicCopy } from "../store/owned_store.ts";
-import { confirmed, taken, type TopicNode } from "./topic_node.ts";
+import type { DroppedTopic, StagedCopy, TopicCopy } from "../store/owned_store.ts";
+import { confirmed, restored, taken, type TopicNode } from "./topic_node.ts";
 
 export interface TopicFacts {
   /** This server's id. */
@@ -91,4 +91,91 @@ function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, stag
 /** Returns the node for a copy whose node was lost. */
 function registered(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
   return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
+}
+
+/**
+ * - stage: receive and store the content
+ * - staged: the content is staged already
+ * - passed: the topic has moved on; the offer is old
+ * - unknown: the node does not confirm the offer; read it again
+ */
+export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
+
+/** Decides whether a server stages content that another server sends. */
+export function decideTransfer({ incarnation, owner, epoch }: StagedCopy, { node, copy, staged, dropped }: {
+  /** The node as read in this session. */
+  readonly node: TopicNode | null;
+  readonly copy: TopicCopy | null;
+  readonly staged: StagedCopy | null;
+  readonly dropped: DroppedTopic | null;
+}): TransferDecision {
+  if (copy?.incarnation === incarnation && copy.epoch >= epoch) return "passed";
+  if (dropped?.incarnation === incarnation && dropped.epoch > epoch) return "passed";
+  if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
+  if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";
+  if (node === null || node.incarnation !== incarnation || node.epoch < epoch) return "unknown";
+  // An owner seals only what it has confirmed, so a node of this epoch in another state was read too early.
+  if (node.epoch > epoch || node.owner !== owner) return "passed";
+  return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
+}
+
+export type RestoreDecision =
+  /**
+   * No change: the topic belongs to another server, its stored state is valid, or no request for it was ever answered
+   * OK.
+   */
+  | { readonly do: "keep" }
+  /** Durably raise the base offset of the stored copy to that of `next`, then write the node. */
+  | { readonly do: "restore"; readonly next: TopicNode }
+  /** The copy does not have the topic: give it up as `forget` does, or return it to its source. */
+  | { readonly do: "give up" }
+  /** No message ids are left: the topic stays unavailable. */
+  | { readonly do: "leave" };
+
+/** Decides what happens to a topic when its owner's store was restored from an older copy. */
+export function decideRestore(me: string, node: TopicNode, { copy, staged }: {
+  readonly copy: TopicCopy | null;
+  readonly staged: StagedCopy | null;
+}): RestoreDecision {
+  if (node.owner !== me || node.state === "new") return { do: "keep" };
+  const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
+  if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {
+    // The topic was moving here when the store was lost. Either the restored copy has received it, or its source still
+    // has it.
+    const isStaged = staged?.incarnation === node.incarnation && staged.epoch === node.source?.epoch;
+    return isStaged ? { do: "keep" } : { do: "give up" };
+  }
+  // Another server may already own the content; only the receiver knows.
+  if (node.state === "sealed") return mine?.sealedFor === null || mine === null ? { do: "leave" } : { do: "keep" };
+  if (mine === null) return { do: "give up" };
+  const next = restored(node, mine.epoch);
+  return next === null ? { do: "leave" } : { do: "restore", next };
+}
+
+export type DeleteResult =
+  | { readonly kind: "deleted" }
+  /** The topic does not exist. */
+  | { readonly kind: "gone" }
+  /** Data would be lost. */
+  | { readonly kind: "refused"; readonly why: string }
+  /** Not possible at present. */
+  | { readonly kind: "kept"; readonly why: string };
+
+/** Why a server cannot delete a topic for an operator; null if it can. `isMissing`: it belongs to this server, but its data is missing or damaged. */
+export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
+  /** The node as read by the server; undefined if none exists. */
+  readonly node: TopicNode | undefined;
+  /** The epoch that the operator has read. */
+  readonly epoch: number | null;
+  readonly isServed: boolean;
+  readonly isMissing: boolean;
+  readonly acceptsLoss: boolean;
+}): DeleteResult | null {
+  if (node === undefined || node.owner === "") return { kind: "gone" };
+  if (isMissing && !acceptsLoss) {
+    return { kind: "refused", why: "its data is missing or damaged; to delete it anyway: --accept-loss" };
+  }
+  if (!isServed && !isMissing) return { kind: "kept", why: "this server does not serve it at present" };
+  if (epoch === null || epoch === node.epoch) return null;
+  return { kind: "kept", why: `it has changed since, and is at epoch ${node.epoch}` };
 }

@@ -1,9 +1,12 @@
-/** Reads and writes topics' nodes. A write reports its outcome and never overwrites a version that was not read. */
+/**
+ * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was not
+ * read. Reading is strict: a node in an unknown format is refused.
+ */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import type { TopicNode } from "./topic_node.ts";
-import { formatTopicNode, parseTopicNode } from "./topic_node_data.ts";
+import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
+import { BatonError } from "../../errors.ts";
 
 export interface ReadTopicNode {
   readonly node: TopicNode;
@@ -15,6 +18,58 @@ export interface ReadTopicNode {
 export type WriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
+
+/** A new format gets a new number, so that an old baton never acts on a newer node. */
+const layout = 1;
+const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
+
+const utf8 = new TextEncoder();
+
+/** The data contains the topic's name, because the path of a long name has only its hash. */
+export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
+  const { baseOffset, ...others } = node;
+  return utf8.encode(JSON.stringify({ layout, topic, ...others, base_offset: baseOffset }));
+}
+
+/** Throws CONFIG for data in another format, or for another topic than `topic`. */
+export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
+  const refuse = (what: string, cause?: unknown) =>
+    new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(data));
+  } catch (cause) {
+    throw refuse("its data is not JSON", cause);
+  }
+  if (typeof value !== "object" || value === null) throw refuse("its data is not an object");
+  const row = value as Readonly<Record<string, unknown>>;
+  if (row["layout"] !== layout) {
+    throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this version knows ${layout}`);
+  }
+  const { topic: name, owner, state, incarnation } = row;
+  if (
+    typeof name !== "string" || typeof owner !== "string" || typeof incarnation !== "string" ||
+    !states.includes(`${state}`)
+  ) {
+    throw refuse("topic, owner, state or incarnation is missing or invalid");
+  }
+  if (topic !== undefined && name !== topic) throw refuse(`it describes "${name}", not "${topic}"`);
+  const { epoch, base_offset: baseOffset } = row;
+  if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("epoch or base_offset is missing or invalid");
+  const source = sourceOf(row["source"]);
+  if (source === undefined) throw refuse("its source is invalid");
+  return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
+}
+
+function sourceOf(value: unknown): ContentSource | null | undefined {
+  if (value === null || value === undefined) return null;
+  const { owner, epoch } = value as Partial<ContentSource>;
+  return typeof owner === "string" && isCount(epoch) ? { owner, epoch } : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
 
 export class TopicNodes {
   readonly #zk: ZooKeeper;
@@ -112,5 +167,45 @@ async function orExists(creating: Promise<unknown>): Promise<void> {
     await creating;
   } catch (thrown) {
     if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+  }
+}
+
+export interface ListedTopic {
+  readonly topic: string;
+  readonly node: TopicNode;
+  readonly version: number;
+}
+
+/** Reads that are sent in one write. */
+const batchSize = 100;
+
+/**
+ * Yields topics as they are read, not as one snapshot: topics created meanwhile may be missing. Throws CONFIG for a
+ * node in an unknown format.
+ */
+export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
+  const shards = path.shards();
+  for (let at = 0; at < shards.length; at += batchSize) {
+    const batch = shards.slice(at, at + batchSize);
+    const lists = await Promise.all(batch.map((shard) => nullIfNoNode(zk.getChildren(shard))));
+    for (const [index, list] of lists.entries()) {
+      yield* listShard(zk, batch[index] as string, list?.children ?? []);
+    }
+  }
+}
+
+async function* listShard(
+  zk: ZooKeeper,
+  shard: string,
+  names: readonly string[],
+): AsyncGenerator<ListedTopic, void, void> {
+  for (let at = 0; at < names.length; at += batchSize) {
+    const paths = names.slice(at, at + batchSize).map((name) => `${shard}/${name}`);
+    const found = await Promise.all(paths.map((path) => nullIfNoNode(zk.getData(path))));
+    for (const [index, one] of found.entries()) {
+      if (one === null) continue;
+      const { topic, ...node } = parseTopicNode(one.data, paths[index] as string);
+      yield { topic, node, version: one.stat.version };
+    }
   }
 }

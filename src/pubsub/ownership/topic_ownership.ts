@@ -8,7 +8,7 @@ import { sleep } from "../../support/deadline.ts";
 import { BatonError } from "../../errors.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
 import type { HandoffResult, Permit } from "./owned_topic.ts";
-import type { DeleteResult } from "./topic_deletion.ts";
+import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
 import type { TransferReply } from "./transfer_channel.ts";

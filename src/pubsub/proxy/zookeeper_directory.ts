@@ -9,7 +9,7 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { announce, type Announcement } from "../ownership/announcements.ts";
-import { readTopicList } from "../ownership/read_topic_list.ts";
+import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";

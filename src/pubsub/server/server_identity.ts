@@ -2,10 +2,21 @@
  * The identity of a server's data directory. Written once, so that a store is never served under another id, and a copy
  * never runs beside its original. The file contains its own inode number, which a copy does not share.
  */
-import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { flushPath } from "../../storage/durable_file.ts";
+import { hostname } from "node:os";
 
 const fileName = "server_id";
 
@@ -90,5 +101,20 @@ function inodeOf(dataDir: string): string {
     return String(fstatSync(file, { bigint: true }).ino);
   } finally {
     closeSync(file);
+  }
+}
+
+/** The location of an existing directory. Two processes never have the same one open; a copy has another one. */
+export function storeLocation(dataDir: string): string {
+  const { dev, ino } = statSync(dataDir, { bigint: true });
+  return `${hostname()} ${machineId()} ${dev}:${ino}`;
+}
+
+/** The machine id of systemd, if present: two machines may have the same host name. */
+export function machineId(): string {
+  try {
+    return readFileSync("/etc/machine-id", "utf8").trim();
+  } catch {
+    return "-";
   }
 }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Announcement } from "../ownership/announcements.ts";
-import { setDraining } from "../ownership/draining.ts";
+import { setDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 

@@ -2,7 +2,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { counted } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { DeleteResult } from "../ownership/topic_deletion.ts";
+import type { DeleteResult } from "../ownership/topic_decision.ts";
 import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
 import type { TopicDetails } from "../store/topic_maintenance.ts";
 import { type Status, statusOf, unavailableResponse } from "./response_message.ts";

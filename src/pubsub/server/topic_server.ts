@@ -11,11 +11,11 @@ import { deadlineAfter } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
-import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { type Message, messageFields, type MessageName, type MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
-import type { StoreOptions } from "../store/store_options.ts";
+import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { type Status, statusOf } from "./response_message.ts";
@@ -24,13 +24,40 @@ import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
 import { type Envelope, isClientMessage, splitEnvelope } from "./server_request.ts";
 import { RequestHandler } from "./request_handler.ts";
-import { claimDataDir, makeDataDir } from "./server_identity.ts";
+import { claimDataDir, makeDataDir, storeLocation } from "./server_identity.ts";
 import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
-import { newServerCounters, type ServerCounters } from "./server_counters.ts";
-import { storeLocation } from "./store_location.ts";
 import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
+import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
+import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+
+export interface ServerCounters {
+  /** Valid requests by name. */
+  readonly requests: Record<MessageName, number>;
+  /** Responses by status. */
+  readonly responses: Record<StatusCode, number>;
+  /** Invalid requests. */
+  refused: number;
+  /** Responses that were not sent: the peer does not read, or has disconnected. */
+  responsesDropped: number;
+  /** Times from the arrival of a request to the store's response. */
+  readonly latency: RequestLatency;
+}
+
+export function newServerCounters(): ServerCounters {
+  return {
+    requests: zeros(Object.keys(messageFields) as MessageName[]),
+    responses: zeros(statusCodes),
+    refused: 0,
+    responsesDropped: 0,
+    latency: newRequestLatency(),
+  };
+}
+
+function zeros<Name extends string>(names: readonly Name[]): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+}
 
 export interface TopicServerOptions {
   readonly id: string;

@@ -8,9 +8,32 @@ import { DamageError } from "../../storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
-import { decideRegistration } from "./decide_registration.ts";
 import { fence } from "./topic_fence.ts";
 import type { StoredTopic } from "./stored_topic.ts";
+
+export interface RegistrationView {
+  /** The topic's number when the client was created; null: unknown client. */
+  readonly client: number | null;
+  /** The topic's current number. */
+  readonly topic: number;
+}
+
+/**
+ * - known: the client exists and was not forgotten since the request was made
+ * - new: the client is unknown, and none was forgotten since the request was made
+ * - unregistered: the client may have been forgotten since; nothing is done
+ */
+export type RegistrationDecision = "known" | "new" | "unregistered";
+
+/**
+ * Decides whether a request of a session comes from a client as the topic knows it. A topic forgets publishers and their
+ * counters, and a late request of such a client must not be treated as new. So a topic's number grows when it forgets a
+ * client, and a request carries the number that its client knows (0: none). Pure; the model in test/model calls it.
+ */
+export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
+  if (carried < (client ?? topic)) return "unregistered";
+  return client === null ? "new" : "known";
+}
 
 export type AdmissionResult =
   | {

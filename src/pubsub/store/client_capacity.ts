@@ -6,7 +6,7 @@ import type { ClientOperation } from "../../wire/pubsub/store_operations.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
 import { forgottenPerTimeMax } from "./topic_store_limits.ts";
-import type { StoreOptions } from "./store_options.ts";
+import type { StoreOptions } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 

@@ -12,7 +12,7 @@ import {
 import { nameBytes, nameOf, rowOf, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
-import type { PutTable } from "./put_row_counts.ts";
+import type { PutTable } from "./client_rows.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {

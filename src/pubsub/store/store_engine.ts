@@ -27,11 +27,10 @@ import type { RefusedPuts } from "./refused_puts.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import { type PendingRead, responseFrom } from "./read_messages.ts";
-import type { StoreOptions } from "./store_options.ts";
+import type { StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
-import { WaitingGets } from "./waiting_gets.ts";
 
 /** Functions and values that the engine needs from its thread. */
 export interface EngineHooks {
@@ -444,4 +443,47 @@ function putView(
     last,
     full,
   };
+}
+
+export class WaitingGets {
+  readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
+
+  add(topic: StoredTopic, get: GetOperation): void {
+    const gets = this.#topics.get(topic);
+    if (gets === undefined) this.#topics.set(topic, new Map([[get.ticket, get]]));
+    else gets.set(get.ticket, get);
+  }
+
+  delete(topic: StoredTopic, ticket: number): void {
+    const gets = this.#topics.get(topic);
+    gets?.delete(ticket);
+    if (gets?.size === 0) this.#topics.delete(topic);
+  }
+
+  /** Removes and returns the get with this ticket; null if it is not held. */
+  take(ticket: number): GetOperation | null {
+    for (const [topic, gets] of this.#topics) {
+      const get = gets.get(ticket);
+      if (get === undefined) continue;
+      this.delete(topic, ticket);
+      return get;
+    }
+    return null;
+  }
+
+  /** Returns a copy, because the list may change during the loop. */
+  at(topic: StoredTopic): GetOperation[] {
+    const gets = this.#topics.get(topic);
+    return gets === undefined ? [] : [...gets.values()];
+  }
+
+  all(): GetOperation[] {
+    return [...this.#topics.values()].flatMap((gets) => [...gets.values()]);
+  }
+
+  get count(): number {
+    let count = 0;
+    for (const gets of this.#topics.values()) count += gets.size;
+    return count;
+  }
 }

@@ -1,6 +1,6 @@
 /** One active topic of a store, open or sealed: its log and its subscribers. */
 import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
-import type { StoreOptions } from "./store_options.ts";
+import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";

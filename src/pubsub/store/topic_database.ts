@@ -9,15 +9,12 @@ import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { OpenFilesCheck } from "../../storage/open_files_check.ts";
-import { flushParentFolders } from "../../storage/durable_file.ts";
-import { createPrivateFile } from "../../storage/durable_file.ts";
-import { reserveFile } from "../../storage/durable_file.ts";
+import { createPrivateFile, flushParentFolders, reserveFile } from "../../storage/durable_file.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { DamageLog } from "../../storage/damage.ts";
-import { clientsOfDamagedIndexes } from "./index_check.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";
@@ -353,4 +350,46 @@ function lockDirectory(dataDir: string): DatabaseSync {
     if (!/locked|busy/i.test(String(error))) throw error;
     throw new BatonError("LOCK_BUSY", `Another server uses the topic store in ${dataDir}`);
   }
+}
+
+/** Indexes for clients' puts. SQLite does not compare them with their tables. */
+const putIndexes = [
+  { table: "resolved", index: "resolved_window", columns: "id, client, session" },
+  { table: "msg_ids", index: "msg_ids_client", columns: "id, client" },
+] as const;
+
+/**
+ * Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. If an index does
+ * not find a row, its checksum is never checked, and a repeated put would be stored again.
+ */
+function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
+  const clients = new Set<number>();
+  try {
+    for (const check of putIndexes) {
+      if (agrees(database, check)) continue;
+      for (const { client } of differences(database, check)) clients.add(Number(client));
+    }
+  } catch (error) {
+    if (isDamage(error)) return "all";
+    throw error;
+  }
+  return clients;
+}
+
+/** Comparing sums takes a tenth of the time of comparing rows. */
+function agrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
+  const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
+    " + ",
+  );
+  const sum = (how: string) => `(SELECT sum((${mixed}) & 0xffffffff) FROM ${table} ${how})`;
+  return Number(
+    database.all(`SELECT ${sum("NOT INDEXED")} IS ${sum(`INDEXED BY ${index}`)} AS agrees`)[0]?.["agrees"],
+  ) === 1;
+}
+
+function differences(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): SqlRow[] {
+  const rows = (how: string) => `SELECT ${columns} FROM ${table} ${how}`;
+  const [stored, found] = [rows("NOT INDEXED"), rows(`INDEXED BY ${index}`)];
+  const either = `SELECT client FROM (${stored} EXCEPT ${found}) UNION SELECT client FROM (${found} EXCEPT ${stored})`;
+  return database.all(`SELECT client FROM (${either}) WHERE client BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER}`);
 }

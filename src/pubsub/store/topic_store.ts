@@ -13,10 +13,12 @@ import {
   batchBytes,
   batchesMax,
   batchOperations,
+  defaultStoreOptions,
   operationBytesMax,
   operationsMax,
   roundsBeforeSealMax,
   sealBelowBytes,
+  type StoreOptions,
   waitingGetsMax,
 } from "./topic_store_limits.ts";
 import {
@@ -25,7 +27,6 @@ import {
   type TopicStoreReply,
   type TopicStoreRequest,
 } from "./topic_store_messages.ts";
-import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface TopicStoreHooks {
   /** Durable responses, in any order. Bodies are views onto one shared buffer. */

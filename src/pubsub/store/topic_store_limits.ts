@@ -74,3 +74,31 @@ export const exportsMax = 64;
 export const importsMax = 64;
 /** Dropped topics that are remembered. */
 export const droppedTopicsMax = 100_000;
+
+export interface StoreOptions {
+  /** Undelivered messages of the slowest subscriber before puts are refused (FULL). */
+  readonly maxPending: number | null;
+  /** Bytes of a topic's messages before puts are refused (FULL). */
+  readonly maxTopicBytes: number | null;
+  /**
+   * Retention: older messages are deleted even if a subscriber has not received them, by count, bytes or age. Only
+   * whole rows are deleted, so slightly more is kept.
+   */
+  readonly retainMessages: number | null;
+  readonly retainBytes: number | null;
+  readonly retainMs: number | null;
+  /** Bytes of the whole store. The free space of the file system is a limit as well. */
+  readonly maxDiskBytes: number | null;
+  /** Maximum number of clients per topic. */
+  readonly clientsMax: number;
+}
+
+export const defaultStoreOptions: StoreOptions = {
+  maxPending: null,
+  maxTopicBytes: null,
+  retainMessages: null,
+  retainBytes: null,
+  retainMs: null,
+  maxDiskBytes: null,
+  clientsMax: clientsPerTopicMax,
+};

@@ -1,6 +1,6 @@
 /** Messages between a topic store and its threads. */
 import type { ErrorCode } from "../../errors.ts";
-import type { StoreOptions } from "./store_options.ts";
+import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
 

@@ -11,7 +11,7 @@ import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
 import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
-import type { StoreOptions } from "./store_options.ts";
+import type { StoreOptions } from "./topic_store_limits.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
 import { TopicMaintenance } from "./topic_maintenance.ts";
 import { blockingCheckpointBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";

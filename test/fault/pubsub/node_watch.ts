@@ -3,7 +3,7 @@ import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import { nullIfNoNode } from "../../../src/coordination/request_errors.ts";
 import type { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { parseTopicNode } from "../../../src/pubsub/ownership/topic_node_data.ts";
+import { parseTopicNode } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { HistoryWriter } from "./history_file.ts";

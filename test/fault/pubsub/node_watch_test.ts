@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError } from "../../../src/errors.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { formatTopicNode } from "../../../src/pubsub/ownership/topic_node_data.ts";
+import { formatTopicNode } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { eventually } from "../../support/eventually.ts";
 import { HistoryWriter, readHistory } from "./history_file.ts";
 import { NodeWatch, type WatchedTree } from "./node_watch.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { validatePath } from "../../../../src/zookeeper/node_path_names.ts";
 import { nodeName, PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { formatTopicNode, parseTopicNode } from "../../../../src/pubsub/ownership/topic_node_data.ts";
+import { formatTopicNode, parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { assigned, taken } from "../../../../src/pubsub/ownership/topic_node.ts";
 
 const path = new PubsubPath("/");

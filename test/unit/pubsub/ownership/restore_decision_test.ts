@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { decideRestore } from "../../../../src/pubsub/ownership/restore_decision.ts";
+import { decideRestore } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import { idsPerIncarnation, type TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 
 const node: TopicNode = { owner: "s1", epoch: 5, state: "stored", incarnation: "b", baseOffset: 0, source: null };

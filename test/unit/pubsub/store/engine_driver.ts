@@ -7,7 +7,7 @@ import type { StoreOperation, StoreResponse } from "../../../../src/wire/pubsub/
 import { OperationPacker, unpackOperations } from "../../../../src/wire/pubsub/store_batch.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
-import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/store_options.ts";
+import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/topic_database.ts";
 import { TopicMaintenance } from "../../../../src/pubsub/store/topic_maintenance.ts";
