@@ -2,14 +2,12 @@
 import { readFileSync } from "node:fs";
 import { parseEndpoint } from "../../src/zeromq/endpoint.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
 import { atOrigin } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { type Announcement, parseAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
+import { announcementsBelow } from "../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { nullIfNoNode } from "../../src/coordination/request_errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
@@ -49,15 +47,9 @@ export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Pro
     }
     isSaid = true;
     await using zk = await connect({ ...place.connect, signal });
-    const proxies = await abortable(announced(zk, new PubsubPath(place.root)), signal);
+    const proxies = await abortable(announcementsBelow(zk, new PubsubPath(place.root).proxies), signal);
     return shuffled(proxies.map(({ endpoint }) => endpoint));
   };
-}
-
-async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Announcement[]> {
-  const names = (await nullIfNoNode(zk.getChildren(path.proxies)))?.children ?? [];
-  const nodes = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${path.proxies}/${name}`))));
-  return nodes.map((node) => node === null ? null : parseAnnouncement(node.data)).filter((one) => one !== null);
 }
 
 /** Reads one address per line, as the clients of the paper do. */

@@ -2,8 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
-import { nullIfNoNode } from "../../coordination/request_errors.ts";
-import { parseAnnouncement } from "../ownership/announcements.ts";
+import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
 import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./request_from_server.ts";
@@ -39,8 +38,7 @@ export async function manageTopic(
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
   if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `there is no topic "${topic}"`);
   const { owner, epoch } = node;
-  const found = await nullIfNoNode(zk.getData(path.server(owner)));
-  const announced = found === null ? null : parseAnnouncement(found.data);
+  const announced = await announcementAt(zk, path.server(owner));
   const what = action === "forget-client"
     ? `forget client "${client}" of topic "${topic}"`
     : `${action} topic "${topic}"`;

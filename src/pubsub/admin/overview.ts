@@ -1,7 +1,6 @@
 /** Servers and the topics that each owns, for operators. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { nullIfNoNode } from "../../coordination/request_errors.ts";
-import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
+import { announcementsBelow } from "../ownership/announcements.ts";
 import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
@@ -17,7 +16,7 @@ export interface ServerOverview {
 
 /** Returns servers sorted by ID, including servers that are away and own topics. */
 export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
-  const there = await announced(zk, path);
+  const there = new Map((await announcementsBelow(zk, path.servers)).map((server) => [server.id, server]));
   const topics = new Map<string, ListedTopic[]>();
   for await (const listed of readTopicList(zk, path)) {
     const { owner } = listed.node;
@@ -30,13 +29,6 @@ export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<Serve
     isDraining: there.get(id)?.isDraining ?? false,
     topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
   }));
-}
-
-async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Map<string, Announcement>> {
-  const names = (await nullIfNoNode(zk.getChildren(path.servers)))?.children ?? [];
-  const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${path.servers}/${name}`))));
-  const there = found.flatMap((one) => one === null ? [] : parseAnnouncement(one.data) ?? []);
-  return new Map(there.map((announcement) => [announcement.id, announcement]));
 }
 
 function append(topics: Map<string, ListedTopic[]>, owner: string, listed: ListedTopic): void {

@@ -4,7 +4,7 @@ import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
 import type { Clock } from "../../support/clock.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
-import { makeParents } from "./topic_nodes.ts";
+import { createWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 export interface Announcement {
@@ -99,18 +99,28 @@ export function parseAnnouncement(data: Uint8Array): Announcement | null {
   }
 }
 
+/** Returns null if there is no node, or if it is in another format. */
+export async function announcementAt(zk: ZooKeeper, path: string): Promise<Announcement | null> {
+  const found = await nullIfNoNode(zk.getData(path));
+  return found === null ? null : parseAnnouncement(found.data);
+}
+
+/** The announcements of the running servers, or proxies, below this node. */
+export async function announcementsBelow(zk: ZooKeeper, parent: string): Promise<Announcement[]> {
+  const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
+  const found = await Promise.all(names.map((name) => announcementAt(zk, `${parent}/${name}`)));
+  return found.filter((announcement) => announcement !== null);
+}
+
 /** Returns false if a node exists or may exist (the response was lost). */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
-  for (;;) {
-    try {
-      await zk.create(path, data, { mode: "ephemeral" });
-      return true;
-    } catch (thrown) {
-      if (isTransient(thrown)) await zk.sync(path);
-      else if (isRefusal(thrown, "NONODE")) await makeParents(zk, path);
-      else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-      if (!isRefusal(thrown, "NONODE")) return false;
-    }
+  try {
+    await createWithParents(zk, path, data, { mode: "ephemeral" });
+    return true;
+  } catch (thrown) {
+    if (isTransient(thrown)) await zk.sync(path);
+    else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    return false;
   }
 }
 

@@ -7,11 +7,11 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
-import { type ListedTopic, makeParents, readTopicList, type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
+import { createWithParents, type ListedTopic, readTopicList, type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { forgotten, returned, type TopicNode } from "./topic_node.ts";
-import { isRefusal, nullIfNoNode } from "../../coordination/request_errors.ts";
-import { parseAnnouncement } from "./announcements.ts";
+import { isRefusal } from "../../coordination/request_errors.ts";
+import { announcementAt } from "./announcements.ts";
 
 export interface ForgetResult {
   /** Topics whose messages, cursors and windows are lost. */
@@ -72,27 +72,19 @@ export async function withServerName<T>(
 ): Promise<T> {
   const name = path.server(id);
   const data = new TextEncoder().encode(JSON.stringify({ layout: 1, operation: what, server: id }));
-  for (;;) {
-    try {
-      await zk.create(name, data, { mode: "ephemeral" });
-      break;
-    } catch (thrown) {
-      if (isRefusal(thrown, "NONODE")) {
-        await makeParents(zk, name);
-        continue;
-      }
-      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-      const found = await nullIfNoNode(zk.getData(name));
-      const at = found === null ? null : parseAnnouncement(found.data);
-      throw new BatonError(
-        "LOCK_BUSY",
-        `Cannot ${what} the server "${id}": ` +
-          (at === null
-            ? "another operator's command is running for it"
-            : `it is running at ${at.endpoint}, or its session has not ended yet; stop it and wait for the session timeout`),
-        { cause: thrown },
-      );
-    }
+  try {
+    await createWithParents(zk, name, data, { mode: "ephemeral" });
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    const at = await announcementAt(zk, name);
+    throw new BatonError(
+      "LOCK_BUSY",
+      `Cannot ${what} the server "${id}": ` +
+        (at === null
+          ? "another operator's command is running for it"
+          : `it is running at ${at.endpoint}, or its session has not ended yet; stop it and wait for the session timeout`),
+      { cause: thrown },
+    );
   }
   try {
     return await work();

@@ -6,8 +6,8 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
-import { announce, parseAnnouncement } from "./announcements.ts";
+import { isTransient } from "../../coordination/request_errors.ts";
+import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic, type OwnershipContext, type Permit } from "./owned_topic.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
@@ -16,7 +16,7 @@ import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
 import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
-import type { ServerAddress, TransferChannel } from "./transfer_channel.ts";
+import type { TransferChannel } from "./transfer_channel.ts";
 
 export interface OwnershipOptions {
   readonly id: string;
@@ -117,7 +117,7 @@ export class OwnershipSession {
       lease: this.lease,
       signal: this.#ended.signal,
       handoffMs: options.handoffMs ?? 30_000,
-      addressOf: (id) => addressOf(zk, options.path, id),
+      addressOf: (id) => announcementAt(zk, options.path.server(id)),
     };
     this.#cleanups.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
     this.#scheduleAdvance();
@@ -281,12 +281,6 @@ async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOp
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
     onProblem(thrown); // affects one topic; the others are served
   }
-}
-
-async function addressOf(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ServerAddress | null> {
-  const found = await nullIfNoNode(zk.getData(path.server(id)));
-  const announcement = found === null ? null : parseAnnouncement(found.data);
-  return announcement === null ? null : { id, endpoint: announcement.endpoint };
 }
 
 async function forEach(

@@ -22,22 +22,16 @@ const utf8 = new TextEncoder();
 
 export class PubsubPath {
   readonly base: string;
+  readonly servers: string;
+  readonly proxies: string;
+  readonly topics: string;
 
   /** `root` is a ZooKeeper path without a slash at its end. */
   constructor(root: string = defaultRoot) {
     this.base = root === "/" ? "/pubsub" : `${root}/pubsub`;
-  }
-
-  get servers(): string {
-    return `${this.base}/servers`;
-  }
-
-  get proxies(): string {
-    return `${this.base}/proxies`;
-  }
-
-  get topics(): string {
-    return `${this.base}/topics`;
+    this.servers = `${this.base}/servers`;
+    this.proxies = `${this.base}/proxies`;
+    this.topics = `${this.base}/topics`;
   }
 
   server(id: string): string {
@@ -53,7 +47,7 @@ export class PubsubPath {
   }
 
   topic(topic: string): string {
-    return `${this.topics}/${shardOf(topic)}/${nodeName(topic)}`;
+    return `${this.topics}/${hashOf(topic).slice(0, 2)}/${nodeName(topic)}`;
   }
 
   /** The parent node whose children are the topics counted for a server. */
@@ -69,10 +63,6 @@ export class PubsubPath {
   shards(): string[] {
     return Array.from({ length: 256 }, (_, byte) => `${this.topics}/${byte.toString(16).padStart(2, "0")}`);
   }
-}
-
-function shardOf(topic: string): string {
-  return hashOf(topic).slice(0, 2);
 }
 
 /**

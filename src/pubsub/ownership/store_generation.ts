@@ -9,7 +9,7 @@ import { BatonError } from "../../errors.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { makeParents } from "./topic_nodes.ts";
+import { createWithParents } from "./topic_nodes.ts";
 
 /**
  * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
@@ -41,7 +41,19 @@ export class StoreGeneration {
   /** Returns the recorded generation after a sync, 0 if none. Throws CONFIG for a node in an unknown format. */
   async recorded(): Promise<number> {
     await this.#zk.sync(this.#path);
-    return (await this.#read())?.generation ?? 0;
+    const found = await nullIfNoNode(this.#zk.getData(this.#path));
+    this.#version = found?.stat.version ?? null;
+    if (found === null) return 0;
+    try {
+      const { layout, generation } = JSON.parse(new TextDecoder().decode(found.data)) as Record<string, unknown>;
+      if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return generation;
+    } catch {
+      // reported below
+    }
+    throw new BatonError(
+      "CONFIG",
+      `Cannot read "${this.#path}": it has no store generation in a format that this version knows`,
+    );
   }
 
   /** Returns the store's generation. Rejects with CONFIG if it is older than the recorded one. */
@@ -85,8 +97,7 @@ export class StoreGeneration {
     this.#version = null;
     try {
       if (version === null) {
-        await makeParents(this.#zk, this.#path);
-        await this.#zk.create(this.#path, data);
+        await createWithParents(this.#zk, this.#path, data);
         this.#version = 0;
       } else this.#version = (await this.#zk.setData(this.#path, data, version)).version;
       return true;
@@ -94,22 +105,6 @@ export class StoreGeneration {
       if (isRefusal(thrown, "NODEEXISTS", "BADVERSION", "NONODE") || isTransient(thrown)) return false;
       throw thrown;
     }
-  }
-
-  async #read(): Promise<{ readonly generation: number } | null> {
-    const found = await nullIfNoNode(this.#zk.getData(this.#path));
-    this.#version = found?.stat.version ?? null;
-    if (found === null) return null;
-    try {
-      const { layout, generation } = JSON.parse(new TextDecoder().decode(found.data)) as Record<string, unknown>;
-      if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return { generation };
-    } catch {
-      // reported below
-    }
-    throw new BatonError(
-      "CONFIG",
-      `Cannot read "${this.#path}": it has no store generation in a format that this version knows`,
-    );
   }
 }
 

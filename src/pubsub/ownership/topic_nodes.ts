@@ -98,15 +98,7 @@ export class TopicNodes {
   async create(topic: string, node: TopicNode): Promise<WriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
-    return await outcomeOf(async () => {
-      try {
-        await this.#zk.create(path, data);
-      } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
-        await makeParents(this.#zk, path);
-        await this.#zk.create(path, data);
-      }
-    });
+    return await outcomeOf(() => createWithParents(this.#zk, path, data));
   }
 
   /** Refused if the node has changed since it was read. */
@@ -116,16 +108,7 @@ export class TopicNodes {
 
   /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
   async count(topic: string, owner: string): Promise<void> {
-    const path = this.#path.owned(owner, topic);
-    await outcomeOf(async () => {
-      try {
-        await this.#zk.create(path, nothing);
-      } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
-        await makeParents(this.#zk, path);
-        await this.#zk.create(path, nothing);
-      }
-    });
+    await outcomeOf(() => createWithParents(this.#zk, this.#path.owned(owner, topic), nothing));
   }
 
   /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
@@ -149,22 +132,30 @@ async function outcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
   }
 }
 
+/** Creates a node, and its parents if they are missing. */
+export async function createWithParents(
+  zk: ZooKeeper,
+  path: string,
+  data: Uint8Array,
+  options: Parameters<ZooKeeper["create"]>[2] = {},
+): Promise<void> {
+  for (;;) {
+    try {
+      await zk.create(path, data, options);
+      return;
+    } catch (thrown) {
+      if (!isRefusal(thrown, "NONODE")) throw thrown;
+      await makeParents(zk, path);
+    }
+  }
+}
+
 /** Creates the missing parent nodes of `path`, from the lowest up to the first that exists. */
 export async function makeParents(zk: ZooKeeper, path: string): Promise<void> {
   const parent = path.slice(0, path.lastIndexOf("/"));
   if (parent === "") return;
   try {
-    await orExists(zk.create(parent, nothing));
-  } catch (thrown) {
-    if (!isRefusal(thrown, "NONODE")) throw thrown;
-    await makeParents(zk, parent);
-    await orExists(zk.create(parent, nothing));
-  }
-}
-
-async function orExists(creating: Promise<unknown>): Promise<void> {
-  try {
-    await creating;
+    await createWithParents(zk, parent, nothing);
   } catch (thrown) {
     if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
   }
