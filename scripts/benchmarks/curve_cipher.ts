@@ -117,7 +117,6 @@ function endOf(mechanism: MechanismFactory, onMessage: () => void): ZmtpPeer {
       return true;
     },
     pinged: () => true,
-    command: () => {},
   });
 }
 

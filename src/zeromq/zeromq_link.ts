@@ -239,8 +239,6 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#unsentBytes < congestedBytes;
   }
 
-  command(): void {}
-
   get #takesIn(): boolean {
     return !this.#isFull && !this.#isStopped;
   }

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from "node:timers";
 import { FifoQueue } from "../support/fifo_queue.ts";
+import { bytesOf } from "../wire/bytes.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Inbox } from "./inbound_fair_queue.ts";
@@ -191,11 +192,4 @@ export class Peer implements Inbox {
 /** Returns the bytes of memory that a message uses, including its frame objects. */
 export function costOf(frames: readonly Uint8Array[]): number {
   return bytesOf(frames) + frames.length * frameCostBytes;
-}
-
-/** Returns the bytes of all frames of a message. */
-export function bytesOf(frames: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (let index = 0; index < frames.length; index++) bytes += (frames[index] as Uint8Array).byteLength;
-  return bytes;
 }

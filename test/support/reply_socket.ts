@@ -1,7 +1,8 @@
 /** REP: one request, then its response, which goes back the way the request came. RFC 28. */
 import { BatonError } from "../../src/errors.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
-import { bytesOf, type Peer } from "../../src/zeromq/zeromq_peer.ts";
+import { bytesOf } from "../../src/wire/bytes.ts";
+import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { type WaitOptions, ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
 

@@ -15,7 +15,7 @@ import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
-import { ByteReader, ByteWriter } from "../../wire/bytes.ts";
+import { ByteReader, ByteWriter, joinBytes } from "../../wire/bytes.ts";
 
 /** Maximum number of inputs per topic whose positions are kept; the most recently used ones stay. */
 const inputsMax = 100_000;
@@ -233,12 +233,9 @@ export class ClientState implements Disposable {
     );
   }
 
-  /** Returns the intents of a topic, or of all topics, in the order in which they were added. */
-  intents(topic?: string): PutIntents[] {
-    const rows = topic === undefined
-      ? this.#verified(tables.intents, "ORDER BY id")
-      : this.#verified(tables.intents, "WHERE topic = ? ORDER BY id", topic);
-    return rows.map((row) => ({
+  /** Returns the intents of a topic, in the order in which they were added. */
+  intents(topic: string): PutIntents[] {
+    return this.#verified(tables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
       registration: Number(row["registration"]),
@@ -442,18 +439,8 @@ function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   const [first] = bodies;
   if (first !== undefined && bodies.length === 1) return { lengths: null, bytes: first };
   const lengths = new ByteWriter(4 * bodies.length);
-  let sum = 0;
-  for (const { byteLength } of bodies) {
-    lengths.i32(byteLength);
-    sum += byteLength;
-  }
-  const bytes = new Uint8Array(sum);
-  let at = 0;
-  for (const body of bodies) {
-    bytes.set(body, at);
-    at += body.byteLength;
-  }
-  return { lengths: lengths.finish(), bytes };
+  for (const { byteLength } of bodies) lengths.i32(byteLength);
+  return { lengths: lengths.finish(), bytes: joinBytes(bodies) };
 }
 
 /** Returns views of `bytes`. Throws PROTOCOL if the lengths do not match. */

@@ -10,6 +10,7 @@ import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
 import { outcomeError, type RequestOutcome } from "./requester.ts";
+import { bytesOf } from "../../wire/bytes.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 
 /** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
@@ -407,10 +408,6 @@ const batchBytes = 1 << 20;
 function asBody(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
   const [first] = bodies;
   return bodies.length === 1 && first !== undefined ? { body: first } : { batch: bodies };
-}
-
-function bytesOf(bodies: readonly Uint8Array[]): number {
-  return bodies.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
 /** Splits messages into batches for requests. Throws BAD_DATA for a message over the limit. */

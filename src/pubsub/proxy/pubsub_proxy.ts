@@ -9,6 +9,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
+import { bytesOf } from "../../wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
@@ -219,11 +220,9 @@ export class PubsubProxy implements AsyncDisposable {
     const identity = envelope[0] as Uint8Array;
     const traits = traitsOf(message, this.#options.requestTimeoutMs ?? requestTimeoutMsDefault);
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
-    let bytes = 0;
-    for (const frame of frames) bytes += frame.byteLength;
     const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
-      : this.#forwarder.take({ client, envelope, frames, bytes, traits });
+      : this.#forwarder.take({ client, envelope, frames, bytes: bytesOf(frames), traits });
     if (reason !== null) return this.#respond(envelope, { status: "OVERLOADED", reason }, traits.hasHeaders);
     if (client.requests > 0) this.#clients.set(identity, client);
   }

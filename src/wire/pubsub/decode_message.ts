@@ -2,6 +2,7 @@
  * Decodes frames into messages. Never throws: an invalid message gives an InvalidMessage that names the field and
  * quotes its value, so that every peer gets a response.
  */
+import { bytesOf } from "../bytes.ts";
 import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
@@ -197,8 +198,7 @@ function readBodies(
   if (count === 0 && message["name"] !== "PUT") return invalid("count", "0", "only a PUT may be of nothing");
   if (bytes !== 0) return invalid("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
   const batch = frames.slice(1);
-  let sum = 0;
-  for (const body of batch) sum += body.byteLength;
+  const sum = bytesOf(batch);
   if (sum > bodyBytesMax) return invalid("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
   message["batch"] = batch;
   return null;

@@ -2,6 +2,7 @@
  * Encodes messages as frames. An invalid value (a token that is too long, a number out of range) is a bug of the caller
  * and throws RangeError.
  */
+import { bytesOf } from "../bytes.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
@@ -91,9 +92,7 @@ function checkBatch(batch: readonly Uint8Array[], min: number): void {
   if (batch.length < min || batch.length > batchMessagesMax) {
     throw new RangeError(`A batch of ${batch.length} messages: ${min} to ${batchMessagesMax} are possible`);
   }
-  let bytes = 0;
-  for (const body of batch) bytes += body.byteLength;
-  checkBody(bytes);
+  checkBody(bytesOf(batch));
 }
 
 function checkBody(bytes: number): void {

@@ -11,7 +11,7 @@
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
  *   end      number of records before it
  */
-import { ByteReader, ByteWriter, protocolError } from "../bytes.ts";
+import { ByteReader, ByteWriter, joinBytes, protocolError } from "../bytes.ts";
 import { bodyBytesMax } from "./message_limits.ts";
 
 export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
@@ -273,7 +273,7 @@ export class TopicDataReader {
     this.#parts.push(piece);
     this.#bytes += piece.byteLength;
     if (this.#bytes < this.#wanted) return;
-    const bytes = this.#parts.length === 1 ? piece : joined(this.#parts, this.#bytes);
+    const bytes = this.#parts.length === 1 ? piece : joinBytes(this.#parts);
     this.#wanted = lengthBytes;
     let at = 0;
     while (bytes.byteLength - at >= lengthBytes) {
@@ -290,16 +290,6 @@ export class TopicDataReader {
     this.#bytes = bytes.byteLength - at;
     this.#parts = this.#bytes === 0 ? [] : [bytes.slice(at)];
   }
-}
-
-function joined(parts: readonly Uint8Array[], byteLength: number): Uint8Array {
-  const bytes = new Uint8Array(byteLength);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
 }
 
 function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {

@@ -45,11 +45,6 @@ export interface ZmtpPeerEvents {
    * Returns false to send no PONG, because the peer does not read.
    */
   pinged(ttlMs: number): boolean;
-  /**
-   * Any other command: PONG, or one that these sockets do not use, such as SUBSCRIBE. The data is valid during the
-   * call.
-   */
-  command(command: ZmtpCommand): void;
 }
 
 export interface ZmtpPeerOptions {
@@ -171,10 +166,11 @@ export class ZmtpPeer {
       this.#step(this.#mechanism.receive(command));
       return this.#wantsMore;
     }
+    // PONG needs no action, and these sockets do not use other commands, such as SUBSCRIBE.
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
       if (this.#events.pinged(ttlMs)) this.#sendCommand(encodePong(context));
-    } else this.#events.command(command);
+    }
     return true;
   }
 

@@ -43,7 +43,6 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     ready: () => ({ prefix: null, wantsMore: true }),
     message: (frames) => messages.push(frames) > 0 && !stops,
     pinged: () => true,
-    command() {},
   });
   const chunkBytesMax = random() < 0.3 ? 8 : random() < 0.5 ? 300 : 65_536;
   let sentBytes = 0;

@@ -135,7 +135,7 @@ test("all are stored in their order, 256 are under way at most, and no intent is
   expect(server.log).toEqual(items);
   expect(server.underWayMax).toBeLessThanOrEqual(256);
   expect(server.underWayMax).toBeGreaterThan(128);
-  expect(state.intents()).toEqual([]);
+  expect(state.intents("news")).toEqual([]);
   expect(state.input("news", "lines")?.taken).toBe(2000);
 });
 
@@ -186,7 +186,7 @@ test("behind a message that was refused nothing is stored, and the place is befo
     code: "STORE_FULL",
   });
   expect(server.log).toEqual(items.slice(0, 128));
-  expect(state.intents()).toEqual([]);
+  expect(state.intents("news")).toEqual([]);
   expect(state.input("news", "lines")?.taken).toBe(128);
 });
 
@@ -217,7 +217,7 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
   });
   expect(asked.slice(0, 2)).toEqual([1, 65]);
   expect(state.input("news", "lines")?.taken).toBe(0);
-  expect(state.intents()).toEqual([]);
+  expect(state.intents("news")).toEqual([]);
   const again = new PubsubClientSession(state, server.requester(() => "done"));
   await new Publisher(again, "news").resume();
   await new Publisher(again, "news").putAll(chunks(items), { input: notesOf(state) });
@@ -250,7 +250,7 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
     using state = await openState();
     const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done, unheard")), "news");
     await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
-    expect(state.intents().flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
+    expect(state.intents("news").flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
   }
   using state = await openState();
   const client = new PubsubClientSession(state, server.requester(() => "done"));
@@ -369,13 +369,13 @@ test("what a topic has forgotten the client in the middle of is unknown, is neve
     message: expect.stringContaining("the topic has forgotten this client meanwhile"),
   });
   expect(server.log).toEqual(numbered(64));
-  expect(state.intents().map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
+  expect(state.intents("news").map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
   const next = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   await expect(next.resume()).rejects.toMatchObject({
     code: "BAD_DATA",
     message: expect.stringContaining("UNREGISTERED"),
   });
   expect(server.heard.at(-1)?.headers?.registration).toBeUndefined();
-  expect(state.intents()).toEqual([]);
+  expect(state.intents("news")).toEqual([]);
   expect(server.log).toEqual(numbered(64));
 });

@@ -36,7 +36,6 @@ export class RecordedPeer {
         return !stops;
       },
       pinged: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
-      command: ({ name, data }) => this.events.push({ command: name, data: [...data] }),
     };
     this.peer = new ZmtpPeer(this.options, this.listener);
   }
