@@ -1,9 +1,8 @@
 /** `baton pubsub proxy`: runs a proxy until a signal, or until it cannot continue. */
 import process from "node:process";
-import { pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { defaultProxyId, proxyCommandSettings, proxyPlace, type PubsubProxyCall } from "./proxy_options.ts";
-import { defineCommand } from "../command.ts";
+import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
@@ -13,6 +12,7 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import type { TopicDirectory } from "../../src/pubsub/proxy/topic_directory.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
@@ -23,8 +23,24 @@ import { checkAdvertised } from "./advertised.ts";
 import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
-import type { TopicDirectory } from "../../src/pubsub/proxy/topic_directory.ts";
 import { socketMetrics } from "./socket_metrics.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { readFileSync, statSync } from "node:fs";
+import { hostname } from "node:os";
+import { basename } from "node:path";
+import { machineId } from "../../src/pubsub/server/server_identity.ts";
+
+const proxyCommandSettings = {
+  ...pubsubProxySettings,
+  ...pubsubKeySettings,
+  ...pubsubServiceSettings,
+  ...logSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type PubsubProxyCall = Call<typeof proxyCommandSettings>;
 
 export const pubsubProxyCommand = defineCommand({
   name: "pubsub proxy",
@@ -272,4 +288,37 @@ export function proxyHealth(directory: TopicDirectory): string | null {
     return "the coordination service does not answer; only topics that were used before are found";
   }
   return directory.servers.size > 0 ? null : "there is no server";
+}
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/**
+ * Returns the same ID at each start, so that a killed proxy is recognized. The advertised address is part of it,
+ * because containers and copied machines may share a host name and a port.
+ */
+export function defaultProxyId(endpoint: string): string {
+  const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
+  if (port === undefined) return `${hostname()}-${basename(endpoint)}`;
+  const place = port === "0" ? process.pid : port;
+  if (loopback.test(host)) return `${hostname()}-${place}`;
+  const isName = /[a-z]/i.test(host) && !host.includes(":");
+  return isName ? `${host}-${place}` : `${hostname()}-${host.replace(/[[\]]/g, "")}-${place}`;
+}
+
+/**
+ * Identifies the endpoints in their network, which only one process can use at a time: machine, boot and network
+ * namespace. An announcement of another process for the same endpoints is therefore left over from an earlier process.
+ */
+export function proxyPlace(endpoints: readonly string[]): string {
+  return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
+}
+
+/** Empty on systems without network namespaces, such as macOS. */
+function networkNamespace(): string[] {
+  try {
+    const start = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    return [start, String(statSync("/proc/self/ns/net", { bigint: true }).ino)];
+  } catch {
+    return [];
+  }
 }

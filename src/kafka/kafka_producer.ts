@@ -16,12 +16,17 @@ import {
   kafkaErrorName,
   kafkaErrors,
 } from "../wire/kafka/kafka_error_codes.ts";
-import { encodeBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "../wire/kafka/record_batch.ts";
+import {
+  crc32c,
+  encodeBatch,
+  type KafkaRecord,
+  noProducerStamp,
+  type ProducerStamp,
+} from "../wire/kafka/record_batch.ts";
 import { initProducerId, produce } from "../wire/kafka/kafka_requests.ts";
 import type { BrokerConnection } from "./broker_connection.ts";
 import { Brokers, type BrokersOptions } from "./brokers.ts";
 import { createTopic, describeTopic, type KafkaTopicShape } from "./kafka_topic_metadata.ts";
-import { crc32c } from "../wire/kafka/crc32c.ts";
 
 export type { KafkaRecord };
 

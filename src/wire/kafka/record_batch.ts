@@ -3,7 +3,6 @@
  * documentation, "Message Format", "Record Batch" and "Record". Pure.
  */
 import { ByteWriter } from "../bytes.ts";
-import { crc32c } from "./crc32c.ts";
 
 export interface KafkaRecord {
   readonly key: string;
@@ -75,4 +74,17 @@ function writeVarint(writer: ByteWriter, value: number): void {
   let rest = value * 2;
   for (; rest > 0x7f; rest = Math.floor(rest / 128)) writer.u8((rest % 128) | 0x80);
   writer.u8(rest);
+}
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit++) value = (value & 1) === 1 ? (value >>> 1) ^ 0x82f63b78 : value >>> 1;
+  return value;
+});
+
+/** CRC-32C (Castagnoli), RFC 3720 appendix B.4. node:zlib does not provide it. */
+export function crc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (let at = 0; at < bytes.byteLength; at++) crc = (crc >>> 8) ^ (table[(crc ^ (bytes[at] ?? 0)) & 0xff] ?? 0);
+  return (crc ^ 0xffffffff) >>> 0;
 }

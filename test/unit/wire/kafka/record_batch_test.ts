@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { crc32c } from "../../../../src/wire/kafka/crc32c.ts";
-import { encodeBatch, noProducerStamp } from "../../../../src/wire/kafka/record_batch.ts";
+import { crc32c, encodeBatch, noProducerStamp } from "../../../../src/wire/kafka/record_batch.ts";
 import { encodeRequest, metadata } from "../../../../src/wire/kafka/kafka_requests.ts";
 
 describe("what Kafka's brokers are sent", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { hostname } from "node:os";
 import process from "node:process";
-import { defaultProxyId, proxyPlace } from "../../../../commands/pubsub/proxy_options.ts";
+import { defaultProxyId, proxyPlace } from "../../../../commands/pubsub/proxy.ts";
 
 test("a proxy's id is made of the address that others dial", () => {
   const own = hostname();
