@@ -151,11 +151,11 @@ for (const kind of backends) {
       const router = await crew.router();
       await crew.put(router, "t", "a");
       const permit = one.ownership.currentPermit("t");
-      expect(permit?.isConfirmed()).toBe(true);
+      expect(permit?.lease.isConfirmed()).toBe(true);
       await one.zk.close();
-      expect(permit?.isConfirmed()).toBe(false);
+      expect(permit?.lease.isConfirmed()).toBe(false);
       await eventually(() => one.ownership.isRegistered);
-      expect(permit?.isConfirmed()).toBe(false);
+      expect(permit?.lease.isConfirmed()).toBe(false);
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
 
@@ -165,10 +165,10 @@ for (const kind of backends) {
       const router = await crew.router();
       await crew.put(router, "t", "a");
       const permit = one.ownership.currentPermit("t");
-      expect(permit?.isConfirmed()).toBe(true);
+      expect(permit?.lease.isConfirmed()).toBe(true);
       backend.pause();
       try {
-        await eventually(() => permit?.isConfirmed() === false, { what: "the lease to run out" });
+        await eventually(() => permit?.lease.isConfirmed() === false, { what: "the lease to run out" });
         expect(one.zk.session.ended.aborted).toBe(false);
         expect(one.ownership.currentPermit("t")).toBeNull();
         expect(await one.ownership.availability("t")).toEqual({ kind: "away" });
@@ -191,7 +191,7 @@ for (const kind of backends) {
         proxy.blackHole();
         const confirmations: boolean[] = [];
         const found = await eventually(() => {
-          confirmations.push(permit?.isConfirmed() === true);
+          confirmations.push(permit?.lease.isConfirmed() === true);
           return forgetServer(operator, crew.path, "s1");
         }, { what: "the session to end", withinMs: 20_000 });
         expect(found).toEqual({ lost: ["t"], returned: [] });
@@ -199,11 +199,11 @@ for (const kind of backends) {
         await crew.start("s2");
         expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
         proxy.heal();
-        expect(permit?.isConfirmed()).toBe(false);
+        expect(permit?.lease.isConfirmed()).toBe(false);
         await eventually(() => one.ownership.isRegistered && one.store.row("t").aside.length === 1, {
           withinMs: 20_000,
         });
-        expect(permit?.isConfirmed()).toBe(false);
+        expect(permit?.lease.isConfirmed()).toBe(false);
         expect(await one.ownership.availability("t")).toMatchObject({ kind: "elsewhere", owner: "s2" });
         expect(await crew.put(router, "t", "c")).toEqual({ seq: 2 ** 44 + 2, by: "s2" });
       } finally {

@@ -133,7 +133,7 @@ export class OwnershipCrew implements AsyncDisposable {
         return null;
       }
       const seq = server.store.put(topic, standing.permit.epoch, id);
-      return standing.permit.isConfirmed() ? { seq, by: server.id } : null;
+      return standing.permit.lease.isConfirmed() ? { seq, by: server.id } : null;
     }, { what: `${id} to be put into ${topic}`, withinMs: 20_000, everyMs: 1 });
   }
 

@@ -2,24 +2,31 @@
  * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
  * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
-import { throwIfAborted } from "../../support/abort.ts";
+import { abortable, throwIfAborted } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
-import type { ContentName, IncomingContent, TopicCopies } from "../store/owned_store.ts";
-import type { OwnershipLease } from "./ownership_lease.ts";
+import type { ContentName, IncomingContent, OwnedStore, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import { decideTopic, decideTransfer, type DeleteResult, type TopicAction, whyNotDeleted } from "./topic_decision.ts";
-import { type TopicCopy } from "../store/owned_store.ts";
 import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
-import { receivedUntil, sendTopic, type TransferContext, type TransferReply } from "./transfer_channel.ts";
+import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
 
 /** Values shared by all topics of a session. */
-export interface OwnershipContext extends TransferContext {
+export interface OwnershipContext {
+  /** This server's id. */
+  readonly id: string;
+  readonly store: OwnedStore;
+  readonly channel: TransferChannel;
+  readonly clock: Clock;
+  /** Aborts when the session ends. */
+  readonly signal: AbortSignal;
+  /** Returns null if the server is not running. */
+  addressOf(id: string): Promise<ServerAddress | null>;
   readonly nodes: TopicNodes;
-  readonly lease: OwnershipLease;
   /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
   readonly handoffMs: number;
   /** Reports a problem for the operator. */
@@ -375,16 +382,34 @@ export class OwnedTopic {
     return await this.#wrote(await this.#write(next), next, readNode.version + 1);
   }
 
-  /** Returns null if no reply came. An open copy is sealed on the way. */
-  async #transfer(to: string, copy: TopicCopy): Promise<TransferReply | null> {
-    const sent = await sendTopic(this.#context, this.topic, copy, {
-      to,
-      seal: () => this.#seal(copy.epoch, to),
-      deadlineMs: () => this.#handoffDeadlineMs,
-    });
-    if (sent.kind !== "unanswered") return sent;
-    this.#keptReason = sent.why;
-    return null;
+  /**
+   * One attempt to send the topic. Returns null if no reply came. An open copy is sealed when almost all of it is sent;
+   * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of finding
+   * the receiver, and with the reason of the session's end.
+   */
+  async #transfer(to: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): Promise<TransferReply | null> {
+    const { id, store, channel, clock, signal } = this.#context;
+    const receiver = await this.#context.addressOf(to);
+    if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
+    const late = new AbortController();
+    const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${this.topic}" in time`);
+    const limit = () => clock.after(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason()));
+    let cancel = sealedFor === null ? () => {} : limit();
+    try {
+      const outgoing = store.export(this.topic, epoch, async () => {
+        await this.#seal(epoch, to);
+        cancel = limit();
+      });
+      const content = { incarnation, baseOffset, owner: id, epoch };
+      const ends = AbortSignal.any([signal, late.signal]);
+      return await channel.transfer(receiver, this.topic, content, { outgoing, signal: ends });
+    } catch (thrown) {
+      throwIfAborted(signal);
+      this.#keptReason = messageOf(thrown);
+      return null;
+    } finally {
+      cancel();
+    }
   }
 
   async #pause(failures: number): Promise<void> {
@@ -444,4 +469,18 @@ function missingTopic(topic: string, node: TopicNode | undefined, id: string): B
     `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
       "store. Put the data back, or give the topic up: baton pubsub topic delete --accept-loss",
   );
+}
+
+/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
+async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await abortable(iterator.next(), signal);
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
+  }
 }

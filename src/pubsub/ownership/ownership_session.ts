@@ -114,7 +114,6 @@ export class OwnershipSession {
       ...options,
       onProblem: (problem) => this.#report(problem),
       nodes,
-      lease: this.lease,
       signal: this.#ended.signal,
       handoffMs: options.handoffMs ?? 30_000,
       addressOf: (id) => announcementAt(zk, options.path.server(id)),

@@ -11,14 +11,13 @@ import type { HandoffResult, Permit } from "./owned_topic.ts";
 import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
+import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 
 /** Kept from the admission of a request to its response. */
 export interface RequestPermit extends Permit {
-  /** The lease of the session; shared by all its requests. */
-  readonly lease: { isConfirmed(): boolean };
-  /** Whether OK may be sent: the lease under which the request was admitted is still held. Call it once per batch. */
-  isConfirmed(): boolean;
+  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
+  readonly lease: Pick<OwnershipLease, "isConfirmed">;
 }
 
 export type RequestAvailability =
@@ -144,5 +143,5 @@ export class TopicOwnership {
 }
 
 function permitOf({ lease }: OwnershipSession, { epoch, incarnation }: Permit): RequestPermit {
-  return { epoch, incarnation, lease, isConfirmed: () => lease.isConfirmed() };
+  return { epoch, incarnation, lease };
 }

@@ -9,25 +9,16 @@ import { messageOf } from "../../errors.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { measure, type RequestLatency } from "../request_latency.ts";
-import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
+import type { RequestAvailability, RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
 import { responseOf, type Status, statusOf, unavailableResponse, unconfirmedResponse } from "./response_message.ts";
+import type { TopicStore } from "../store/topic_store.ts";
 import type { ClientMessage, Envelope } from "./server_request.ts";
 import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
 
-export interface RequestOwnership {
-  currentPermit(topic: string): RequestPermit | null;
-  availability(topic: string, epoch: number | null): Promise<RequestAvailability>;
-}
-
-export interface RequestStore {
-  submit(operation: ClientOperation): boolean;
-  cancel(ticket: number): void;
-}
-
 export interface RequestHandlerOptions {
   readonly server: string;
-  readonly ownership: RequestOwnership;
-  readonly store: RequestStore;
+  readonly ownership: Pick<TopicOwnership, "currentPermit" | "availability">;
+  readonly store: Pick<TopicStore, "submit" | "cancel">;
   readonly clock: Clock;
   readonly reply: (envelope: Envelope, status: Status) => void;
   /** A server's endpoint; null if it is not running. */

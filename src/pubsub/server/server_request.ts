@@ -8,6 +8,9 @@ export type Envelope = readonly Uint8Array[];
 /** Requests about one topic and one client, for the store. */
 export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
 
+const clientMessages: ReadonlySet<string> = new Set<ClientMessage["name"]>(
+  ["PUT", "GET", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK", "INFO"],
+);
 const nothing = new Uint8Array(0);
 
 /**
@@ -22,15 +25,5 @@ export function splitEnvelope(frames: readonly Uint8Array[]): { envelope: Envelo
 }
 
 export function isClientMessage(message: Message | InvalidMessage): message is ClientMessage {
-  switch (message.name) {
-    case "SUBSCRIBE":
-    case "UNSUBSCRIBE":
-    case "GET":
-    case "PUT":
-    case "SEEK":
-    case "INFO":
-      return true;
-    default:
-      return false;
-  }
+  return message.name !== null && clientMessages.has(message.name);
 }

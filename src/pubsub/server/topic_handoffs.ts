@@ -2,13 +2,14 @@
 import { messageOf } from "../../errors.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
+import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { type Status, statusOf } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { handoffsMax } from "./server_limits.ts";
 
 export interface TopicHandoffOptions {
   readonly server: string;
-  readonly ownership: { handOff(topic: string, to: string, epoch: number | null): Promise<HandoffResult> };
+  readonly ownership: Pick<TopicOwnership, "handOff">;
   readonly reply: (envelope: Envelope, status: Status) => void;
 }
 

@@ -1,34 +1,30 @@
 /** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { counted } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { DeleteResult } from "../ownership/topic_decision.ts";
-import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
-import type { TopicDetails } from "../store/topic_maintenance.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
+import type { TopicStore } from "../store/topic_store.ts";
 import { type Status, statusOf, unavailableResponse } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { manageRequestsMax } from "./server_limits.ts";
 
 export interface TopicManagerOptions {
   readonly server: string;
-  readonly ownership: {
-    availability(topic: string, epoch: number | null): Promise<RequestAvailability>;
-    delete(
-      topic: string,
-      epoch: number | null,
-      whyNot: ((epoch: number) => Promise<string | null>) | null,
-    ): Promise<DeleteResult>;
-  };
-  readonly store: {
-    show(topic: string, epoch: number): Promise<TopicDetails>;
-    forgetClient(topic: string, epoch: number, client: string, acceptsLoss: boolean): Promise<void>;
-    repair(topic: string, epoch: number): Promise<string[]>;
-  };
+  readonly ownership: Pick<TopicOwnership, "availability" | "delete">;
+  readonly store: Pick<TopicStore, "show" | "forgetClient" | "repair">;
   readonly reply: (envelope: Envelope, status: Status) => void;
 }
 
 type Manage = MessageOf<"MANAGE">;
 
+/** Errors after which nothing was changed. */
+const refusals: Partial<Record<ErrorCode, StatusCode>> = {
+  USAGE: "BAD_REQUEST",
+  BAD_DATA: "DAMAGED",
+  NOT_FOUND: "NOT_SUBSCRIBED",
+  STALE_TOKEN: "OVERLOADED",
+};
 const encoder = new TextEncoder();
 
 export class TopicManager {
@@ -65,7 +61,7 @@ export class TopicManager {
       const reason = `${JSON.stringify(headers.action ?? "")} is not an action on a topic`;
       return statusOf(this.#options.server, message, "BAD_REQUEST", { reason });
     }
-    if (permit.isConfirmed()) return this.#ok(message, done);
+    if (permit.lease.isConfirmed()) return this.#ok(message, done);
     const reason = "it was done, but the server's lease ended before that could be confirmed";
     return statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
@@ -117,12 +113,8 @@ export class TopicManager {
 
   #failure(message: Manage, thrown: unknown): Status {
     const { server } = this.#options;
-    const code = thrown instanceof BatonError ? thrown.code : null;
-    const reason = messageOf(thrown);
-    if (code === "USAGE") return statusOf(server, message, "BAD_REQUEST", { reason });
-    if (code === "BAD_DATA") return statusOf(server, message, "DAMAGED", { reason });
-    if (code === "NOT_FOUND") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
-    if (code === "STALE_TOKEN") return statusOf(server, message, "OVERLOADED", { reason });
-    return statusOf(server, message, "ERROR", { reason, headers: { unknown: true } });
+    const code = thrown instanceof BatonError ? refusals[thrown.code] : undefined;
+    const headers = code === undefined ? { unknown: true as const } : {};
+    return statusOf(server, message, code ?? "ERROR", { reason: messageOf(thrown), headers });
   }
 }

@@ -7,6 +7,7 @@ import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
+import { abortable } from "../../support/abort.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
@@ -29,28 +30,21 @@ import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts
 import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
-import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
-import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { newRequestLatency } from "../request_latency.ts";
+import { statusCodes } from "../../wire/pubsub/status_codes.ts";
 
-export interface ServerCounters {
-  /** Valid requests by name. */
-  readonly requests: Record<MessageName, number>;
-  /** Responses by status. */
-  readonly responses: Record<StatusCode, number>;
-  /** Invalid requests. */
-  refused: number;
-  /** Responses that were not sent: the peer does not read, or has disconnected. */
-  responsesDropped: number;
-  /** Times from the arrival of a request to the store's response. */
-  readonly latency: RequestLatency;
-}
-
-export function newServerCounters(): ServerCounters {
+/** Counters of a server since its start. */
+function newServerCounters() {
   return {
+    /** Valid requests by name. */
     requests: zeros(Object.keys(messageFields) as MessageName[]),
+    /** Responses by status. */
     responses: zeros(statusCodes),
+    /** Invalid requests. */
     refused: 0,
+    /** Responses that were not sent: the peer does not read, or has disconnected. */
     responsesDropped: 0,
+    /** Times from the arrival of a request to the store's response. */
     latency: newRequestLatency(),
   };
 }
@@ -89,7 +83,7 @@ const lingerMs = 1000;
 export class TopicServer implements AsyncDisposable {
   /** Rejects when the server cannot continue: the store failed (IO), or its id belongs to another server (CONFIG). */
   readonly ended: Promise<never>;
-  readonly counters: ServerCounters = newServerCounters();
+  readonly counters: ReturnType<typeof newServerCounters> = newServerCounters();
   readonly #options: TopicServerOptions;
   readonly #router: RouterSocket;
   readonly #end = Promise.withResolvers<never>();
@@ -126,6 +120,7 @@ export class TopicServer implements AsyncDisposable {
     this.#options = options;
     this.ended = this.#end.promise;
     this.ended.catch(() => {});
+    const cancelDisconnected = () => this.#requests?.cancelDisconnected((peer) => this.#router.peer(peer) !== null);
     const overload = new OverloadReport(options.clock, options.onProblem);
     this.#router = new RouterSocket({
       ...options.security?.server,
@@ -136,7 +131,7 @@ export class TopicServer implements AsyncDisposable {
       // Deferred: the socket still knows the peer during the event.
       onEvent: (event) => {
         overload.observe(event);
-        if (event.kind === "disconnected") queueMicrotask(() => this.#cancelDisconnected());
+        if (event.kind === "disconnected") queueMicrotask(cancelDisconnected);
       },
     });
   }
@@ -299,11 +294,7 @@ export class TopicServer implements AsyncDisposable {
     this.#running = this.#ownership.run(open, this.#stop.signal).catch((thrown) => {
       if (!this.#stop.signal.aborted) this.#end.reject(thrown);
     });
-    const aborted = new Promise<never>((_, reject) => {
-      signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-      if (signal?.aborted) reject(signal.reason as Error);
-    });
-    await Promise.race([there, this.ended, aborted]);
+    await abortable(Promise.race([there, this.ended]), signal);
   }
 
   async #pump(): Promise<void> {
@@ -361,11 +352,6 @@ export class TopicServer implements AsyncDisposable {
         return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
       }
     }
-  }
-
-  /** Cancels the gets of closed connections. */
-  #cancelDisconnected(): void {
-    this.#requests?.cancelDisconnected((peer) => this.#router.peer(peer) !== null);
   }
 
   #reply(envelope: Envelope, status: Status): void {

@@ -4,6 +4,7 @@
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
+import { abortable } from "../../support/abort.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
@@ -158,10 +159,7 @@ class IncomingTransfer {
         if (this.#failure !== null) throw this.#failure;
         const piece = this.#pieces.shift();
         if (piece !== undefined) return piece;
-        await new Promise<void>((resolve, reject) => {
-          this.#wake = resolve;
-          idle.signal.addEventListener("abort", () => reject(idle.signal.reason as Error), { once: true });
-        });
+        await abortable(new Promise<void>((resolve) => this.#wake = resolve), idle.signal);
       }
     } finally {
       idle.cancel();

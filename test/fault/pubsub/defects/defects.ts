@@ -122,7 +122,7 @@ export const defects: readonly Defect[] = [
     let permit = this.#options.ownership.currentPermit(message.topic);
     if (permit === null) {
       store.create(message.topic, guess).catch(() => {});
-      permit = { epoch: 1, lease: { isConfirmed: () => true }, isConfirmed: () => true };
+      permit = { epoch: 1, incarnation: "guess", lease: { isConfirmed: () => true } };
     }
     if (permit !== null) return`,
     }],

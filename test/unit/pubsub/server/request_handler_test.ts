@@ -29,7 +29,6 @@ function rig() {
     epoch: world.epoch ?? 0,
     incarnation: "b",
     lease,
-    isConfirmed: lease.isConfirmed,
   });
   const handler = new RequestHandler({
     server: "s1",
