@@ -14,7 +14,7 @@ import { parseCodes } from "../src/retry/targets/outcome.ts";
 import { parseDuration } from "../src/support/duration.ts";
 import { parseLimits } from "./keeper/limits_flag.ts";
 import { listenAddress } from "./listen_address.ts";
-import { checkPoolTemplates } from "./pool/configured_path.ts";
+import { configuredPoolPath } from "./pool/pool_options.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
 import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
 import { redactionFor } from "../src/retry/dead_letters/redaction.ts";
@@ -50,7 +50,7 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
 /** Calls `collect` with each check. A check throws USAGE or CONFIG with the place of the value. */
 export function checkSettings(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   checkCoordination(values, sources, collect);
-  collect(() => checkPoolTemplates(values, sources));
+  collect(() => void configuredPoolPath("component", values, sources)); // checks the templates
   // Checks the name only; the folder of the store depends on the user.
   collect(() => storeLocationOf({ ...values, retryStore: "." }, sources));
   collect(() => deadLetterDestinationOf(values, sources));

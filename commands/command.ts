@@ -26,8 +26,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly storesCommand?: boolean;
   /** The section of the files that has the settings of this call. */
   sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
-  /** A shell evaluates the output with `eval`; if the command fails, the output makes the shell fail, too. */
-  readonly isEvaluated?: boolean;
+  /** Runs a call, parsing included. */
+  around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** Shell completions for a name: words, or names from the server. */
   readonly completes?: ServedNames | "files" | readonly string[];
   /** Shell completions for the first argument, each with the completions of the second one; if it has none, `completes` is used. */
@@ -36,6 +36,9 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly forms?: Readonly<Record<string, CommandForm>>;
   run(call: Call<S>): Promise<ExitCode>;
 }
+
+/** The commands by name; each is loaded when it is needed. */
+export type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 export interface CommandForm {
   /** Settings whose flags belong to other forms of the command. */

@@ -8,7 +8,7 @@ import { helpersEnded } from "../src/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/terminal/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandLoaders } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 import { lockCommand } from "./lock/lock.ts";
@@ -17,7 +17,7 @@ import { runCommand } from "./run_command.ts";
 export { systemIo };
 
 /** The commands in the order of the help page. A command of two words belongs to a group; the first word alone is no command. */
-export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
+export const commandLoaders: CommandLoaders = {
   lock: () => Promise.resolve(lockCommand),
   hold: async () => (await import("./hold/hold.ts")).holdCommand,
   release: async () => (await import("./hold/release.ts")).releaseCommand,
@@ -53,7 +53,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   "retry-processor verify": async () => (await import("./retry/inspect.ts")).retryVerifyCommand,
   "retry-processor explain": async () => (await import("./retry/explain.ts")).retryExplainCommand,
   keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
-  completion: async () => (await import("./completion.ts")).completionCommand,
+  completion: async () => (await import("./completion/completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
   help: async () => (await import("./help.ts")).helpCommandFor(commandLoaders),
 };
@@ -98,8 +98,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
   }
   if (first === "__complete") {
     const { complete } = await import("./completion/complete.ts");
-    const loaded = await Promise.all(Object.values(commandLoaders).map((load) => load()));
-    return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
+    return await complete(commandLoaders, rest, io);
   }
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
   const name = nameAt(args, commandLoaders);
@@ -113,9 +112,8 @@ async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
 }
 
 async function runLoaded(command: Command, args: readonly string[], io: Io): Promise<ExitCode> {
-  if (!command.isEvaluated) return await runCommand(command, args, io);
-  const { evaluated } = await import("./evaluated.ts");
-  return await evaluated(() => runCommand(command, args, io), io);
+  const run = () => runCommand(command, args, io);
+  return await (command.around?.(run, io) ?? run());
 }
 
 function helpArgs(args: readonly string[]): string {

@@ -1,5 +1,5 @@
 /** `baton config check|show`: checks the files and variables, or prints the resulting settings. */
-import type { Io } from "../src/terminal/io.ts";
+import { type Io, printJson } from "../src/terminal/io.ts";
 import { printTable } from "../src/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
 import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
@@ -80,8 +80,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   resolved.push(...componentRows(sources));
   const files = sources.files.map((file) => file.path);
   if (values.json) {
-    const response: ConfigJson = { version: 1, files, settings: resolved };
-    io.out(JSON.stringify(response) + "\n");
+    printJson<ConfigJson>(io, { version: 1, files, settings: resolved });
   } else if (action === "check") {
     const checked = files.length === 0 ? "there is no configuration file" : `checked ${files.join(", ")}`;
     if (!values.quiet) io.err(`baton: the configuration is valid; ${checked}\n`);

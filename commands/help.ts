@@ -5,14 +5,11 @@ import { isPerName, type SettingTable, variableOf } from "../src/config/setting.
 import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
-import { type Command, defineCommand } from "./command.ts";
+import { type Command, type CommandLoaders, defineCommand } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
 import { defaultForm, flagForm, wrap } from "./help_text.ts";
 import { runCommand } from "./run_command.ts";
-
-/** The commands by name; each is loaded when it is needed. */
-type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 const topics: Readonly<Record<string, () => string>> = {
   "exit-codes": exitCodesHelp,

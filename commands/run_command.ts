@@ -3,12 +3,12 @@ import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/terminal/parse
 import type { Io } from "../src/terminal/io.ts";
 import { readConfigFiles } from "../src/config/config_file.ts";
 import { resolveSettings } from "../src/config/resolve_settings.ts";
-import type { SettingTable, SettingValues } from "../src/config/setting.ts";
+import { type SettingTable, type SettingValues, variableOf } from "../src/config/setting.ts";
 import { fileSettings } from "../src/config/settings.ts";
-import type { BatonError } from "../src/errors.ts";
+import { BatonError } from "../src/errors.ts";
+import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
-import { refuseUnreadableArgs, refuseUnreadableVariables } from "./input_encoding.ts";
 
 /** Parses the arguments, reads the configuration, and runs the command. Throws BatonError for invalid input. */
 export async function runCommand<S extends SettingTable>(
@@ -54,4 +54,45 @@ export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
     flags[name] = { flag, takesValue: type.placeholder !== "", isOnce: once, isList: type.fileType === "strings" };
   }
   return flags;
+}
+
+// Arguments and variables must be UTF-8. The runtime reads other bytes as U+FFFD, so two different names would become the same lock,
+// client or store. Only the arguments of a command to run may have other bytes; they are passed on unchanged.
+
+/** `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE. */
+function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
+  const found = unreadableArgument(args);
+  if (found === null || found.index >= args.length - passedOn) return;
+  const { index, bytes } = found;
+  throw new BatonError(
+    "USAGE",
+    bytes === null
+      ? `Cannot use ${JSON.stringify(args[index])}: without /proc, U+FFFD and invalid UTF-8 look the same`
+      : `Cannot use "${escaped(bytes)}": it is not valid UTF-8; only the command after -- may have such arguments`,
+  );
+}
+
+/** Checks the variables of settings without a flag on the command line. Throws CONFIG; the value is not printed, as it may be a secret. */
+function refuseUnreadableVariables(
+  settings: SettingTable,
+  { flags, env }: {
+    readonly flags: ReadonlyMap<string, string>;
+    readonly env: Readonly<Record<string, string | undefined>>;
+  },
+): void {
+  for (const [name, { key }] of Object.entries(settings)) {
+    if (key === undefined || flags.has(name)) continue;
+    const variable = variableOf(key);
+    const value = env[variable];
+    if (value !== undefined && isUnreadableVariable(variable, value)) {
+      throw new BatonError("CONFIG", `${variable}: the value is not valid UTF-8`);
+    }
+  }
+}
+
+function escaped(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => {
+    const isPlain = byte >= 0x20 && byte < 0x7f && byte !== 0x5c && byte !== 0x22;
+    return isPlain ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
+  }).join("");
 }

@@ -24,9 +24,14 @@ export type { KeeperOptions } from "./keeper/lifecycle/keeper_server.ts";
 export { type Keeper, startKeeper } from "./keeper/lifecycle/start_keeper.ts";
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./library/barrier_object.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./library/election_object.ts";
-export { Lock, type LockAcquireOptions, type LockOptions } from "./library/lock_object.ts";
+export {
+  Lock,
+  type LockAcquireOptions,
+  type LockOptions,
+  Semaphore,
+  type SemaphoreOptions,
+} from "./library/lock_object.ts";
 export { Pool, type PoolItems, type PoolOptions, type PoolWork, type PoolWorkJob } from "./library/pool_object.ts";
-export { Semaphore, type SemaphoreOptions } from "./library/semaphore_object.ts";
 export type { SessionPlace } from "./library/session_source.ts";
 export { enterBarrier, type EnterBarrierOptions } from "./coordination/barrier/enter_barrier.ts";
 export { type GateOptions, liftGate, setGate, waitGate } from "./coordination/barrier/barrier_gate.ts";

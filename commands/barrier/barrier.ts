@@ -1,10 +1,21 @@
-/** The definition of `baton barrier`. The work is in run_barrier.ts and run_gate.ts. */
+/** `baton barrier`: its definition, and gates. run_barrier.ts starts commands together. */
+import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
+import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
+import { requireScope } from "../../src/coordination/connect/coordination_servers.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
+import { BatonError } from "../../src/errors.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
-import { barrierCommandSettings, barrierOptionsOf } from "./barrier_options.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
+import { connected } from "../coordination/connected.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { reportOutages } from "../job/wait_display.ts";
+import type { GateJson } from "../json_shapes/election_shapes.ts";
+import { barrierCommandSettings, barrierOptionsOf, type GateCommandOptions } from "./barrier_options.ts";
 import { runBarrier } from "./run_barrier.ts";
-import { runGate } from "./run_gate.ts";
 
 export const barrierCommand = defineCommand({
   name: "barrier",
@@ -41,4 +52,40 @@ async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitC
   if ("do" in options) return await runGate(options, call);
   const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
   return await runBarrier(options, call.io, guard);
+}
+
+/** `--set`, `--lift`, `--wait`: closes, opens, or waits for a gate. */
+async function runGate(gate: GateCommandOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const { name } = gate;
+  using stop = new StopRequest(processSignals());
+  const clock = systemClock();
+  const what = `gate "${name}"`;
+  const limit = callLimit(clock, values.within, { values, stop: stop.signal });
+  const waitsFor = waitsForServer(values.within, values) ? what : undefined;
+  try {
+    const changed = await connected(call, async (zk, place) => {
+      requireScope(values.scope, place);
+      const { acl } = place.connect;
+      const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };
+      if (gate.do === "set") {
+        return await setGate(zk, name, { ...options, info: holderInfo({ command: ["baton"], values }) });
+      }
+      if (gate.do === "lift") return await liftGate(zk, name, options);
+      using _outage = reportOutages(zk, what, { io, clock, quiet: values.quiet });
+      await waitGate(zk, name, { ...options, ...(values.within === 0 ? { waitMs: 0 } : {}) });
+      return false;
+    }, { signal: limit.signal, waitsFor });
+    const state = gate.do === "set" ? "closed" : "open";
+    if (values.json) printJson<GateJson>(io, { version: 1, name, gate: state, changed });
+    if (values.verbose) io.err(`baton: gate "${name}" is ${state}${changed || gate.do === "wait" ? "" : " already"}\n`);
+    return exitCodes.SUCCESS;
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError) || thrown.code !== "BARRIER_TIMEOUT") throw thrown;
+    if (values.json) printJson<GateJson>(io, { version: 1, name, gate: "closed", changed: false });
+    if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
+    return values.conflictExitCode ?? exitCodeOf(thrown.code);
+  } finally {
+    limit.cancel();
+  }
 }

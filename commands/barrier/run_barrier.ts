@@ -19,6 +19,7 @@ import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
+import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, ReportFacts } from "../job/reported.ts";
 import {
@@ -173,7 +174,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
 
 /** Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the member. */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
-  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
+  const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
   const view = await readBarrier(zk, barrierPath(name, values.root));
   if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;

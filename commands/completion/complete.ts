@@ -8,28 +8,29 @@ import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
 import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import { folderOf } from "../../src/coordination/lock/lock_path.ts";
-import { type Command, commonSettings, type ServedNames } from "../command.ts";
+import { type Command, type CommandForm, type CommandLoaders, commonSettings, type ServedNames } from "../command.ts";
+import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
 import { flagsOf } from "../run_command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { candidates, commandAt, matching } from "./candidates.ts";
 
 /** The user waits for the completion. */
 const connectTimeoutMs = 1000;
 /** The maximum number of names from the server; no terminal shows more. */
 const namesMax = 1000;
 
-export async function complete(
-  commands: ReadonlyMap<string, Command>,
-  words: readonly string[],
-  io: Io,
-): Promise<ExitCode> {
+/** Loads only the command that the command line selects. */
+export async function complete(loaders: CommandLoaders, words: readonly string[], io: Io): Promise<ExitCode> {
   const before = words.slice(0, -1);
   const typed = words.at(-1) ?? "";
-  let found = candidates(commands, { before, typed });
-  if (found.kind === "served") {
-    const { command, words: behind = [] } = commandAt(commands, before) ?? {};
-    const names = await servedNames(found.of, { command, words: behind, io }).catch(() => []);
+  const name = nameAt(before, loaders) ?? "";
+  const command = await loaders[name]?.();
+  const args = before.slice(wordsOf(name));
+  let found = command === undefined
+    ? commandNames(Object.keys(loaders), before, typed)
+    : candidates(command, args, typed);
+  if (command !== undefined && found.kind === "served") {
+    const names = await servedNames(found.of, { command, words: args, io }).catch(() => []);
     found = matching(
       [...found.words, ...names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax)],
       typed,
@@ -41,11 +42,10 @@ export async function complete(
 
 /** Lists names with the options that were typed so far. Invalid options are ignored. */
 async function servedNames(folder: ServedNames, { command, words, io }: {
-  readonly command: Command | undefined;
+  readonly command: Command;
   readonly words: readonly string[];
   readonly io: Io;
 }): Promise<string[]> {
-  if (command === undefined) return [];
   const settings = { ...commonSettings, ...connectionSettings };
   const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
   const files = await readConfigFiles(fileSettings, { named: flags.get("config"), env: io.env });
@@ -67,4 +67,118 @@ async function namesOnServer(
   const at = kind === undefined ? folder : `${kind}s`;
   const { children } = await zk.getChildren(folderOf(at, values.root));
   return children.map(decodeLockName);
+}
+
+// The completions for the last argument, computed from the table of the command.
+
+type Candidates =
+  | { readonly kind: "words"; readonly words: readonly string[] }
+  /** Names from the server, and fixed words. */
+  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly string[] }
+  /** The shell completes a file name or the name of a program. */
+  | { readonly kind: "files" | "commands" };
+
+interface CompletedFlag {
+  /** The name of the setting. */
+  readonly name: string;
+  /** `--wait` and `-w`. */
+  readonly forms: readonly string[];
+  /** Empty for a switch. */
+  readonly placeholder: string;
+}
+
+const nothing: Candidates = { kind: "words", words: [] };
+
+/** Flags that may be the first argument, like a command. */
+const ownFlags = ["--help", "--version"];
+
+/** Names of commands, or the second words of a group. */
+function commandNames(names: readonly string[], before: readonly string[], typed: string): Candidates {
+  const [first] = before;
+  if (first === undefined) return matching([...firstWords(names), ...ownFlags], typed);
+  return before.length === 1 ? matching(membersOf(first, names), typed) : nothing;
+}
+
+/** `words`: the arguments of the command before the one that is being `typed`, which may be empty. */
+function candidates(command: Command, words: readonly string[], typed: string): Candidates {
+  const flags = completedFlags(command);
+  const terminator = terminatorIndex(words, flags);
+  const operands = operandsIn(words, flags);
+  const { refuses, runsNothing } = formOf(command, operands);
+  if (terminator !== -1) {
+    if (runsNothing) return nothing;
+    return { kind: terminator === words.length - 1 ? "commands" : "files" };
+  }
+  const asking = flagAsking(words, flags);
+  if (asking !== null) return valuesOf(asking, typed);
+  const [, form = "", value = ""] = /^(--[^=]+=)(.*)$/.exec(typed) ?? [];
+  if (form !== "") {
+    const flag = flags.find(({ forms }) => forms.includes(form.slice(0, -1)));
+    return flag === undefined ? nothing : valuesOf(flag, value, form);
+  }
+  if (typed.startsWith("-")) {
+    const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
+    return matching([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
+  }
+  return namesOf(command, operands, typed);
+}
+
+/** The form of the command that the arguments before select. */
+function formOf({ forms = {}, runsNothing = false }: Command, [first = ""]: readonly string[]): Required<CommandForm> {
+  return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
+}
+
+/** `operands`: the names before the one that is being typed. */
+function namesOf(
+  { completes = [], completesFirst = {} }: Command,
+  operands: readonly string[],
+  typed: string,
+): Candidates {
+  const [first] = operands;
+  const following = first === undefined ? undefined : completesFirst[first];
+  if (following !== undefined && following.length > 0) return matching(operands.length === 1 ? following : [], typed);
+  const words = first === undefined ? Object.keys(completesFirst) : [];
+  if (completes === "files") return { kind: "files" };
+  return typeof completes === "string"
+    ? { kind: "served", of: completes, words: words.filter((word) => word.startsWith(typed)) }
+    : matching([...words, ...completes], typed);
+}
+
+/** The words that begin with `typed`. */
+function matching(words: readonly string[], typed: string): Candidates {
+  return { kind: "words", words: words.filter((word) => word.startsWith(typed)) };
+}
+
+function completedFlags(command: Command): CompletedFlag[] {
+  return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, type }]) =>
+    flag === undefined ? [] : [{ name, forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
+  );
+}
+
+/** The index of the `--` that begins the command to run; -1 if there is none. */
+function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
+  return words.findIndex((word, index) => word === "--" && flagAsking(words.slice(0, index), flags) === null);
+}
+
+/** The arguments that are neither flags nor values of flags. */
+function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): string[] {
+  return words.filter((word, index) => !word.startsWith("-") && flagAsking(words.slice(0, index), flags) === null);
+}
+
+/** The flag whose value is the next argument; null if there is none. */
+function flagAsking(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
+  let asking: CompletedFlag | null = null;
+  for (const word of words) {
+    asking = asking === null
+      ? flags.find(({ forms, placeholder }) => placeholder !== "" && forms.includes(word)) ?? null
+      : null;
+  }
+  return asking;
+}
+
+/** Values of a flag are known if its placeholder lists them: `fail|adopt|set`. */
+function valuesOf({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
+  if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
+  const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];
+  return { kind: "words", words: words.filter((word) => word.startsWith(typed)).map((word) => prefix + word) };
 }

@@ -21,6 +21,7 @@ import { afterTerm } from "./after_term.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { jobDependencies, jobEnvironment } from "../job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
+import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, ReportFacts } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
@@ -163,8 +164,8 @@ class ElectionRun {
 
   /** Refuses an election that is led by the command around this call, which would wait for itself forever. */
   async #refuseNested(zk: ZooKeeper): Promise<void> {
-    const cookies = (this.#io.env["BATON_LOCK_COOKIE"] ?? "").split(":");
-    if (cookies.length === 1 && cookies[0] === "") return;
+    const cookies = outerHolderIds(this.#io.env);
+    if (cookies.length === 0) return;
     const { name, values } = this.#options;
     const { leader } = await leaderStatus(zk, name, { root: values.root });
     if (leader === null || !cookies.includes(leader.id)) return;

@@ -1,4 +1,5 @@
 /** `baton leader`: prints the leader of an election, once or after every change. */
+import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, toggle } from "../../src/config/value_types.ts";
@@ -106,14 +107,13 @@ async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
 }
 
 async function watch(call: LeaderCall, name: string): Promise<ExitCode> {
-  for await (const { change } of followLeader(call, name)) call.io.out(JSON.stringify(lineOf(change)) + "\n");
+  for await (const { change } of followLeader(call, name)) printJson(call.io, lineOf(change));
   return exitCodes.SUCCESS;
 }
 
 function print({ values, io }: LeaderCall, { name, path, leader }: LeaderStatus): void {
   if (values.json) {
-    const answer: LeaderJson = { version: 1, name, path, leader: leader && fieldsOf(leader) };
-    io.out(JSON.stringify(answer) + "\n");
+    printJson<LeaderJson>(io, { version: 1, name, path, leader: leader && fieldsOf(leader) });
   } else if (leader !== null) {
     io.out(`${leader.value}\n`);
   }

@@ -1,4 +1,5 @@
 /** `baton resign`: asks the leader of an election to step down. */
+import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, text, toggle } from "../../src/config/value_types.ts";
@@ -49,8 +50,7 @@ export const resignCommand = defineCommand({
     const { holderId: id, value = "", host, pid, user } = holder;
     const resigned = outcome === "released";
     if (values.json) {
-      const answer: ResignJson = { version: 1, name, resigned, leader: { id, value, host, pid, user } };
-      io.out(JSON.stringify(answer) + "\n");
+      printJson<ResignJson>(io, { version: 1, name, resigned, leader: { id, value, host, pid, user } });
     }
     if (!resigned && values.wait > 0) {
       throw new BatonError(

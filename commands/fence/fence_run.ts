@@ -8,6 +8,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { userName } from "../../src/support/user_name.ts";
 import type { Call } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { startFailureCodes } from "../job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
@@ -61,11 +62,7 @@ function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {
       return 128 + ending.signalNumber;
     case "unreadable":
       throw new BatonError("INTERNAL", `The command has ended, but its exit status is unknown: ${ending.why}`);
-    case "not_found":
-      throw new BatonError("COMMAND_NOT_FOUND", ending.message);
-    case "not_executable":
-      throw new BatonError("NOT_EXECUTABLE", ending.message);
-    case "start_failed":
-      throw new BatonError("START_FAILED", ending.message);
+    default:
+      throw new BatonError(startFailureCodes[ending.kind], ending.message);
   }
 }

@@ -1,5 +1,6 @@
 /** `baton fence zk set|create|delete`: writes a ZooKeeper node while the locks of the job are held. */
 import { closeSync, openSync } from "node:fs";
+import { printJson } from "../../src/terminal/io.ts";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
@@ -43,8 +44,7 @@ export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const written = await fencedWrite(zk, operation, { held, root: values.root, ...(acl === undefined ? {} : { acl }) });
   if (values.json) {
     const { path, nodeVersion: node_version } = written;
-    const response: FenceJson = { version: 1, action: operation.do, path, node_version };
-    io.out(JSON.stringify(response) + "\n");
+    printJson<FenceJson>(io, { version: 1, action: operation.do, path, node_version });
   } else if (operation.do === "create" && operation.sequential) io.out(`${written.path}\n`);
   return exitCodes.SUCCESS;
 }

@@ -1,21 +1,22 @@
 /** `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables it sends. */
 import { constants, fstatSync, openSync, statSync } from "node:fs";
+import { constants as osConstants } from "node:os";
 import process from "node:process";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { expectEnd, type HelperProcess, startHelper } from "../../src/process/spawn/helper_process.ts";
 import { holderMark } from "../../src/process/proc/service_process.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
-import { shellLines } from "../../src/process/hold/shell_quote.ts";
+import { failingLine, shellLines } from "../../src/process/hold/shell_quote.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { isSameFile } from "../../src/support/one_file.ts";
 import { type Call, defineCommand } from "../command.ts";
-import type { ExitCode } from "../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { reported, ReportFacts } from "../job/reported.ts";
@@ -46,7 +47,7 @@ export const holdCommand = defineCommand({
   ],
   settings: holdSettings,
   completes: "locks",
-  isEvaluated: true,
+  around: evaluated,
   run: hold,
 });
 
@@ -163,5 +164,32 @@ function holderStderr(scriptPid: number): number | undefined {
     return openSync(`/proc/${scriptPid}/fd/2`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
   } catch {
     return undefined; // closed, a socket, or another user's
+  }
+}
+
+/** `eval "$(…)"` ignores the exit code of the command, so on failure the output itself is a failing shell command. */
+async function evaluated(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
+  let code: ExitCode;
+  try {
+    code = await run();
+  } catch (thrown) {
+    printFailure(codeOfThrown(thrown), io);
+    throw thrown;
+  }
+  if (code !== exitCodes.SUCCESS) printFailure(code, io);
+  return code;
+}
+
+/** The exit code as a shell reports it; for a signal, 128 plus its number. */
+function codeOfThrown(thrown: unknown): ExitCode {
+  if (thrown instanceof StoppedBySignal) return 128 + osConstants.signals[thrown.signal];
+  return thrown instanceof BatonError ? exitCodeOf(thrown.code) : exitCodes.INTERNAL;
+}
+
+function printFailure(code: ExitCode, io: Io): void {
+  try {
+    io.out(failingLine(code));
+  } catch {
+    // stdout is closed
   }
 }

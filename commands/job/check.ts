@@ -2,6 +2,7 @@
 import { readLeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { isNamespaceOf } from "../../src/process/proc/process_table.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -62,8 +63,7 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
     : remainingMs > values.atLeast;
   const known = remainingMs === "unknown" ? null : Math.max(0, Math.floor(remainingMs));
   if (values.json) {
-    const answer: CheckJson = { version: 1, names, held: isHeld, remaining_ms: known };
-    io.out(JSON.stringify(answer) + "\n");
+    printJson<CheckJson>(io, { version: 1, names, held: isHeld, remaining_ms: known });
   } else if (isHeld && known !== null && !values.quiet) io.out(`${known}\n`);
   if (isHeld) return exitCodes.SUCCESS;
   if (!values.quiet && !values.json) {

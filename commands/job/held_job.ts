@@ -12,20 +12,21 @@ export interface HeldJob {
 }
 
 /** Returns the locks of the innermost call; null outside a lock. */
-export function heldJobOf(env: Readonly<Record<string, string | undefined>>): HeldJob | null {
+function heldJobOf(env: Io["env"]): HeldJob | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
-  const ids = (env["BATON_LOCK_COOKIE"] ?? "").split(":").filter(Boolean);
+  const ids = outerHolderIds(env);
   if (names.length === 0 || paths.length === 0 || ids.length === 0) return null;
   return { locks: paths.map((path, index) => ({ name: names[index] ?? path, path })), ids };
 }
 
+/** Ids of the holders around this call. */
+export function outerHolderIds(env: Io["env"]): string[] {
+  return (env["BATON_LOCK_COOKIE"] ?? "").split(":").filter(Boolean);
+}
+
 /** Throws USAGE outside a lock. */
-export function demandHeldJob(
-  env: Readonly<Record<string, string | undefined>>,
-  command: string,
-  what: string,
-): HeldJob {
+export function demandHeldJob(env: Io["env"], command: string, what: string): HeldJob {
   const job = heldJobOf(env);
   if (job !== null) return job;
   throw new BatonError(
@@ -42,7 +43,7 @@ export type NestedJob = (
 
 /** Returns null if this call does not run under a lock. */
 export function nestedJob(io: Io): NestedJob | null {
-  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
+  const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return null;
   return async (name, holders) => {
     if (!(await holders()).some(({ holderId }) => cookies.includes(holderId))) return;

@@ -24,6 +24,13 @@ export interface EndingFacts {
   readonly isScript?: boolean;
 }
 
+/** Error codes for commands that could not be started. */
+export const startFailureCodes = {
+  not_found: "COMMAND_NOT_FOUND",
+  not_executable: "NOT_EXECUTABLE",
+  start_failed: "START_FAILED",
+} as const satisfies Record<string, ErrorCode>;
+
 /** Returns null when a request to stop came before the command was started. */
 export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
   const { what, thing = "Lock" } = facts;
@@ -62,11 +69,9 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
       );
     }
     case "not_found":
-      return failure("COMMAND_NOT_FOUND", outcome.message);
     case "not_executable":
-      return failure("NOT_EXECUTABLE", outcome.message);
     case "start_failed":
-      return failure("START_FAILED", outcome.message);
+      return failure(startFailureCodes[outcome.kind], outcome.message);
     case "cancelled":
       return null;
   }

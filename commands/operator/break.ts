@@ -1,4 +1,5 @@
 /** `baton break`: asks a holder to release its lock, or takes the lock by force. */
+import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
@@ -81,8 +82,7 @@ export const breakCommand = defineCommand({
     );
     if (values.json) {
       const { holderId: id, host, pid, user } = holder;
-      const answer: BreakJson = { version: 1, name, outcome, holder: { id, host, pid, user } };
-      io.out(JSON.stringify(answer) + "\n");
+      printJson<BreakJson>(io, { version: 1, name, outcome, holder: { id, host, pid, user } });
     }
     const who = nameOfHolder(holder);
     switch (outcome) {

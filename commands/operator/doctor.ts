@@ -1,6 +1,7 @@
 /** `baton doctor`: checks servers, locks and this machine for problems. */
 import { loadLibc } from "../../src/process/libc.ts";
 import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -69,8 +70,7 @@ export const doctorCommand = defineCommand({
     const findings = [...report.findings, ...report.diagnosis.findings];
     if (values.json) {
       const { servers, timeoutMs: session_timeout_ms } = report;
-      const answer: DoctorJson = { version: 1, servers, session_timeout_ms, locks, elections, findings };
-      io.out(JSON.stringify(answer) + "\n");
+      printJson<DoctorJson>(io, { version: 1, servers, session_timeout_ms, locks, elections, findings });
     } else {
       if (findings.length > 0) {
         printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);

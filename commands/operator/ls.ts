@@ -1,4 +1,5 @@
 /** `baton ls`: lists the locks, elections, barriers, gates and pools in use. */
+import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -56,7 +57,7 @@ export const lsCommand = defineCommand({
     const found = await connected(call, (zk) => listInUse(zk, { root, kinds }));
     const shown = (of: UseKind) => found[of].filter((one) => values.all || isInUse(one));
     if (values.json) {
-      io.out(JSON.stringify(toJson(shown)) + "\n");
+      printJson(io, toJson(shown));
       return exitCodes.SUCCESS;
     }
     const rows = kinds.flatMap((of) => shown(of).map((one) => [of, one.name, ...counted(one)]));
@@ -78,7 +79,7 @@ async function listInteropLocks(call: Call<typeof settings>, recipe: InteropReci
   const path = onlyInteropPath("ls", names, recipe);
   const found = await connected(call, (zk) => listInterop(zk, path, recipe));
   const shown = (found ?? []).filter((one) => all || isInUse(one));
-  if (json) io.out(JSON.stringify(toJson((of) => of === "lock" ? shown : [])) + "\n");
+  if (json) printJson(io, toJson((of) => of === "lock" ? shown : []));
   else if (shown.length > 0) {
     const rows = shown.map((one) => ["lock", one.name, ...counted(one)]);
     printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);

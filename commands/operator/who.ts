@@ -1,4 +1,5 @@
 /** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
+import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -74,7 +75,7 @@ export const whoCommand = defineCommand({
         also: isUnused && isTold && recipe === undefined ? await alsoUsed(zk, { kind, name, root }) : "",
       };
     });
-    if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
+    if (values.json) printJson(io, toJson(status));
     else printTable(io, rowsOf(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
     if (isTold) io.err(`baton: ${unused[kind](name)}${also}\n`);

@@ -4,7 +4,7 @@ import { spawnChild } from "../../src/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../src/process/proc/send_signal.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type Io, printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
@@ -32,7 +32,7 @@ export async function showPoolStatus(
   const { component, path } = options;
   const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
-  if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
+  if (values.json) printJson(io, toJson(status));
   else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
   return exitCodes.SUCCESS;
 }

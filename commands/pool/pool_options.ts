@@ -1,17 +1,15 @@
 /** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
-import type { ConfigSources } from "../../src/config/resolve_settings.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
+import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
-import type { Call } from "../command.ts";
+import { type Call, givenFlag } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
-import { givenFlag } from "../command.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
-import { configuredPoolPath } from "./configured_path.ts";
 
 /** Flags of the command line, including those that the section of a component can set. */
 const flags = {
@@ -171,6 +169,28 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
     values,
     sources,
   };
+}
+
+type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
+
+/** An item with all words that a template can use. */
+const wordyItem = "1 2 3 4 5 6 7 8 9";
+
+/** Throws USAGE for an invalid component, and CONFIG for an invalid template with its place. */
+export function configuredPoolPath(
+  component: string,
+  { poolComponentPath, poolItemPath, root }: PathValues,
+  sources: ConfigSources,
+): PoolPath {
+  poolPath(component);
+  const withItem = (item: string) => () => {
+    const path = poolPath(component, { root, templates: { component: poolComponentPath, item } });
+    path.item(wordyItem);
+    return path;
+  };
+  // The component template is checked first, with the default item template, so that an error names the right setting.
+  atOrigin("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
+  return atOrigin("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
 /** The message for more than one name. */

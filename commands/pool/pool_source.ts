@@ -3,7 +3,7 @@ import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { itemsBytesMax, listedItems, parseItems } from "../../src/coordination/pool/pool_items.ts";
+import { itemsBytesMax, parseItems } from "../../src/coordination/pool/pool_items.ts";
 import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -37,7 +37,7 @@ export async function readItems(
         source.file,
       );
     case "list":
-      return parseItems(listedItems(source.list), { component, path, source: "--items", unit: "item" });
+      return parseItems(source.list.replaceAll(",", "\n"), { component, path, source: "--items", unit: "item" });
     case "query":
       return items(await query(source.line), "the output of --query");
   }

@@ -5,8 +5,7 @@ import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { waitLimit } from "../support/deadline.ts";
-import { ownInfo } from "./own_info.ts";
-import { type SessionPlace, SessionSource } from "./session_source.ts";
+import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
   /** Purpose, in a few words. */

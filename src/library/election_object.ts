@@ -10,10 +10,7 @@ import { resign, type ResignOptions } from "../coordination/election/request_res
 import { watchLeader } from "../coordination/election/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
-import { callLimit } from "./call_limit.ts";
-import { ownInfo } from "./own_info.ts";
-import { sessionExpired } from "./session_expired.ts";
-import { type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
   /** Priority as for a lock: the lowest number leads first; 100 when left out. */

@@ -14,10 +14,7 @@ import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { WaitTimeout } from "../support/deadline.ts";
-import { callLimit } from "./call_limit.ts";
-import { ownInfo } from "./own_info.ts";
-import { sessionExpired } from "./session_expired.ts";
-import { type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface LockOptions
   extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
@@ -164,6 +161,19 @@ export class Lock implements AsyncDisposable {
     const released = await Promise.allSettled([...this.#leases.keys()].map((lease) => lease.release()));
     await this.#sessions.close(reason);
     for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
+  }
+}
+
+export type SemaphoreOptions = Omit<LockOptions, "mode" | "limit" | "recipe">;
+
+/** A lock that `permits` processes may hold at the same time. Each lease has a `slot` from 0 to `permits` - 1 that no other lease has at the same time. */
+export class Semaphore extends Lock {
+  readonly permits: number;
+
+  /** All users must request the same number of permits, or choose a `limitPolicy`; else `acquire` rejects LIMIT_MISMATCH. */
+  constructor(place: SessionPlace, name: string, permits: number, options: SemaphoreOptions = {}) {
+    super(place, name, { ...options, mode: "permit", limit: permits });
+    this.permits = permits;
   }
 }
 

@@ -16,10 +16,7 @@ import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../co
 import { type PoolStatus, poolStatus } from "../coordination/pool/read_pool_status.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
-import { callLimit } from "./call_limit.ts";
-import { ownInfo } from "./own_info.ts";
-import { sessionExpired } from "./session_expired.ts";
-import { type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {
   /** Number of items that one `run` works on at the same time; 1 when left out. */

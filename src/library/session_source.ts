@@ -1,7 +1,15 @@
-/** Session of a library object: the caller's own, or one that is opened when it is needed. */
+/** Common parts of the library objects: the session, the time limit of a call, and the description of this process. */
+import { hostname } from "node:os";
+import process from "node:process";
+import type { HolderInfo } from "../coordination/holder_info.ts";
+import { BatonError } from "../errors.ts";
+import { abortable } from "../support/abort.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { type Deadline, waitLimit } from "../support/deadline.ts";
+import { userName } from "../support/user_name.ts";
 import { connect, type ConnectOptions } from "../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { abortable } from "../support/abort.ts";
+import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 
 /** A session that belongs to the caller, or the options to open one. */
 export type SessionPlace = ZooKeeper | ConnectOptions;
@@ -46,4 +54,36 @@ export class SessionSource {
     const own = await this.#own?.catch(() => null);
     await own?.close();
   }
+}
+
+/** Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock "a"`. */
+export function sessionExpired(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
+  if (!isSessionEnd(session.ended.reason)) return null;
+  const why = "the servers have ended its session, because they received nothing from it for the session timeout";
+  return new BatonError("SESSION_EXPIRED", `Cannot ${what}: ${why}`, { cause });
+}
+
+export interface CallLimit extends Deadline {
+  /** Options for the wait, which the signal limits. */
+  readonly waiting: { readonly wait?: "none" | "forever"; readonly signal: AbortSignal; readonly sinceMs: number };
+}
+
+/**
+ * Returns one time limit for a whole call: opening the session and waiting. A call with `wait: "none"` has no limit of its own: connecting and the lock
+ * have limits.
+ */
+export function callLimit(
+  wait: "none" | "forever" | number | undefined,
+  { clock = systemClock(), signal }: { readonly clock?: Clock | undefined; readonly signal: AbortSignal },
+): CallLimit {
+  const sinceMs = clock.now();
+  const limitMs = typeof wait === "number" && wait > 0 ? wait : undefined;
+  const limit = waitLimit(clock, limitMs, { signal });
+  const isTry = wait === "none" || wait === 0;
+  return { ...limit, waiting: { ...(isTry ? { wait: "none" } : {}), signal: limit.signal, sinceMs } };
+}
+
+/** Describes this process for others that read a lock. */
+export function ownInfo(reason: string): HolderInfo {
+  return { host: hostname(), pid: process.pid, user: userName(), argv0: process.argv0, reason };
 }

@@ -51,6 +51,11 @@ export function systemIo(): Io {
   };
 }
 
+/** Prints one JSON object as a line on stdout. */
+export function printJson<T>(io: Io, value: T): void {
+  io.out(JSON.stringify(value) + "\n");
+}
+
 /** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
 function isTerminal(fd: number): boolean {
   try {

@@ -67,9 +67,10 @@ export class StatusConnection implements ConnectionHandlers {
   data(chunk: Uint8Array): void {
     if (this.#hasRequest) return; // the body is ignored
     this.#header += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
-    if (/\r?\n\r?\n/.test(this.#header)) return this.#respond();
-    if (this.#header.length <= headerBytesMax) return;
+    const isTooLong = this.#header.length > headerBytesMax;
+    if (!isTooLong && !/\r?\n\r?\n/.test(this.#header)) return;
     this.#hasRequest = true;
+    if (!isTooLong) return this.#respond();
     this.#send({ status: 431, type: plainText, text: `The request is longer than ${headerBytesMax} bytes\n` }, false);
   }
 
@@ -85,13 +86,6 @@ export class StatusConnection implements ConnectionHandlers {
   }
 
   #respond(): void {
-    this.#hasRequest = true;
-    if (this.#header.length > headerBytesMax) {
-      return this.#send(
-        { status: 431, type: plainText, text: `The request is longer than ${headerBytesMax} bytes\n` },
-        false,
-      );
-    }
     const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(this.#header) ?? [];
     this.#header = "";
     if (method === undefined || target === undefined) {

@@ -43,8 +43,3 @@ export function parseItems(
   });
   return [...items];
 }
-
-/** Converts the list of `--items a,b,c` to lines. */
-export function listedItems(list: string): string {
-  return list.replaceAll(",", "\n");
-}

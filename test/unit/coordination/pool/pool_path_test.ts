@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
-import { itemsMax, listedItems, parseItems } from "../../../../src/coordination/pool/pool_items.ts";
+import { itemsMax, parseItems } from "../../../../src/coordination/pool/pool_items.ts";
 import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
 import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
 
@@ -81,7 +81,7 @@ test("values cannot leave their place in the tree", () => {
 test("one item in each line, in their order, without empty lines and repetitions", () => {
   const read = (text: string) => parseItems(text, { component: "c", path: poolPath("c"), source: "standard input" });
   expect(read("b\n\na\r\n  \nb\nc d\n")).toEqual(["b", "a", "c d"]);
-  expect(read(listedItems("a,b,,a"))).toEqual(["a", "b"]);
+  expect(read("a,b,,a".replaceAll(",", "\n"))).toEqual(["a", "b"]);
   expect(read("")).toEqual([]);
 });
 
@@ -100,7 +100,7 @@ test("what cannot be an item is told with its line", () => {
   const wordy = poolPath("c", { templates: { ...newspaper, item: "/{component}/B{1}-RT{2}" } });
   const told = 'Item "c" has no word 2, which the template /{component}/B{1}-RT{2} needs';
   expect(refused("a 1\n\nb 2\nc\n", wordy)).toBe(`BAD_DATA: the list, line 4: ${told}`);
-  expect(refused(listedItems("a 1,c"), wordy, { unit: "item" })).toBe(`BAD_DATA: the list, item 2: ${told}`);
+  expect(refused("a 1\nc", wordy, { unit: "item" })).toBe(`BAD_DATA: the list, item 2: ${told}`);
   expect(refused("a\tb")).toMatch(/^BAD_DATA: the list, line 1: .*control character$/);
   expect(refused(Array.from({ length: itemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
     `BAD_DATA: the list has more than ${itemsMax} items, the maximum of a pool`,
