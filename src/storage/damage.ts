@@ -11,6 +11,20 @@ const reportedMax = 10_000;
 /** A sentence without its end, used before or after a comma: `row 17 of the messages of topic "news" is damaged`. */
 export class DamageError extends Error {}
 
+/** The result of `read`, or `otherwise` if it throws a DamageError (or what `isExpected` accepts). */
+export function orIfDamaged<T, Other>(
+  otherwise: Other,
+  read: () => T,
+  isExpected: (error: unknown) => boolean = (error) => error instanceof DamageError,
+): T | Other {
+  try {
+    return read();
+  } catch (error) {
+    if (isExpected(error)) return otherwise;
+    throw error;
+  }
+}
+
 export class DamageLog {
   readonly #known = new Set<string>();
   /** Called once for each damage. */

@@ -3,7 +3,7 @@
  * before.
  */
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
-import { DamageError, sentenceOf } from "../../storage/damage.ts";
+import { DamageError, orIfDamaged, sentenceOf } from "../../storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
@@ -35,14 +35,8 @@ export class PutRowCounts {
   /** All changes must have been written before. */
   readAgain(database: TopicDatabase): void {
     for (const [table, sql] of Object.entries(counting)) {
-      try {
-        const counts = new Map<number, number>();
-        for (const { client, n } of database.all(sql)) counts.set(Number(client), Number(n));
-        this.#counts.set(table, counts);
-      } catch (error) {
-        if (!isDamage(error)) throw error;
-        this.#counts.set(table, null);
-      }
+      const rows = orIfDamaged(null, () => database.all(sql), isDamage);
+      this.#counts.set(table, rows && new Map(rows.map(({ client, n }) => [Number(client), Number(n)])));
     }
   }
 
@@ -116,12 +110,7 @@ export class ClientRows {
 
   #rowsOf(topicId: number, where: string): SqlRow[] | null {
     const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
-    try {
-      return this.#database.damage.reading(`the clients ${where}`, () => this.#database.all(sql, topicId));
-    } catch (error) {
-      if (error instanceof DamageError) return null;
-      throw error;
-    }
+    return orIfDamaged(null, () => this.#read(`the clients ${where}`, () => this.#database.all(sql, topicId)));
   }
 
   /** Whether the index finds each client by its name. A client that is not found would be treated as new. */
@@ -130,12 +119,7 @@ export class ClientRows {
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
       WHERE stored.name IS NOT found.name`;
     const read = () => this.#database.get(sql, topicId)?.["n"];
-    try {
-      return this.#database.damage.reading(`the clients ${where}`, read) === 0;
-    } catch (error) {
-      if (error instanceof DamageError) return false;
-      throw error;
-    }
+    return orIfDamaged(null, () => this.#read(`the clients ${where}`, read)) === 0;
   }
 
   /** Returns null for an unknown client. Throws Damaged, like all methods below. */
@@ -186,14 +170,11 @@ export class ClientRows {
    * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
    */
   resolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
-    try {
+    return orIfDamaged("kept", () => {
       const windows = [...this.windows(client).values()];
       if (windows.some(({ session }) => session === 0) || this.of(client, tables.msg_ids).length > 0) return "kept";
       return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
-    } catch (error) {
-      if (error instanceof DamageError) return "kept";
-      throw error;
-    }
+    });
   }
 
   /** Reads its windows without caching them. Throws Damaged. */

@@ -1,4 +1,5 @@
 /** Deletes rows even if a table and its index disagree, as happens when a disk flips a bit. */
+import { orIfDamaged } from "../../storage/damage.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
 import type { SqlValue } from "../../storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -14,7 +15,7 @@ export function deleteRows(database: TopicDatabase, table: string, condition: st
   } catch (error) {
     if (!isDamage(error)) throw error;
     // Entries that exist only in the index are deleted, too: they would be found under another client's id.
-    const found = table === "windows" ? [] : readable(() => idsOf(database, table, condition, values));
+    const found = table === "windows" ? [] : orIfDamaged([], () => idsOf(database, table, condition, values), isDamage);
     withNewIndexes(database, table, () => {
       for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
       drop();
@@ -33,13 +34,4 @@ export function withNewIndexes(database: TopicDatabase, table: string, work: () 
 
 function idsOf(database: TopicDatabase, table: string, condition: string, values: readonly SqlValue[]): number[] {
   return database.all(`SELECT id FROM ${table} WHERE ${condition}`, ...values).map(({ id }) => Number(id));
-}
-
-function readable<T>(read: () => T[]): T[] {
-  try {
-    return read();
-  } catch (error) {
-    if (isDamage(error)) return [];
-    throw error;
-  }
 }

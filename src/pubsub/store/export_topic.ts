@@ -60,9 +60,10 @@ export function* exportTopic(
     writer.client(client);
     stream.records++;
     for (const window of [...clients.rows.windows(client).values()].sort((a, b) => a.session - b.session)) {
+      const { session, key, firstUnacked } = window;
       const all = window.entries();
       for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
-        writer.window({ ...windowHead(window), entries: all.slice(at, at + windowEntriesMax) });
+        writer.window({ session, key, firstUnacked, entries: all.slice(at, at + windowEntriesMax) });
         stream.records++;
         yield* stream.full();
       }
@@ -155,9 +156,3 @@ class PieceStream {
     return this.#hash.digest("hex");
   }
 }
-
-const windowHead = ({ session, key, firstUnacked }: { session: number; key: string; firstUnacked: number }) => ({
-  session,
-  key,
-  firstUnacked,
-});

@@ -7,7 +7,7 @@ import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
 import { nameOf } from "./topic_client.ts";
 import { deleteRows, withNewIndexes } from "./delete_rows.ts";
-import { rangeOfMessages } from "../../storage/damage.ts";
+import { orIfDamaged, rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
@@ -102,15 +102,12 @@ function deletePuts(database: TopicDatabase, client: number): void {
 }
 
 function hasWholeCounters(database: TopicDatabase, client: number): boolean {
-  try {
-    return [tables.windows, tables.resolved, tables.msg_ids].every((table) => {
+  const check = () =>
+    [tables.windows, tables.resolved, tables.msg_ids].every((table) => {
       const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
       return rows.every((row) => table.isIntact(row));
     });
-  } catch (error) {
-    if (isDamage(error)) return false;
-    throw error;
-  }
+  return orIfDamaged(false, check, isDamage);
 }
 
 /** Returns the intact rows of a topic without their contents and deletes the others. */

@@ -2,12 +2,11 @@
 import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
-import type { TopicClient } from "./topic_client.ts";
+import { nameOf, type TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
 import type { RowCache } from "./log_rows.ts";
 import { TopicLog } from "./topic_log.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { nameOf } from "./topic_client.ts";
 
 export class StoredTopic {
   readonly id: number;

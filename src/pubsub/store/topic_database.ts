@@ -14,7 +14,7 @@ import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
-import { DamageLog } from "../../storage/damage.ts";
+import { DamageLog, orIfDamaged } from "../../storage/damage.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";
@@ -70,13 +70,6 @@ export class TopicDatabase {
       this.#database = openRows(dataDir, this.#name);
     } catch (error) {
       this.#owner.close();
-      throw storeError(error, dataDir);
-    }
-    // New directory entries are flushed before any response depends on the files.
-    try {
-      flushParentFolders(dataDir);
-    } catch (error) {
-      this.close();
       throw storeError(error, dataDir);
     }
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
@@ -299,8 +292,8 @@ export function isDiskFull(error: unknown): boolean {
 export function storeError(error: unknown, dataDir: string): BatonError {
   if (error instanceof BatonError) return error;
   if (error instanceof StoreLost) return new BatonError("LOCK_BUSY", error.message);
-  const message = error instanceof Error ? error.message : String(error);
-  return new BatonError("IO", `The topic store in ${dataDir} cannot be read or written: ${message}`, { cause: error });
+  const message = `The topic store in ${dataDir} cannot be read or written: ${messageOf(error)}`;
+  return new BatonError("IO", message, { cause: error });
 }
 
 function openRows(dataDir: string, owner: string): DatabaseSync {
@@ -319,6 +312,8 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
       INSERT OR IGNORE INTO store (id, name, sum) VALUES (0, '${name}', ${tables.store.sumOf({ id: 0, name })});
       PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
       COMMIT`);
+    // New directory entries are flushed before any response depends on the files.
+    flushParentFolders(dataDir);
     return database;
   } catch (error) {
     database.close();
@@ -363,17 +358,9 @@ const putIndexes = [
  * not find a row, its checksum is never checked, and a repeated put would be stored again.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
-  const clients = new Set<number>();
-  try {
-    for (const check of putIndexes) {
-      if (agrees(database, check)) continue;
-      for (const { client } of differences(database, check)) clients.add(Number(client));
-    }
-  } catch (error) {
-    if (isDamage(error)) return "all";
-    throw error;
-  }
-  return clients;
+  const find = () => putIndexes.flatMap((check) => agrees(database, check) ? [] : differences(database, check));
+  const rows = orIfDamaged("all", find, isDamage);
+  return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 
 /** Comparing sums takes a tenth of the time of comparing rows. */

@@ -4,7 +4,7 @@
  * all subscribers.
  */
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/pubsub/topic_transfer_data.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { orIfDamaged } from "../../storage/damage.ts";
 import { type LogRow, LogRows, type RowCache, type RowHead } from "./log_rows.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -186,13 +186,10 @@ export class TopicLog {
   oldestTimeMs(): number | null {
     const { oldest } = this;
     if (oldest === null) return null;
-    try {
+    return orIfDamaged(null, () => {
       const row = this.#rows.load(oldest);
       return row.offsets.length === 0 ? 0 : messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
-    } catch (error) {
-      if (error instanceof DamageError) return null;
-      throw error;
-    }
+    });
   }
 
   /** Deletes the oldest row and finds the next one. */
@@ -221,14 +218,11 @@ export class TopicLog {
   }
 
   #findOldest(): RowHead | "damaged" | null {
-    try {
+    return orIfDamaged("damaged", () => {
       const oldest = this.#rows.after(0);
       const before = oldest?.previous ?? this.stored;
       if (before > this.gone) throw this.#rows.missing(this.gone + 1, before);
       return oldest;
-    } catch (error) {
-      if (error instanceof DamageError) return "damaged";
-      throw error;
-    }
+    });
   }
 }

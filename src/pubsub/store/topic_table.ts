@@ -6,7 +6,7 @@ import { ClientTable } from "./client_table.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
 import { StoredTopic } from "./stored_topic.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { DamageError, orIfDamaged } from "../../storage/damage.ts";
 import { RowCache } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables, topicStates } from "./topic_tables.ts";
@@ -31,7 +31,8 @@ export class TopicTable {
     const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
     this.#garbage = this.#idsAt(topicStates.dropped);
-    for (const id of this.#idsAt(topicStates.active)) this.#loadWhole(id);
+    // A topic with a damaged row is not active: it is unavailable until an operator gives it up.
+    for (const id of this.#idsAt(topicStates.active)) orIfDamaged(null, () => this.load(id));
   }
 
   /** Ids of topics in this state; damaged ones are reported and left out. */
@@ -41,26 +42,14 @@ export class TopicTable {
     return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
   }
 
-  /** A topic with a damaged row is not active: it is unavailable until an operator gives it up. */
-  #loadWhole(id: number): void {
-    try {
-      this.load(id);
-    } catch (error) {
-      if (!(error instanceof DamageError)) throw error;
-    }
-  }
-
   /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
   row(id: number): SqlRow | null {
     const { damage } = this.#database;
-    try {
-      const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
+    const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
+    return orIfDamaged(null, () => {
       const row = damage.reading(`row ${id} of the topics of this store`, read);
       return row === undefined ? null : damage.checked(tables.topics, row, placeOfTopicRow(row["name"]));
-    } catch (error) {
-      if (error instanceof DamageError) return null;
-      throw error;
-    }
+    });
   }
 
   /** Returns the topic with this name and state, unless it is damaged. */
@@ -145,41 +134,15 @@ export class TopicTable {
 
   /** Writes a topic's row, in the open transaction. */
   write(topic: StoredTopic): void {
-    const {
-      log: { last, gone, stored, bytes },
-      id,
-      name,
-      incarnation,
-      baseOffset,
-      epoch,
-      sealedFor,
-      clientCount,
-      registration,
-    } = topic;
+    const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = topic;
+    const { last, gone, stored, bytes } = topic.log;
+    const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
+    const fixed = { id, name: nameBytes(name), state: topicStates.active, incarnation, base_offset: baseOffset };
     this.#database.run(
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
        sum = ? WHERE id = ?`,
-      epoch,
-      sealedFor,
-      last,
-      gone,
-      stored,
-      bytes,
-      clientCount,
-      registration,
-      tables.topics.sumOf({
-        ...{
-          id,
-          name: nameBytes(name),
-          state: topicStates.active,
-          incarnation,
-          base_offset: baseOffset,
-          epoch,
-          sealed_for: sealedFor,
-          sender: null,
-        },
-        ...{ last, gone, stored, bytes, clients: clientCount, registration },
-      }),
+      ...Object.values(changes),
+      tables.topics.sumOf({ ...fixed, ...changes, sender: null }),
       id,
     );
     this.#written.set(topic, endsOf(topic));

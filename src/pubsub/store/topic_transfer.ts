@@ -14,7 +14,7 @@ import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables, topicStates } from "./topic_tables.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { DamageError, orIfDamaged } from "../../storage/damage.ts";
 
 export class TopicTransfer {
   readonly #database: TopicDatabase;
@@ -53,28 +53,19 @@ export class TopicTransfer {
    */
   generation(): number {
     const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
-    return row === undefined
-      ? 0
-      : Number(this.#database.damage.checked(tables.generation, row, "of this store")["generation"]);
+    if (row === undefined) return 0;
+    return Number(this.#database.damage.checked(tables.generation, row, "of this store")["generation"]);
   }
 
   /** Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call. */
   raiseGeneration(above = 0): number | null {
     if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
-    const generation = Math.max(above === 0 ? this.generation() : this.#generationOrZero(), above) + 1;
+    // A caller that names a generation knows the recorded one, so a damaged stored one does not matter.
+    const stored = above === 0 ? this.generation() : orIfDamaged(0, () => this.generation());
+    const generation = Math.max(stored, above) + 1;
     this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
     this.#raisedAtCommit = this.#database.commits;
     return generation;
-  }
-
-  /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter. */
-  #generationOrZero(): number {
-    try {
-      return this.generation();
-    } catch (error) {
-      if (error instanceof DamageError) return 0;
-      throw error;
-    }
   }
 
   /**
@@ -104,14 +95,12 @@ export class TopicTransfer {
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
-      staged: staged === undefined ? null : {
+      staged: staged && {
         incarnation: String(staged["incarnation"]),
         owner: String(staged["sender"]),
         epoch: Number(staged["epoch"]),
       },
-      dropped: dropped === null
-        ? null
-        : { incarnation: String(dropped["incarnation"]), epoch: Number(dropped["epoch"]) },
+      dropped: dropped && { incarnation: String(dropped["incarnation"]), epoch: Number(dropped["epoch"]) },
     };
   }
 
@@ -162,7 +151,7 @@ export class TopicTransfer {
       return this.#reopen(here, epoch);
     }
     const staged = this.#staged(name);
-    if (staged === undefined) throw missing(name, " as a staged copy");
+    if (staged === null) throw missing(name, " as a staged copy");
     if (Number(staged["epoch"]) >= epoch) {
       throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
     }
@@ -214,7 +203,7 @@ export class TopicTransfer {
   /** Removes the staged copy. */
   discard(name: string): void {
     const staged = this.#staged(name);
-    if (staged !== undefined) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
+    if (staged !== null) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
   }
 
   /** Keeps the copy out of use, for an operator. */
@@ -293,7 +282,7 @@ export class TopicTransfer {
     this.#receive(transfer, (received) => {
       const old = this.#staged(received.name);
       received.check(hash);
-      if (old !== undefined) this.#topics.drop(Number(old["id"]));
+      if (old !== null) this.#topics.drop(Number(old["id"]));
       received.finish();
     });
     this.#imports.delete(transfer);
@@ -327,18 +316,15 @@ export class TopicTransfer {
   }
 
   /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
-  #staged(name: string): SqlRow | undefined {
-    return this.#topics.find(name, topicStates.staged) ?? undefined;
+  #staged(name: string): SqlRow | null {
+    return this.#topics.find(name, topicStates.staged);
   }
 
   #dropped(name: string): SqlRow | null {
     const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, nameBytes(name));
-    try {
-      return row === undefined ? null : this.#database.damage.checked(tables.dropped, row, "of this store");
-    } catch (error) {
-      if (error instanceof DamageError) return null; // treated as forgotten: the topic's node decides
-      throw error;
-    }
+    if (row === undefined) return null;
+    // A damaged row is treated as forgotten: the topic's node decides.
+    return orIfDamaged(null, () => this.#database.damage.checked(tables.dropped, row, "of this store"));
   }
 
   #require(name: string, epoch: number): StoredTopic {
