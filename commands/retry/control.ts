@@ -2,13 +2,12 @@
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { inspectSettings, whereFlag } from "./inspect_options.ts";
+import { inspectSettings, parseWhere, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
-import { parseWhere } from "./message_filter.ts";
 import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 

@@ -5,6 +5,8 @@ import {
   inspectSettings,
   type ListCall,
   listSettings,
+  parseStates,
+  parseWhere,
   type ShowCall,
   showSettings,
 } from "./inspect_options.ts";
@@ -20,7 +22,6 @@ import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { parseStates, parseWhere } from "./message_filter.ts";
 import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";

@@ -1,6 +1,9 @@
 /** `baton retry-processor run`: tries the messages of a store until a signal, or until all are tried. */
 import process from "node:process";
-import { defineCommand } from "../command.ts";
+import { retryStoreSettings } from "../../src/config/retry_settings.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { duration, list, text, toggle } from "../../src/config/value_types.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
@@ -13,13 +16,55 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
-import { openTopicClients } from "./topic_options.ts";
+import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { retryLog } from "../../src/retry/retry_log.ts";
-import { type RunCall, runSettings } from "./run_options.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
+
+const runSettings = {
+  ...retryStoreSettings,
+  exec: setting(text("line"), {
+    flag: "--exec",
+    once: true,
+    help: "run this shell command for each message, with the body as stdin, instead of the message's own command",
+  }),
+  url: setting(text("url"), {
+    flag: "--url",
+    once: true,
+    help: "send each message to this URL by HTTP, instead of running a command",
+  }),
+  topic: setting(text("topic"), {
+    flag: "--topic",
+    once: true,
+    help: "put each message into this publish/subscribe topic, once, instead of running a command",
+  }),
+  method: setting(text("method"), {
+    flag: "--method",
+    help: "HTTP method for messages without their own; it must have a body",
+    default: "POST",
+  }),
+  headers: setting(list("name:value"), {
+    flag: "--header",
+    once: true,
+    help: "headers for --url; headers of a message override them",
+  }),
+  once: setting(toggle(), {
+    flag: "--once",
+    help: "try each message that is due now once, then end: for a crontab",
+    default: false,
+  }),
+  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
+  killAfter: setting(duration(), {
+    flag: "--kill-after",
+    help: "time between the stop signal and SIGKILL for a command",
+    default: 5000,
+  }),
+  ...processorSettings,
+} satisfies SettingTable;
+
+type RunCall = Call<typeof runSettings>;
 
 export const retryRunCommand = defineCommand({
   name: "retry-processor run",
@@ -91,18 +136,10 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     await using topics = await openTopicClients(call, location.folder, topic);
     using putter = topic === undefined || topics === null
       ? null
-      : await openTopicTarget(topics, topic, { waits: until === "stopped", log });
+      : await (await import("../../src/retry/targets/topic_target.ts"))
+        .openTopicTarget(topics, topic, { waits: until === "stopped", log });
     const target = putter?.target ?? httpTarget(call) ?? commandTarget(call, { storeName: location.name, guard });
-    await using processor = await StoreProcessor.open({
-      location,
-      target,
-      values,
-      sources,
-      log,
-      killAfterMs: values.killAfter,
-      until,
-      topics,
-    });
+    await using processor = await StoreProcessor.open({ location, target, values, sources, log, until, topics });
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = listenForStops(signals, systemClock(), {
       signals: stopSignals,
@@ -164,13 +201,6 @@ function checkOptions({ values, names, sources }: RunCall): void {
       "with --elect a processor waits while another one leads, but --once and --until-empty end by themselves";
     throw new BatonError("USAGE", `run: ${why}`);
   }
-}
-
-/** Loads the code only if a topic is used. */
-async function openTopicTarget(
-  ...words: Parameters<typeof import("../../src/retry/targets/topic_target.ts").openTopicTarget>
-) {
-  return await (await import("../../src/retry/targets/topic_target.ts")).openTopicTarget(...words);
 }
 
 function commandTarget(

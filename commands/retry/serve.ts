@@ -1,9 +1,11 @@
 /** `baton retry-processor serve`: runs the HTTP proxy and the processor of its store until a signal. */
 import process from "node:process";
-import { defineCommand } from "../command.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { duration, text, toggle } from "../../src/config/value_types.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
-import { retryProcessorSettings } from "../../src/config/retry_settings.ts";
+import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
@@ -14,12 +16,36 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress, listenAddress } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { openTopicClients } from "./topic_options.ts";
+import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { type RetryLog, retryLog } from "../../src/retry/retry_log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { type StoreLocation, storeLocationOf } from "./retry_store_location.ts";
-import { type ServeCall, serveSettings } from "./serve_options.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
+
+const serveSettings = {
+  ...retryStoreSettings,
+  listen: setting(text("host:port|unix:PATH"), {
+    flag: "--listen",
+    once: true,
+    help: "listen address; :PORT means this machine only, port 0 any free port",
+    default: "127.0.0.1:0",
+  }),
+  url: setting(text("url"), { flag: "--url", help: "URL of the backend; the path of a request is appended" }),
+  noProcess: setting(toggle(), {
+    flag: "--no-process",
+    help: "only serve and store; baton retry-processor run tries stored messages",
+    default: false,
+  }),
+  killAfter: setting(duration(), {
+    flag: "--kill-after",
+    help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
+    default: 5000,
+  }),
+  ...retryServeSettings,
+  ...processorSettings,
+} satisfies SettingTable;
+
+type ServeCall = Call<typeof serveSettings>;
 
 export const retryServeCommand = defineCommand({
   name: "retry-processor serve",
@@ -142,16 +168,7 @@ async function withProcessor(
     clock: systemClock(),
   });
   const topics = await openTopicClients(call, location.folder, undefined);
-  const processor = await StoreProcessor.open({
-    location,
-    target,
-    values,
-    sources,
-    log,
-    killAfterMs: values.killAfter,
-    until: "stopped",
-    topics,
-  });
+  const processor = await StoreProcessor.open({ location, target, values, sources, log, until: "stopped", topics });
   const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
     store: processor.store,

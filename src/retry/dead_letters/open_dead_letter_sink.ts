@@ -18,18 +18,19 @@ import { redactionFor } from "./redaction.ts";
 
 export interface DeadLetterSinkOptions {
   readonly location: { readonly name: string; readonly folder: string };
-  readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings>;
+  /** `killAfter`: milliseconds from the stop signal to SIGKILL, for commands. */
+  readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings> & {
+    readonly killAfter: number;
+  };
   readonly sources: ConfigSources;
   readonly log: RetryLog;
   /** Null: no topic is used. */
   readonly topics: TopicClients | null;
-  /** Milliseconds from the stop signal to SIGKILL, for commands. */
-  readonly killAfterMs: number;
 }
 
 /** Null: dead letters stay in the store, or are dropped. Rejects with CONFIG or REFUSED if none could ever be sent. */
 export async function openDeadLetterSink(options: DeadLetterSinkOptions): Promise<DeadLetterSink | null> {
-  const { location, values, sources, topics, killAfterMs, log } = options;
+  const { location, values, sources, topics, log } = options;
   const destination = deadLetterDestinationOf(values, sources);
   if (destination.kind === "store" || destination.kind === "drop") return null;
   const format = { storeName: location.name, redaction: redactionFor(values, sources) };
@@ -39,7 +40,7 @@ export async function openDeadLetterSink(options: DeadLetterSinkOptions): Promis
   const takeLock = () => forwarderLock(location.folder, lockFile);
   const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
   if (destination.kind === "exec") {
-    return new CommandSink({ ...common, line: destination.line, killAfterMs, clock: systemClock() });
+    return new CommandSink({ ...common, line: destination.line, killAfterMs: values.killAfter, clock: systemClock() });
   }
   let sink: DeadLetterSink & { check(signal: AbortSignal): Promise<void> };
   if (destination.kind === "kafka") {

@@ -11,11 +11,11 @@ import {
   type HttpHeaders,
   idempotencyHeader,
   losesBody,
+  parseRetryAfter,
 } from "../targets/backend_request.ts";
 import { type BackendResponse, callBackend, whyNotSent } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
-import { parseRetryAfter } from "../targets/backend_request.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
@@ -27,10 +27,9 @@ import { deadlineAfter } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, faultOf, type StoredId } from "./fault_body.ts";
-import { HttpConnections } from "./http_connections.ts";
 
 /** The response header with the id of the stored message. */
-export const idHeader = "baton-message-id";
+const idHeader = "baton-message-id";
 
 /** Time limit for the head of a request. Milliseconds. */
 const headMsMax = 10_000;
@@ -49,7 +48,7 @@ export interface CallGate {
   endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
 }
 
-export interface RetryHttpProxyOptions {
+interface RetryHttpProxyOptions {
   readonly backend: URL;
   readonly store: StoreClient;
   readonly rules: RetryRules;
@@ -401,4 +400,51 @@ function drainedOrClosed(response: ServerResponse): Promise<void> {
     response.on("close", go);
     if (response.destroyed) go();
   });
+}
+
+type Socket = IncomingMessage["socket"];
+
+export class HttpConnections {
+  readonly #max: number;
+  /** Number of requests in progress of each connection, ordered by the end of the last request. */
+  readonly #open = new Map<Socket, number>();
+  readonly #makeRoom: () => boolean;
+
+  /** `makeRoom`: abandons a request that has stopped arriving; false: there is none. */
+  constructor(max: number, makeRoom: () => boolean) {
+    this.#max = max;
+    this.#makeRoom = makeRoom;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  add(socket: Socket): void {
+    if (this.#open.size >= this.#max && !this.#closeIdle() && !this.#makeRoom()) return void socket.destroy();
+    this.#open.set(socket, 0);
+    socket.once("close", () => this.#open.delete(socket));
+  }
+
+  requestBegan(socket: Socket): void {
+    const requests = this.#open.get(socket);
+    if (requests !== undefined) this.#open.set(socket, requests + 1);
+  }
+
+  requestEnded(socket: Socket): void {
+    const requests = this.#open.get(socket);
+    if (requests === undefined) return;
+    this.#open.delete(socket);
+    this.#open.set(socket, requests - 1);
+  }
+
+  #closeIdle(): boolean {
+    for (const [socket, requests] of this.#open) {
+      if (requests > 0) continue;
+      this.#open.delete(socket);
+      socket.destroy();
+      return true;
+    }
+    return false;
+  }
 }

@@ -21,7 +21,6 @@ import {
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
 import { filled, fullBucket, type Rate, type RateBucket, tokenAtMs } from "./rate_limit.ts";
-import { nextWakeMs } from "./next_wake.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
 import type { Order } from "../queue/due_messages.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
@@ -391,4 +390,25 @@ export class RetryProcessor {
 /** Nothing was changed, and another result may succeed. */
 function isTemporary(error: unknown): boolean {
   return error instanceof BatonError && (error.code === "STORE_FULL" || error.code === "LOCK_BUSY");
+}
+
+/** The longest wait: the wall clock may be set, and a notification of another process may be late. */
+const wakeMsMax = 1000;
+
+interface WakeFacts {
+  /** There is a free slot for a try, and this processor leads. A change wakes the processor. */
+  readonly mayClaim: boolean;
+  /** Time until the circuit breaker, the rate limit and the batch allow a claim; 0 or less: now. */
+  readonly breakerMs: number;
+  readonly tokenMs: number;
+  readonly batchMs: number;
+  /** Time until the next message is due; Infinity: none is known. */
+  readonly dueMs: number;
+}
+
+export function nextWakeMs({ mayClaim, breakerMs, tokenMs, batchMs, dueMs }: WakeFacts): number {
+  if (!mayClaim) return wakeMsMax;
+  // The due time only counts when nothing else prevents a claim.
+  const obstacleMs = Math.max(breakerMs, tokenMs, batchMs);
+  return Math.max(0, Math.min(wakeMsMax, obstacleMs > 0 ? Math.max(obstacleMs, 1) : dueMs));
 }

@@ -2,8 +2,8 @@
  * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes stored, the forwarder
  * of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and `serve` have one.
  */
-import { readFileSync } from "node:fs";
 import process from "node:process";
+import { readFileSync } from "node:fs";
 import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
 import {
   type retryLimitSettings,
@@ -28,7 +28,6 @@ import { changesMax } from "../queue/retry_store_limits.ts";
 import type { RetryLog } from "../retry_log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import { ClockSteps } from "./clock_steps.ts";
 import { cronTimes } from "./cron_times.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
@@ -37,24 +36,24 @@ import { type ProcessorEvent, RetryProcessor } from "./retry_processor.ts";
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
-export interface StoreProcessorOptions {
+interface StoreProcessorOptions {
   readonly location: { readonly name: string; readonly folder: string };
   readonly target: Target;
-  readonly values: SettingValues<
-    & typeof retryLimitSettings
-    & typeof retryPolicySettings
-    & typeof retryProcessorSettings
-    & typeof retryRedactSettings
-    & typeof retryTopicSettings
-    & typeof connectionSettings
-  >;
+  readonly values:
+    & SettingValues<
+      & typeof retryLimitSettings
+      & typeof retryPolicySettings
+      & typeof retryProcessorSettings
+      & typeof retryRedactSettings
+      & typeof retryTopicSettings
+      & typeof connectionSettings
+    >
+    & { readonly killAfter: number };
   readonly sources: ConfigSources;
   readonly log: RetryLog;
   readonly until: "stopped" | "tried" | "empty";
   /** Null: no topic is used. The caller closes it. */
   readonly topics: TopicClients | null;
-  /** Milliseconds from the stop signal to SIGKILL, for the commands of dead letters. */
-  readonly killAfterMs: number;
 }
 
 /** Milliseconds between two checks for messages that other processes stored. */
@@ -369,7 +368,7 @@ async function openForwarder(
 }
 
 /** The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the machine. */
-export interface MachineBoot {
+interface MachineBoot {
   readonly id: string;
   nowMs(): number;
 }
@@ -387,4 +386,24 @@ async function machineBoot(): Promise<MachineBoot> {
     // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
   }
   return { id, nowMs: () => libc.bootTimeMs() };
+}
+
+/** Tolerance for two consecutive readings, and for a clock that is adjusted slowly. Milliseconds. */
+const stepMsMin = 1000;
+
+export class ClockSteps {
+  #gapMs: number;
+
+  /** Readings of the monotonic clock and the wall clock at the same moment, in milliseconds. */
+  constructor(nowMs: number, wallMs: number) {
+    this.#gapMs = wallMs - nowMs;
+  }
+
+  /** How far the wall clock was set since the last call, in milliseconds; negative: back; 0: it was not set. */
+  sinceLastCheck(nowMs: number, wallMs: number): number {
+    const byMs = wallMs - nowMs - this.#gapMs;
+    if (Math.abs(byMs) < stepMsMin) return 0;
+    this.#gapMs += byMs;
+    return byMs;
+  }
 }

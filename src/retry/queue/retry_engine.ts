@@ -23,12 +23,10 @@ import { DamageError } from "../../storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import { type CapacityRules, RetryCapacity } from "./retry_capacity.ts";
-import { kept, RetryTotals, stateNumbers } from "./retry_totals.ts";
+import { type CapacityRules, kept, RetryCapacity, RetryTotals, stateNumbers } from "./retry_totals.ts";
 import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./retry_store_limits.ts";
 import {
   type ClaimedMessage,
-  type ForwardState,
   forwardStates,
   type MessageHead,
   type NewMessage,
@@ -106,25 +104,17 @@ export class RetryEngine {
   }
 
   #insert({ head, body, key, tried }: NewMessage, life: MessageLife, nowMs: number): number {
-    const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
+    const { state } = life;
     const seq = this.#database.nextNumber("messages");
     this.#database.insert(tables.messages, {
       seq,
-      state: stateNumbers[state],
+      ...this.#columnsOf(life, nowMs),
       key,
-      tries,
-      crashes,
-      fence,
       first_ms: nowMs,
-      since_ms: sinceMs,
       last_ms: tried === null ? null : nowMs,
-      next_ms: nextAtMs,
-      ended_ms: this.#endedMs(life, nowMs),
-      reason,
       error: tried === null ? null : tried.error.slice(0, errorCharsMax),
       owner: null,
       redriven: 0,
-      forwarding: this.#forwardStateOf(life),
       forward_offset: null,
       bytes: body.byteLength,
       is_next: isOpen(state) ? this.#keyOrdering.initialPosition(key) : 0,
@@ -262,18 +252,10 @@ export class RetryEngine {
   }): void {
     const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), stateOf(row)];
     this.#database.change(tables.messages, { seq }, {
-      state: stateNumbers[next.state],
-      tries: next.tries,
-      crashes: next.crashes,
-      fence: next.fence,
-      since_ms: next.sinceMs,
-      next_ms: next.nextAtMs,
-      ended_ms: this.#endedMs(next, nowMs),
-      reason: next.reason,
+      ...this.#columnsOf(next, nowMs),
       error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
       last_ms: triedMs ?? row["last_ms"] ?? null,
       owner,
-      forwarding: this.#forwardStateOf(next),
     });
     if (before === next.state) return;
     const key = row["key"] as string | null;
@@ -308,20 +290,16 @@ export class RetryEngine {
   }
 
   messageOf(row: SqlRow): StoredMessage {
-    const seq = Number(row["seq"]), state = stateOf(row);
+    const seq = Number(row["seq"]);
+    const { nextAtMs, ...life } = lifeOf(row);
     return {
+      ...life,
       seq,
       id: this.idOf(seq),
-      state,
       key: row["key"] as string | null,
-      tries: Number(row["tries"]),
-      crashes: Number(row["crashes"]),
-      fence: Number(row["fence"]),
       firstMs: Number(row["first_ms"]),
-      sinceMs: Number(row["since_ms"]),
       lastMs: row["last_ms"] === null ? null : Number(row["last_ms"]),
-      nextMs: state === "waiting" ? Number(row["next_ms"]) : null,
-      reason: row["reason"] as DeathReason | null,
+      nextMs: life.state === "waiting" ? nextAtMs : null,
       error: row["error"] as string | null,
       forwardState: forwardStates[Number(row["forwarding"])] ?? "none",
       forwardError: this.#forwardError(row),
@@ -340,14 +318,14 @@ export class RetryEngine {
     return `${this.#name}-${seq}`;
   }
 
-  #forwardStateOf(life: MessageLife): number {
-    const isPending = life.state === "dead" && life.reason !== "damaged" && this.#rules.forwards;
-    const letter: ForwardState = isPending ? "pending" : "none";
-    return forwardStates.indexOf(letter);
-  }
-
-  #endedMs({ state }: MessageLife, nowMs: number): number | null {
-    return kept.includes(state) ? null : nowMs;
+  /** The columns of `messages` that follow from the state. */
+  #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
+    const isPending = state === "dead" && reason !== "damaged" && this.#rules.forwards;
+    return {
+      ...{ state: stateNumbers[state], tries, crashes, fence, reason, since_ms: sinceMs, next_ms: nextAtMs },
+      ended_ms: kept.includes(state) ? null : nowMs,
+      forwarding: forwardStates.indexOf(isPending ? "pending" : "none"),
+    };
   }
 }
 

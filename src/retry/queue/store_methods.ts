@@ -4,7 +4,8 @@ import { DeadLetterIndex } from "./dead_letter_index.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
 import { RetryAdmin } from "./retry_admin.ts";
-import { IngestOffsets } from "./ingest_offsets.ts";
+import { BatonError } from "../../errors.ts";
+import { tables } from "./retry_tables.ts";
 
 /** Methods of the engine, the operator commands and the indexes, by name. */
 export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
@@ -84,4 +85,50 @@ export interface StoreClient {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): Promise<ReturnType<StoreMethods[Name]>>;
+}
+
+interface IngestMessage {
+  /** Increases from message to message of a topic. */
+  readonly id: number;
+  readonly body: Uint8Array;
+}
+
+class IngestOffsets {
+  readonly #database: RetryDatabase;
+  readonly #engine: RetryEngine;
+
+  constructor(database: RetryDatabase, engine: RetryEngine) {
+    this.#database = database;
+    this.#engine = engine;
+  }
+
+  /**
+   * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws STORE_FULL, BAD_DATA.
+   */
+  ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
+    const last = this.#last(topic);
+    const fresh = messages.filter(({ id }) => id > last);
+    const newest = fresh.at(-1);
+    if (newest === undefined) return 0;
+    const head = { kind: "command", argv: null, cwd: null } as const;
+    this.#engine.accept(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
+    this.#database.replace(tables.ingest_offsets, { topic, last_id: newest.id });
+    return fresh.length;
+  }
+
+  /** `end`: the newest id of the topic. A larger recorded id belongs to an earlier topic of this name and is removed. */
+  startIngest(topic: string, end: number): void {
+    if (this.#last(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
+  }
+
+  #last(topic: string): number {
+    const row = this.#database.get(
+      `SELECT ${tables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`,
+      topic,
+    );
+    if (row === undefined) return -1;
+    if (this.#database.wholeOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
+    const what = `the ingest offset of topic ${JSON.stringify(topic)}`;
+    throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
+  }
 }

@@ -1,5 +1,5 @@
 /** Types of a stored message. */
-import type { DeathReason, MessageState } from "./message_life.ts";
+import type { MessageLife, TryEnd } from "./message_life.ts";
 
 /** The data of a message besides its body. */
 export type MessageHead =
@@ -14,29 +14,21 @@ export type MessageHead =
   };
 
 /** The state of a dead letter that is forwarded to a sink. */
-export type ForwardState = "none" | "pending" | "sending" | "forwarded";
-export const forwardStates: readonly ForwardState[] = ["none", "pending", "sending", "forwarded"];
+export const forwardStates = ["none", "pending", "sending", "forwarded"] as const;
 
-export interface StoredMessage {
+export interface StoredMessage extends Omit<MessageLife, "nextAtMs"> {
   readonly seq: number;
   /** The store's name and the message's number; unique everywhere. */
   readonly id: string;
-  readonly state: MessageState;
   readonly key: string | null;
-  readonly tries: number;
-  readonly crashes: number;
-  readonly fence: number;
   /** The time when the message was accepted. Wall clock in milliseconds, as all times below. */
   readonly firstMs: number;
-  /** The time when the message was accepted or last redriven. */
-  readonly sinceMs: number;
   /** The end of the last try; null: there was none. */
   readonly lastMs: number | null;
   /** The time of the next try; null: there is none. */
   readonly nextMs: number | null;
-  readonly reason: DeathReason | null;
   readonly error: string | null;
-  readonly forwardState: ForwardState;
+  readonly forwardState: (typeof forwardStates)[number];
   /** The last error of a pending dead letter. */
   readonly forwardError: string | null;
   /** Size of the body. */
@@ -57,9 +49,8 @@ export interface NewMessage {
   readonly tried: FirstTry | null;
 }
 
-export interface FirstTry {
+export interface FirstTry extends TryEnd {
   readonly outcome: "retry" | "final";
-  readonly retryAfterMs: number | null;
   /** The last error that the message shows. */
   readonly error: string;
 }

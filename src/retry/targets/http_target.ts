@@ -5,10 +5,9 @@ import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import type { Target, TryResult } from "./target.ts";
-import { outcomeOfStatus, type RetryRules, type TryOutcome } from "./outcome.ts";
-import { type BackendRequest, type HttpHeaders, requestOf } from "./backend_request.ts";
-import { parseRetryAfter } from "./backend_request.ts";
+import { type Target, tried, type TryResult } from "./target.ts";
+import { outcomeOfStatus, type RetryRules } from "./outcome.ts";
+import { type BackendRequest, type HttpHeaders, parseRetryAfter, requestOf } from "./backend_request.ts";
 
 /** How much of a response is read, so that the backend can send a short one completely. Bytes. */
 const responseBytesMax = 256 << 10;
@@ -41,17 +40,13 @@ export class HttpTarget implements Target {
       const outcome = outcomeOfStatus(status, rules);
       if (outcome === "done") return tried("done", null, true);
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
-      return { ...tried(outcome, `got status ${status}`, outcome === "final"), end: { outcome, retryAfterMs } };
+      return tried(outcome, `got status ${status}`, outcome === "final", retryAfterMs);
     }
     if (lease.lost.aborted) {
       return lease.stopped.aborted ? tried("retry", "was stopped because baton was stopped", null) : { kind: "lost" };
     }
     return tried("retry", answer.why, false);
   }
-}
-
-function tried(outcome: TryOutcome, error: string | null, isHealthy: boolean | null) {
-  return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy } as const;
 }
 
 export type BackendResponse =

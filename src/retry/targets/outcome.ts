@@ -1,7 +1,6 @@
 /** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
 import { BatonError } from "../../errors.ts";
-
-export type TryOutcome = "done" | "retry" | "final";
+import type { TryEnd } from "../queue/message_life.ts";
 
 export interface CodeRange {
   readonly first: number;
@@ -24,19 +23,19 @@ const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** The outcome of an exit code; a signal is 128 and its number. */
-export function outcomeOfExit(code: number, rules: RetryRules): TryOutcome {
+export function outcomeOfExit(code: number, rules: RetryRules): TryEnd["outcome"] {
   if (code === 0) return "done";
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
 /** The outcome of an HTTP status. With 2xx and 3xx the backend has processed the request. */
-export function outcomeOfStatus(status: number, rules: RetryRules): TryOutcome {
+export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outcome"] {
   if (status >= 200 && status < 400) return "done";
   const isFinal = status >= 400 && status < 500 && !passingStatuses.has(status);
   return ruledOutcome(status, rules) ?? (isFinal ? "final" : "retry");
 }
 
-function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryOutcome | null {
+function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd["outcome"] | null {
   const isIn = (ranges: readonly CodeRange[]) => ranges.some(({ first, last }) => code >= first && code <= last);
   if (isIn(noRetryOn)) return "final";
   return isIn(retryOn) ? "retry" : null;

@@ -21,3 +21,13 @@ export type TryResult =
   | { readonly kind: "lost" }
   /** A process of the try may still run. The message must not be tried again before the lease has ended. */
   | { readonly kind: "breach"; readonly error: BatonError };
+
+/** The result of a try that was made. `isHealthy`, `retryAfterMs`: null if unknown. */
+export function tried(
+  outcome: TryEnd["outcome"],
+  error: string | null,
+  isHealthy: boolean | null,
+  retryAfterMs: number | null = null,
+): TryResult {
+  return { kind: "tried", end: { outcome, retryAfterMs }, error, isHealthy };
+}

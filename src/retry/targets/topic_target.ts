@@ -2,12 +2,11 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
-import type { TryOutcome } from "./outcome.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
 import type { RetryLog } from "../retry_log.ts";
-import type { Target, TryResult } from "./target.ts";
+import { type Target, tried, type TryResult } from "./target.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";
 
@@ -47,10 +46,6 @@ export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
   return tried(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
-}
-
-function tried(outcome: TryOutcome, error: string | null, isHealthy: boolean | null): TryResult {
-  return { kind: "tried", end: { outcome, retryAfterMs: null }, error, isHealthy };
 }
 
 /**

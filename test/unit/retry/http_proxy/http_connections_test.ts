@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { HttpConnections } from "../../../../src/retry/http_proxy/http_connections.ts";
+import { HttpConnections } from "../../../../src/retry/http_proxy/retry_http_proxy.ts";
 
 class FakeSocket extends EventEmitter {
   isDestroyed = false;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ClockSteps } from "../../../../src/retry/processor/clock_steps.ts";
+import { ClockSteps } from "../../../../src/retry/processor/store_processor.ts";
 
 test("a wall clock that is set is noticed once, in both directions; one that goes with time, or nearly, is not", () => {
   const steps = new ClockSteps(1000, 5_000_000);

@@ -1,6 +1,13 @@
-/** Options of `run` and `serve` for topics: client ID, proxies, and how to find them. */
+/** Options of `run` and `serve`, and the topic clients that they name. */
+import { logSettings } from "../../src/config/command_settings.ts";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
-import { type retryPolicySettings, retryTopicSettings } from "../../src/config/retry_settings.ts";
+import {
+  retryLimitSettings,
+  retryPolicySettings,
+  retryProcessorSettings,
+  retryRedactSettings,
+  retryTopicSettings,
+} from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -10,7 +17,12 @@ import type { Call } from "../command.ts";
 
 const { pubsubProxies, pubsubProxiesFile, pubsubServiceKey, pubsubRetryTimeout } = pubsubClientSettings;
 
-export const topicSettings = {
+export const processorSettings = {
+  ...logSettings,
+  ...retryPolicySettings,
+  ...retryRedactSettings,
+  ...retryProcessorSettings,
+  ...retryLimitSettings,
   ...retryTopicSettings,
   pubsubProxies,
   pubsubProxiesFile,
@@ -20,11 +32,9 @@ export const topicSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-type TopicCall = Pick<Call<typeof topicSettings & typeof retryPolicySettings>, "values" | "sources" | "io">;
-
 /** Null: no topic is used. `target`: the topic that messages are delivered to. Throws USAGE and CONFIG. */
 export async function openTopicClients(
-  call: TopicCall,
+  call: Pick<Call<typeof processorSettings>, "values" | "sources" | "io">,
   folder: string,
   target: string | undefined,
 ): Promise<TopicClients | null> {
