@@ -19,9 +19,7 @@ export interface CurveCertificate {
 }
 
 /** A key as text (Z85). */
-export function keyText(key: Uint8Array): string {
-  return encodeZ85(key);
-}
+export const keyText = encodeZ85;
 
 /** Certificate for the owner only. CZMQ requires the four blanks. */
 export function secretCertificate(secretKey: Uint8Array): string {

@@ -53,19 +53,19 @@ export class DealerSocket extends ZeroMqSocket {
     return null;
   }
 
-  protected override added(peer: Peer): void {
+  override added(peer: Peer): void {
     this.#peers.push(peer);
     this.#senders.pump();
   }
 
-  protected override removed(peer: Peer): void {
+  override removed(peer: Peer): void {
     const index = this.#peers.indexOf(peer);
     if (index < 0) return;
     this.#peers.splice(index, 1);
     if (this.#next >= this.#peers.length) this.#next = 0;
   }
 
-  protected override room(): void {
+  override room(): void {
     if (this.#senders.length > 0) this.#senders.pump();
   }
 }

@@ -60,7 +60,7 @@ export class RouterSocket extends ZeroMqSocket {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
   }
 
-  protected override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
+  override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
     const told = property(properties, propertyNames.identity);
     if (told?.[0] === 0) {
       return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
@@ -69,7 +69,7 @@ export class RouterSocket extends ZeroMqSocket {
     return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
   }
 
-  protected override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+  override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
     const identity = told.byteLength > 0 ? told.slice() : generatedOf(peer) ?? this.#newIdentity();
     const key = keyOf(identity);
     const refusal = this.#refusal({ peer, key, userId });
@@ -103,12 +103,12 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
-  protected override removed(peer: Peer): void {
+  override removed(peer: Peer): void {
     this.#forget(peer);
     peer.senders.pump();
   }
 
-  protected override room(peer: Peer): void {
+  override room(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 

@@ -74,7 +74,7 @@ export class Connections implements PortOwner {
     const name = formatEndpoint(address);
     if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
     const { options } = this.host;
-    const peer = new Peer(name, options);
+    const peer = new Peer(options);
     let port: Port | null = null;
     const dialer = new Dialer(address, {
       open: () => {

@@ -111,7 +111,7 @@ export class Port implements LinkHost {
   ready(description: PeerDescription): Welcome {
     const { options, counters } = this.#host;
     const { endpoint, dialed } = this.#options;
-    const peer = this.peer ?? new Peer(endpoint, options);
+    const peer = this.peer ?? new Peer(options);
     const prefix = this.#host.joined(peer, description);
     peer.description = description;
     this.#wasReady = true;

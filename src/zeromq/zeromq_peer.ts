@@ -16,7 +16,6 @@ import { Waiting } from "./waiting_senders.ts";
 const messagesPerTurn = 1000;
 
 export class Peer implements Inbox {
-  readonly endpoint: string;
   /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
@@ -41,8 +40,7 @@ export class Peer implements Inbox {
   #taken = 0;
   #isFeeding = false;
 
-  constructor(endpoint: string, options: ResolvedOptions) {
-    this.endpoint = endpoint;
+  constructor(options: ResolvedOptions) {
     this.#options = options;
   }
 

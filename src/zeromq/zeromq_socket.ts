@@ -32,11 +32,11 @@ const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
 /** Milliseconds that `close` waits by default for messages to be sent. */
 const lingerMsDefault = 1000;
 
-export abstract class ZeroMqSocket implements AsyncDisposable {
+export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   abstract readonly type: SocketType;
   /** Counts since the socket was created; see SocketCounters. */
   readonly counters: SocketCounters = newCounters();
-  protected readonly options: ResolvedOptions;
+  readonly options: ResolvedOptions;
   protected readonly connections: Connections;
   /** Peers with messages. */
   protected readonly inbound = new InboundFairQueue<Peer>();
@@ -47,7 +47,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable {
   /** Throws USAGE for invalid options. */
   constructor(options: SocketOptions = {}) {
     this.options = resolveOptions(options);
-    this.connections = new Connections(this.#peersHost());
+    this.connections = new Connections(this);
   }
 
   get load(): SocketLoad {
@@ -197,18 +197,23 @@ export abstract class ZeroMqSocket implements AsyncDisposable {
   protected take(): Uint8Array[] | undefined {
     return this.inbound.take();
   }
-  protected accept(_newcomer: Newcomer): ZmtpError | null {
-    return null;
-  }
-  protected added(_peer: Peer): void {}
-  protected joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
-    return null;
-  }
-  protected removed(_peer: Peer): void {}
-  protected room(_peer: Peer): void {}
 
+  /** The following methods are called by the connections. */
+  accept(_newcomer: Newcomer): ZmtpError | null {
+    return null;
+  }
+  added(_peer: Peer): void {}
+  joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
+    return null;
+  }
+  removed(_peer: Peer): void {}
+  room(_peer: Peer): void {}
+  arrived(peer: Peer): void {
+    if (this.#isClosed) peer.dropInbox();
+    else this.inbound.add(peer);
+  }
   /** Wakes callers that wait for a message: they may get one, or an error. */
-  protected wake(): void {
+  turn(): void {
     if (this.#readers.length > 0) this.#readers.pump();
   }
 
@@ -224,27 +229,5 @@ export abstract class ZeroMqSocket implements AsyncDisposable {
     const message = this.take();
     if (message !== undefined) this.counters.received++;
     return message;
-  }
-
-  #peersHost(): PeersHost {
-    const { options, counters } = this;
-    const type = () => this.type;
-    return {
-      get type() {
-        return type();
-      },
-      options,
-      counters,
-      accept: (newcomer) => this.accept(newcomer),
-      added: (peer) => this.added(peer),
-      joined: (peer, description) => this.joined(peer, description),
-      removed: (peer) => this.removed(peer),
-      arrived: (peer) => {
-        if (this.#isClosed) peer.dropInbox();
-        else this.inbound.add(peer);
-      },
-      turn: () => this.wake(),
-      room: (peer) => this.room(peer),
-    };
   }
 }

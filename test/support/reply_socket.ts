@@ -78,14 +78,14 @@ export class ReplySocket extends ZeroMqSocket {
     return undefined;
   }
 
-  protected override room(peer: Peer): void {
+  override room(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
   /** A caller may have waited while a request was open and got nothing: now there may be another request. */
   #answered(): void {
     this.#request = null;
-    this.wake();
+    this.turn();
   }
 
   #requireRequest(): OpenRequest {

@@ -96,13 +96,12 @@ export class RequestSocket extends DealerSocket {
       this.discarded++;
     }
     if (this.#asked?.isLost !== true) return undefined;
-    const { endpoint } = this.#asked.peer;
     this.#asked = null;
-    const message = `No answer will come from ${endpoint}: the connection that the request was sent by is lost`;
+    const message = "No answer will come: the connection that the request was sent by is lost";
     throw new BatonError("OUTCOME_UNKNOWN", message);
   }
 
-  protected override removed(peer: Peer): void {
+  override removed(peer: Peer): void {
     super.removed(peer);
     this.#lose(peer);
   }
@@ -110,7 +109,7 @@ export class RequestSocket extends DealerSocket {
   #lose(peer: Peer): void {
     if (this.#asked?.peer !== peer) return;
     this.#asked.isLost = true;
-    this.wake();
+    this.turn();
   }
 
   #requireTurn(): void {

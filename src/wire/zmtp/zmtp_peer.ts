@@ -19,7 +19,6 @@ export interface PeerDescription {
   readonly socketType: string;
   /** Empty if it has none. */
   readonly identity: Uint8Array;
-  readonly properties: Metadata;
   /** See HandshakeOutcome. */
   readonly userId: string;
   /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
@@ -183,7 +182,6 @@ export class ZmtpPeer {
     const { prefix, wantsMore } = this.#events.ready({
       socketType: propertyText(properties, propertyNames.socketType),
       identity: property(properties, propertyNames.identity) ?? new Uint8Array(0),
-      properties,
       userId,
       knowsHeartbeats: (this.#greeting?.major ?? 0) > 3 || (this.#greeting?.minor ?? 0) > 0,
     });
