@@ -194,7 +194,7 @@ async function serve(
       endpoint,
       pid: process.pid,
     });
-    using _presence = new ConnectionLog(log, proxy.id, { presence: presenceOf(directory, place.servers), clock });
+    using _presence = new ConnectionLog(log, proxy.id, presenceOf(directory, place.servers), clock);
     await running;
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;

@@ -21,7 +21,7 @@ import { counted } from "../../src/support/text.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { ConnectionLog, type PresenceOptions, type ServiceLog, serviceLog } from "./service_log.ts";
+import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
@@ -130,7 +130,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       data_dir: dataDir,
       pid: process.pid,
     });
-    await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers)));
+    await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers), systemClock()));
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
     log.say(
       "info",
@@ -152,13 +152,12 @@ async function untilAsked(server: TopicServer, asked: Promise<void>, presence: C
   await Promise.race([asked, server.ended]);
 }
 
-function presenceOf(server: TopicServer, servers: string): PresenceOptions {
-  const presence = {
+function presenceOf(server: TopicServer, servers: string): ConnectionState {
+  return {
     isConnected: () => server.isRegistered,
     lost: `serves no requests until the coordination service at ${servers} answers: its lease has ended`,
     found: "has a lease and serves again",
   };
-  return { presence, clock: systemClock() };
 }
 
 function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {

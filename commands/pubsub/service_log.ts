@@ -41,11 +41,6 @@ export interface ConnectionState {
   readonly found: string;
 }
 
-export interface PresenceOptions {
-  readonly presence: ConnectionState;
-  readonly clock: Clock;
-}
-
 export class ConnectionLog implements Disposable {
   readonly #log: ServiceLog;
   readonly #id: string;
@@ -58,7 +53,7 @@ export class ConnectionLog implements Disposable {
   #cancel: () => void = () => {};
 
   /** Starts the checks; the connection exists at this time. */
-  constructor(log: ServiceLog, id: string, { presence, clock }: PresenceOptions) {
+  constructor(log: ServiceLog, id: string, presence: ConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;
     this.#presence = presence;

@@ -21,24 +21,34 @@ const capacityMax = 1 << 20;
 /** Encodes null and -1. */
 const none = -1;
 
-/** Collects operations; repeated names are written once. */
-export class OperationPacker {
-  #writer = new ByteWriter(capacityMin);
-  #names = new Map<string, number>();
-  #count = 0;
+class BatchPacker {
+  protected writer = new ByteWriter(capacityMin);
+  protected added = 0;
 
-  /** Operations since the last `take`. */
+  /** Operations or responses since the last `take`. */
   get count(): number {
-    return this.#count;
+    return this.added;
   }
 
   get byteLength(): number {
-    return this.#writer.length;
+    return this.writer.length;
   }
 
+  take(): Uint8Array {
+    const piece = pieceOf(this.writer);
+    this.writer = emptied(this.writer);
+    this.added = 0;
+    return piece;
+  }
+}
+
+/** Collects operations; repeated names are written once. */
+export class OperationPacker extends BatchPacker {
+  #names = new Map<string, number>();
+
   add(operation: StoreOperation): void {
-    const writer = this.#writer;
-    this.#count++;
+    const { writer } = this;
+    this.added++;
     writer.u8(kinds.indexOf(operation.kind));
     if (operation.kind === "cancel") return writer.i32(operation.of);
     writer.i32(operation.ticket);
@@ -46,26 +56,23 @@ export class OperationPacker {
     writer.u53(operation.epoch);
     writer.i32(this.#name(operation.client));
     this.#session(operation.session);
-    if (operation.session !== null) this.#writer.u53(operation.registration ?? 0);
+    if (operation.session !== null) this.writer.u53(operation.registration ?? 0);
     this.#rest(operation);
   }
 
   /** Returns the operations, then the names that they refer to, then the length of the first part. */
-  take(): Uint8Array {
-    const writer = this.#writer;
+  override take(): Uint8Array {
+    const { writer } = this;
     const operationBytes = writer.length;
     writer.i32(this.#names.size);
     for (const name of this.#names.keys()) writer.utf8WithI32Length(name);
     writer.i32(operationBytes);
-    const piece = pieceOf(writer);
-    this.#writer = emptied(writer);
     this.#names = new Map();
-    this.#count = 0;
-    return piece;
+    return super.take();
   }
 
   #rest(operation: ClientOperation): void {
-    const writer = this.#writer;
+    const { writer } = this;
     switch (operation.kind) {
       case "put":
         writer.u53(operation.counter);
@@ -109,13 +116,13 @@ export class OperationPacker {
   }
 
   #session(session: SessionToken | null): void {
-    this.#writer.u53(session?.number ?? 0);
-    if (session !== null) this.#writer.i32(this.#name(session.key));
+    this.writer.u53(session?.number ?? 0);
+    if (session !== null) this.writer.i32(this.#name(session.key));
   }
 
   #optional(value: number | null): void {
-    this.#writer.u8(value === null ? 0 : 1);
-    if (value !== null) this.#writer.u53(value);
+    this.writer.u8(value === null ? 0 : 1);
+    if (value !== null) this.writer.u53(value);
   }
 }
 
@@ -205,21 +212,10 @@ function unpackBodies(reader: ByteReader): Uint8Array[] {
 }
 
 /** Collects responses. */
-export class ResponsePacker {
-  #writer = new ByteWriter(capacityMin);
-  #count = 0;
-
-  get count(): number {
-    return this.#count;
-  }
-
-  get byteLength(): number {
-    return this.#writer.length;
-  }
-
+export class ResponsePacker extends BatchPacker {
   add(answer: StoreResponse): void {
-    const writer = this.#writer;
-    this.#count++;
+    const { writer } = this;
+    this.added++;
     writer.i32(answer.ticket);
     writer.u8(statusCodes.indexOf(answer.code));
     const { reason, ids, messages, missed = 0, redelivered = 0, failedAt, currentSession, info, registration } = answer;
@@ -246,13 +242,6 @@ export class ResponsePacker {
     if (currentSession !== undefined) writer.u53(currentSession);
     if (info !== undefined) writer.utf8WithI32Length(JSON.stringify(info));
     if (registration !== undefined) writer.u53(registration);
-  }
-
-  take(): Uint8Array {
-    const piece = pieceOf(this.#writer);
-    this.#writer = emptied(this.#writer);
-    this.#count = 0;
-    return piece;
   }
 }
 

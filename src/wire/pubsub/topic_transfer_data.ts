@@ -102,11 +102,8 @@ export class TopicDataWriter {
     this.#record(recordKinds.topic, (writer) => {
       writer.utf8WithI32Length(topic.name);
       writer.utf8WithI32Length(topic.incarnation);
-      writer.u53(topic.baseOffset);
-      writer.u53(topic.epoch);
-      writer.u53(topic.last);
-      writer.u53(topic.first);
-      writer.u53(topic.registration);
+      const { baseOffset, epoch, last, first, registration } = topic;
+      for (const number of [baseOffset, epoch, last, first, registration]) writer.u53(number);
     });
   }
 
@@ -115,9 +112,7 @@ export class TopicDataWriter {
       writer.utf8WithI32Length(client.name);
       writer.u53(client.session);
       writer.utf8WithI32Length(client.key);
-      writer.u53(client.op);
-      writer.u53(client.opSession);
-      writer.u53(client.forgottenSession);
+      for (const number of [client.op, client.opSession, client.forgottenSession]) writer.u53(number);
       writer.u8(client.position === null ? 0 : 1);
       if (client.position !== null) writer.u53(client.position);
       writer.u53(client.registration);
@@ -299,15 +294,9 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   const kind = reader.u8();
   switch (kind) {
     case recordKinds.topic: {
-      const topic = {
-        name: text(),
-        incarnation: text(),
-        baseOffset: number(),
-        epoch: number(),
-        last: number(),
-        first: number(),
-      };
-      return { kind: "topic", topic: { ...topic, registration: number() } };
+      const names = { name: text(), incarnation: text() };
+      const [baseOffset, epoch, last] = [number(), number(), number()];
+      return { kind: "topic", topic: { ...names, baseOffset, epoch, last, first: number(), registration: number() } };
     }
     case recordKinds.client: {
       const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
