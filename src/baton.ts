@@ -38,8 +38,7 @@ export { type GateOptions, liftGate, setGate, waitGate } from "./coordination/ba
 export type { BarrierMembership } from "./coordination/barrier/barrier_membership.ts";
 export { breakLock, type BreakLockOptions, type BrokenLock } from "./coordination/lock/break_lock.ts";
 export { campaign, type CampaignOptions, type Leadership } from "./coordination/election/campaign.ts";
-export type { Grant } from "./coordination/election/election_history.ts";
-export type { LeaderChange } from "./coordination/election/leader_changes.ts";
+export type { Grant, LeaderChange } from "./coordination/election/election_history.ts";
 export { type LeaderStatus, leaderStatus } from "./coordination/election/leader_status.ts";
 export type { Lease, LockMode } from "./process/lease.ts";
 export { LeaseSet } from "./process/lease_set.ts";
@@ -52,6 +51,6 @@ export type { ItemResult } from "./coordination/pool/completion_log.ts";
 export type { PoolTemplates } from "./coordination/pool/pool_path.ts";
 export type { PoolItemStatus, PoolStatus } from "./coordination/pool/read_pool_status.ts";
 export type { AnnouncedTerms, PoolTerms } from "./coordination/pool/pool_terms.ts";
-export { resign, type ResignOptions } from "./coordination/election/request_resignation.ts";
+export { resign, type ResignOptions } from "./coordination/election/step_down.ts";
 export { watchLeader, type WatchLeaderOptions } from "./coordination/election/watch_leader.ts";
 export type { Address, TlsOptions } from "./sockets/connection.ts";

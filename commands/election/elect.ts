@@ -124,7 +124,7 @@ class ElectionRun {
       isGuardLeft = term.hasBreach;
       this.#facts.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
-      const ending = lockEndingOf(term.outcome, { what, thing: "Leadership", lost: term.lost, maxHoldMs: undefined });
+      const ending = lockEndingOf(term.outcome, { what, kind: "Leadership", lost: term.lost, maxHoldMs: undefined });
       if (ending === null) throw stop.reason;
       return { term, ending };
     } finally {

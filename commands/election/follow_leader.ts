@@ -2,7 +2,7 @@
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { electionPath } from "../../src/coordination/election/election_state.ts";
-import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
+import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";

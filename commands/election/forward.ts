@@ -8,7 +8,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";
-import type { LeaderChange } from "../../src/coordination/election/leader_changes.ts";
+import type { LeaderChange } from "../../src/coordination/election/election_history.ts";
 import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
 import { type Address, formatAddress, type Listener } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";

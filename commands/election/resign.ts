@@ -5,7 +5,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { resign } from "../../src/coordination/election/request_resignation.ts";
+import { resign } from "../../src/coordination/election/step_down.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { userName } from "../../src/support/user_name.ts";
 import { defineCommand } from "../command.ts";

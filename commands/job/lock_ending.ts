@@ -16,7 +16,7 @@ export interface EndingFacts {
   /** Name of the lock in messages. */
   readonly what: string;
   /** Kind of the lock in messages; "Lock" when left out. */
-  readonly thing?: string;
+  readonly kind?: string | undefined;
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
   readonly maxHoldMs: number | undefined;
@@ -33,7 +33,7 @@ export const startFailureCodes = {
 
 /** Returns null when a request to stop came before the command was started. */
 export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
-  const { what, thing = "Lock" } = facts;
+  const { what, kind = "Lock" } = facts;
   switch (outcome.kind) {
     case "exited":
       return { exitCode: outcome.code, reason: "command_exited", message: null };
@@ -44,14 +44,12 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "lost":
       return failure(
         "LOCK_LOST",
-        `${why(facts) ?? `${thing} ${what} is lost: no server responded in time`}; ${
-          childStatus(outcome.child, facts)
-        }`,
+        `${why(facts) ?? `${kind} ${what} is lost: no server responded in time`}; ${childStatus(outcome.child, facts)}`,
       );
     case "revoked":
       return failure(
         "REVOKED",
-        `${why(facts) ?? `${thing} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
+        `${why(facts) ?? `${kind} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
       );
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);

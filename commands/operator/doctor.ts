@@ -18,7 +18,7 @@ import { onlyInteropPath } from "./name_arguments.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
-import { sessionTimeoutWarning } from "../../src/coordination/connect/session_timeout_warning.ts";
+import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 
 const settings = {
   recipe: setting(choice(interopRecipes), {

@@ -6,17 +6,17 @@ import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { otherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
 
-/** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `thing` is the kind of object named. */
-export function onlyName(command: string, names: readonly string[], thing = "lock"): string {
+/** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `kind` is the kind of object named. */
+export function onlyName(command: string, names: readonly string[], kind = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) {
-    encodeLockName(name, `${/^[aeiou]/.test(thing) ? "an" : "a"} ${thing}`); // before anything is asked or started
+    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // before anything is asked or started
     return name;
   }
   const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
   throw new BatonError(
     "USAGE",
-    `baton ${command} needs the name of one ${thing}, and ${given}, as in: baton ${command} NAME`,
+    `baton ${command} needs the name of one ${kind}, and ${given}, as in: baton ${command} NAME`,
   );
 }
 

@@ -50,7 +50,7 @@ interface JobOrder {
   readonly maxHoldMs: number | undefined;
   /** The name of the lease in messages. */
   readonly what: string;
-  readonly thing?: string;
+  readonly kind?: string;
   readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
 }
 
@@ -130,7 +130,7 @@ export class PoolJobs {
       command: ["/bin/sh", "-c", line],
       maxHoldMs: values.queryTimeout,
       what: JSON.stringify(componentName),
-      thing: "Component",
+      kind: "Component",
       more: {
         signals: this.#context.signals.forClaiming(),
         isRead: true,
@@ -169,9 +169,7 @@ export class PoolJobs {
         try {
           const outcome = await child.run();
           if (outcome.kind === "breach") this.#hasBreach = true;
-          const { what, thing, lease, maxHoldMs } = order;
-          const named = thing === undefined ? { what } : { what, thing };
-          return { outcome, ending: lockEndingOf(outcome, { ...named, lost: lease.lost, maxHoldMs }) };
+          return { outcome, ending: lockEndingOf(outcome, { ...order, lost: order.lease.lost }) };
         } finally {
           setImmediate(() => note?.[Symbol.dispose]()); // later, because the next item may wait for the end of this one
         }

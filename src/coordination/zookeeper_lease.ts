@@ -18,7 +18,7 @@ import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
   /** Name of the lock's kind in messages: "lock". */
-  readonly thing: string;
+  readonly kind: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
   /** The client's own clock. */
@@ -51,7 +51,7 @@ export class ZooKeeperLease implements Lease {
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
   readonly #holderPath: string;
-  readonly #thing: string;
+  readonly #kind: string;
   readonly #revocationIn: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
@@ -70,7 +70,7 @@ export class ZooKeeperLease implements Lease {
     this.#zk = zk;
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
-    this.#thing = options.thing;
+    this.#kind = options.kind;
     this.#revocationIn = options.revocationIn ?? ((data) => parseNodeInfo(data).revoke);
     this.name = options.name;
     this.path = options.path;
@@ -165,7 +165,7 @@ export class ZooKeeperLease implements Lease {
     }
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `The release of ${this.#thing} "${this.name}" is not confirmed: no server responded within ${
+      `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ${
         this.sessionTimeoutMs / 2
       } ms. It takes effect when a server responds, or when the session ends`,
     );
@@ -246,8 +246,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
-    const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
-    this.#lost.abort(new BatonError(code, `${thing} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
+    const kind = this.#kind.charAt(0).toUpperCase() + this.#kind.slice(1);
+    this.#lost.abort(new BatonError(code, `${kind} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
   }
 
   #cleanUp(): void {

@@ -55,7 +55,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     const { rank, members, generation, token, node } = started;
     super(zk, {
       name,
-      thing: "barrier",
+      kind: "barrier",
       path: path.barrier,
       holderPath: `${path.barrier}/${node}`,
       holderId: guid,

@@ -22,9 +22,6 @@ export interface CampaignOptions
   readonly root?: string;
 }
 
-/** Name of the lease in messages. */
-export const leadershipThing = "leadership";
-
 /** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */
 export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<Leadership> {
   const { value, preempt = false, root, priority = 100, info = unknownHolder, onWaiting, ...rest } = options;
@@ -46,7 +43,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
       path,
       priority,
       info: { ...info, value, priority },
-      thing: leadershipThing,
+      kind: "leadership",
       state: electionState(value, path.lock),
       ...(onWaiting === undefined && !preempt ? {} : { onWaiting: waiting }),
     });

@@ -1,5 +1,5 @@
 /**
- * History of an election's leaders, newest last. Pure.
+ * History of an election's leaders, newest last, and its changes since the last read. Pure.
  *
  * A grant's token is the zxid of the write that records it, and the writer does not know it in advance: the newest entry is
  * written with a token of null, which means the zxid of that write. The next writer reads that zxid and fills it in.
@@ -37,7 +37,7 @@ export function appendGrant(
   return [...before, { index, token: null, ...grant }].slice(-max);
 }
 
-export interface NewGrants {
+interface NewGrants {
   /** Number of grants that the history no longer contains; null when it started again, and the number is unknown. */
   readonly missed: number | null;
   readonly grants: readonly Grant[];
@@ -52,4 +52,44 @@ export function grantsAfter(history: readonly Grant[], last: Grant): NewGrants {
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
+}
+
+export interface LeaderReading {
+  /** Null when there is no leader. */
+  readonly leader: Grant | null;
+  /** Last grants, the newest at the end. */
+  readonly history: readonly Grant[];
+}
+
+export type LeaderChange =
+  | { readonly kind: "elected"; readonly grant: Grant }
+  /** There is no leader at the moment. Two leaders may follow each other without this change between them. */
+  | { readonly kind: "vacant" }
+  /** `count` grants are missing from the history; null: the node was deleted, and the number is unknown. */
+  | { readonly kind: "missed"; readonly count: number | null };
+
+/** Remembers what was reported, also from one session to the next. */
+export class LeaderChanges {
+  #newest: Grant | null = null;
+  /** True if the last report was that there is no leader; null before the first read. */
+  #isVacant: boolean | null = null;
+
+  /** Returns the changes. The first read reports the leader, not the history. */
+  after({ leader, history }: LeaderReading): LeaderChange[] {
+    const changes = this.#isVacant === null ? [] : this.#grants(history);
+    if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });
+    const isNews = this.#isVacant !== true || changes.length > 0;
+    if (leader === null && isNews) changes.push({ kind: "vacant" });
+    this.#newest = history.at(-1) ?? this.#newest;
+    this.#isVacant = leader === null;
+    return changes;
+  }
+
+  #grants(history: readonly Grant[]): LeaderChange[] {
+    const { missed, grants } = this.#newest === null
+      ? { missed: (history[0]?.index ?? 1) - 1, grants: history }
+      : grantsAfter(history, this.#newest);
+    const elected = grants.map((grant): LeaderChange => ({ kind: "elected", grant }));
+    return missed === 0 ? elected : [{ kind: "missed", count: missed }, ...elected];
+  }
 }

@@ -1,17 +1,10 @@
 /** Reads the leader of an election. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Grant } from "./election_history.ts";
+import type { LeaderReading } from "./election_history.ts";
 import { electionPath, historyOf } from "./election_state.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
-
-export interface LeaderReading {
-  /** Null when there is no leader. */
-  readonly leader: Grant | null;
-  /** Last grants, the newest at the end. */
-  readonly history: readonly Grant[];
-}
 
 export interface LeaderStatus extends LeaderReading {
   readonly name: string;

@@ -1,11 +1,14 @@
-/** Asks leaders of worse priority to step down while a better candidate waits. */
+/** Asks a leader to step down: on request, or because a better candidate waits. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort } from "../../support/abort.ts";
 import { Event } from "../../support/event.ts";
-import { revoke } from "../lock/break_lock.ts";
+import { breakLock, type BreakLockOptions, type BrokenLock, revoke } from "../lock/break_lock.ts";
 import { parseNodeInfo, type Revocation } from "../holder_info.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode } from "../request_errors.ts";
+import { BatonError } from "../../errors.ts";
+import { electionPath } from "./election_state.ts";
+import { leaderStatus } from "./leader_status.ts";
 
 export interface StepDownOptions {
   /** Priority of the waiting candidate. */
@@ -43,4 +46,13 @@ async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocatio
   const leader = parseNodeInfo(found.data);
   if (leader.priority === undefined || leader.priority <= priority || leader.revoke !== null) return;
   await revoke(zk, node, revocation);
+}
+
+export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;
+
+/** Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader. */
+export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
+  const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
+  if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);
+  return await breakLock(zk, name, leader.id, { ...options, path: electionPath(name, options.root) });
 }

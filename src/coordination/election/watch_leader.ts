@@ -6,8 +6,8 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { Event } from "../../support/event.ts";
 import { electionPath } from "./election_state.ts";
-import { type LeaderChange, LeaderChanges } from "./leader_changes.ts";
-import { type LeaderReading, readLeader } from "./leader_status.ts";
+import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
+import { readLeader } from "./leader_status.ts";
 import { isTransient } from "../request_errors.ts";
 
 export interface WatchLeaderOptions {

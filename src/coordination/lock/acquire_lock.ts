@@ -47,7 +47,7 @@ export interface CommonAcquireOptions {
   /** Milliseconds between two reports. 0, the default: no periodic report. */
   readonly progressMs?: number;
   /** Name of the lock's kind in messages: "lock" when left out. */
-  readonly thing?: string;
+  readonly kind?: string;
   /** ACL of every node that is created; the client's own when left out. */
   readonly acl?: Acl[];
   /** The client's own clock: leases are compared with it. */
@@ -212,8 +212,8 @@ class LockAcquisition {
     }
   }
 
-  get #thing(): string {
-    return this.#options.thing ?? "lock";
+  get #kind(): string {
+    return this.#options.kind ?? "lock";
   }
 
   /** Returns the deadline. A call that waits only for a response gives up after the session timeout. */
@@ -230,7 +230,7 @@ class LockAcquisition {
   #lease(granted: Granted): ZooKeeperLease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
-      thing: this.#thing,
+      kind: this.#kind,
       path: this.#protocol.path.lock,
       holderPath: `${this.#protocol.path.holders}/${granted.node}`,
       holderId: granted.guid,
@@ -254,8 +254,8 @@ class LockAcquisition {
     const who = status === null
       ? `no server responded in time with the holder's name${rest}`
       : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
-    const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
-    return new BatonError(code, `${thing} "${this.#name}" ${state}: ${who}`);
+    const kind = this.#kind.charAt(0).toUpperCase() + this.#kind.slice(1);
+    return new BatonError(code, `${kind} "${this.#name}" ${state}: ${who}`);
   }
 
   /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
@@ -267,7 +267,7 @@ class LockAcquisition {
       });
     }
     const rest = await this.#leave("late");
-    const what = `Cannot acquire ${this.#thing} "${this.#name}"`;
+    const what = `Cannot acquire ${this.#kind} "${this.#name}"`;
     return new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
   }
 
@@ -275,7 +275,7 @@ class LockAcquisition {
     const reason: unknown = this.#zk.session.ended.reason;
     const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
     const why = `the session ended before it was granted: ${messageOf(reason)}`;
-    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}": ${why}`, { cause });
+    return new BatonError(code, `Cannot acquire ${this.#kind} "${this.#name}": ${why}`, { cause });
   }
 
   /** Leaves once. Returns the end of a message about what stays on the servers; empty when it has left in time. */

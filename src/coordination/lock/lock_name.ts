@@ -10,10 +10,10 @@ const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 const utf8 = new TextEncoder();
 
 /** Throws USAGE for an invalid name: empty, over 255 bytes, with control characters, or not valid Unicode. */
-export function encodeLockName(name: string, thing = "a lock"): string {
+export function encodeLockName(name: string, kind = "a lock"): string {
   if (plainName.test(name)) return name.replaceAll("/", "%2F");
   const refuse = (why: string) =>
-    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
+    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${kind}: ${why}`);
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
   if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${nameBytesMax}`);

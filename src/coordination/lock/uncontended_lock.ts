@@ -23,7 +23,7 @@ export interface UncontendedLockOptions {
   readonly acl: Acl[];
   readonly clock: Clock;
   /** Name of the lock's kind in messages. */
-  readonly thing: string;
+  readonly kind: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
   readonly bundled?: BundledRequests;
@@ -52,7 +52,7 @@ export async function acquireUncontended(
   name: string,
   options: UncontendedLockOptions,
 ): Promise<UncontendedLock | null> {
-  const { path, clock, thing, watchDelayMs } = options;
+  const { path, clock, kind, watchDelayMs } = options;
   const startedMs = clock.now();
   const guid = newGuid();
   const node = holderName({ mode: "exclusive", slot: null, guid });
@@ -60,7 +60,7 @@ export async function acquireUncontended(
   if (granted === null) return null;
   const lease = new ZooKeeperLease(zk, {
     name,
-    thing,
+    kind,
     path: path.lock,
     holderPath: `${path.holders}/${node}`,
     holderId: guid,

@@ -230,7 +230,7 @@ export class ItemClaimer {
   async #tryClaim(item: string, isNew: boolean): Promise<ClaimedItem | ClaimFailure> {
     const { component, path, info, acl, clock, records } = this.#options;
     const name = itemLockName(component, item);
-    const options = { path: path.item(item), info, acl, clock, thing: "item", watchDelayMs };
+    const options = { path: path.item(item), info, acl, clock, kind: "item", watchDelayMs };
     const bundled: BundledRequests = {
       requests: (holder) => records.createRequests(item, holder),
       canRetry: (refusal, request) => records.correctCache(refusal, request),

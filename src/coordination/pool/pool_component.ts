@@ -58,7 +58,7 @@ export async function lockComponent(
       info: { ...options.info, isChoosing: true },
       path: path.component,
       wait: waitMs,
-      thing: "component",
+      kind: "component",
       signal: end.signal,
       onQueued: () => {
         onQueued();

@@ -50,7 +50,7 @@ export class PoolPermits {
         clock,
         info,
         signal: stop,
-        thing: "permit",
+        kind: "permit",
         ...(acl === undefined ? {} : { acl }),
       });
       this.#free = [...this.#free, permit];

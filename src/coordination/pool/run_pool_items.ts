@@ -13,7 +13,6 @@ import { LeaseSet } from "../../process/lease_set.ts";
 import { ItemResults } from "./item_results.ts";
 import { ItemRecords } from "./item_records.ts";
 import { type PoolCounts, WorkList } from "./work_list.ts";
-import { PoolCleanup } from "./pool_clearing.ts";
 import { isBusy, lockComponent } from "./pool_component.ts";
 import { CompletionLog } from "./completion_log.ts";
 import { checkItems } from "./pool_path.ts";
@@ -22,6 +21,9 @@ import { PoolPermits } from "./pool_permits.ts";
 import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { Clock } from "../../support/clock.ts";
+import { isRefusal, isTransient, retryOnConnectionLoss } from "../request_errors.ts";
+import { withinLeaveTime } from "../session_waits.ts";
 
 /** The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
@@ -392,4 +394,52 @@ function unreachable(component: string, left: number): BatonError {
     "UNREACHABLE",
     `Cannot lock items of pool "${component}": no server responded in time; ${rest}`,
   );
+}
+
+/** The interval between two cleanups: number of ended items, or time. */
+const every = { ends: 500, ms: 60_000 };
+
+/** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
+class PoolCleanup {
+  readonly #records: ItemRecords;
+  readonly #completionLog: CompletionLog | null;
+  readonly #clock: Clock;
+  #cleared: { readonly ends: number; readonly ms: number };
+
+  constructor({ records, completionLog, clock }: {
+    readonly records: ItemRecords;
+    /** Null if results are not kept. */
+    readonly completionLog: CompletionLog | null;
+    readonly clock: Clock;
+  }) {
+    this.#records = records;
+    this.#completionLog = completionLog;
+    this.#clock = clock;
+    this.#cleared = { ends: 0, ms: clock.now() };
+  }
+
+  /** Whether a cleanup is due. `ends`: the number of items that ended in this run. */
+  isDue(ends: number): boolean {
+    const now = this.#clock.now();
+    if (ends > 0 && ends - this.#cleared.ends < every.ends && now - this.#cleared.ms < every.ms) return false;
+    this.#cleared = { ends, ms: now };
+    return true;
+  }
+
+  /** Cleans up a part. Another run deletes what cannot be deleted now. */
+  async some(): Promise<void> {
+    try {
+      await this.#records.clearSome(Math.random());
+      await this.#completionLog?.clearExpired(Math.floor(Math.random() * 16), Date.now());
+    } catch (thrown) {
+      if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
+    }
+  }
+
+  /** Cleans up the rest, if this is the last run. The time is limited. */
+  async last({ session }: Pick<ZooKeeper, "session">): Promise<void> {
+    const clock = this.#clock;
+    const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearLast(), { clock });
+    await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {})); // another run cleans up the rest
+  }
 }

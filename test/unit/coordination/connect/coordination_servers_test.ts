@@ -3,10 +3,11 @@ import { createPrivateKey } from "node:crypto";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { aclOf, credentialsOf } from "../../../../src/coordination/connect/acl_option.ts";
 import {
+  aclOf,
   type Coordination,
   coordinationOf,
+  credentialsOf,
   requireScope,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";

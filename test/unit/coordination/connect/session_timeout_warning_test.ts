@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { sessionTimeoutWarning } from "../../../../src/coordination/connect/session_timeout_warning.ts";
+import { sessionTimeoutWarning } from "../../../../src/coordination/connect/command_session.ts";
 
 test("what was asked for, or less, is nothing to tell", () => {
   for (const grantedMs of [3000, 4000]) {

@@ -5,12 +5,13 @@ import {
   type Grant,
   grantsAfter,
   historyMax,
+  type LeaderChange,
+  LeaderChanges,
   withTokens,
 } from "../../../../src/coordination/election/election_history.ts";
 import { checkValue, electionState, historyOf } from "../../../../src/coordination/election/election_state.ts";
-import { type LeaderChange, LeaderChanges } from "../../../../src/coordination/election/leader_changes.ts";
 import { leaderStatus } from "../../../../src/coordination/election/leader_status.ts";
-import { resign } from "../../../../src/coordination/election/request_resignation.ts";
+import { resign } from "../../../../src/coordination/election/step_down.ts";
 import { watchLeader } from "../../../../src/coordination/election/watch_leader.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";

@@ -106,7 +106,7 @@ test("a lock that is not there is taken by one of two, and nobody else gets in",
   await cutEverywhere(async (cut?: Cut) => {
     const bench = new LockBench();
     const zk = bench.client(cut);
-    const options = { path: lockPath("demo"), info: poolInfo, acl, clock: bench.clock, thing: "lock" };
+    const options = { path: lockPath("demo"), info: poolInfo, acl, clock: bench.clock, kind: "lock" };
     const [first, second] = await bench.within(
       Promise.all([acquireUncontended(zk, "demo", options), acquireUncontended(bench.client(), "demo", options)]),
     );
