@@ -1,4 +1,5 @@
 /** Plans which topics move where, to drain a server or to balance all servers. Pure. */
+import { chooseServer } from "../ownership/topic_router.ts";
 
 export interface PlannedMove {
   readonly topic: string;
@@ -17,7 +18,7 @@ export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];
   return (load.get(from) ?? []).map((topic) => {
-    const to = extreme(counts, (a, b) => a < b);
+    const to = chooseServer(counts) ?? "";
     counts.set(to, (counts.get(to) ?? 0) + 1);
     return { topic, from, to };
   });
@@ -30,8 +31,8 @@ export function planRebalance(load: TopicsByServer): PlannedMove[] {
   const rest = new Map([...load].map(([id, topics]) => [id, [...topics]]));
   const counts = new Map([...load].map(([id, topics]) => [id, topics.length]));
   for (;;) {
-    const from = extreme(counts, (a, b) => a > b);
-    const to = extreme(counts, (a, b) => a < b);
+    const from = chooseServer(new Map([...counts].map(([id, count]) => [id, -count]))) ?? "";
+    const to = chooseServer(counts) ?? "";
     const [most, fewest] = [counts.get(from) ?? 0, counts.get(to) ?? 0];
     if (most - fewest < 2) return moves;
     // A topic that is moved in this plan is not moved again.
@@ -41,13 +42,4 @@ export function planRebalance(load: TopicsByServer): PlannedMove[] {
     counts.set(from, most - 1);
     counts.set(to, fewest + 1);
   }
-}
-
-/** If several servers qualify, returns the one with the smallest ID. */
-function extreme(counts: ReadonlyMap<string, number>, isBetter: (a: number, b: number) => boolean): string {
-  let best: readonly [string, number] | null = null;
-  for (const [id, count] of [...counts].sort(([a], [b]) => a < b ? -1 : 1)) {
-    if (best === null || isBetter(count, best[1])) best = [id, count];
-  }
-  return best?.[0] ?? "";
 }

@@ -2,6 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
+import { jsonFields } from "../../support/json_fields.ts";
 import type { Clock } from "../../support/clock.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { createWithParents } from "./topic_nodes.ts";
@@ -85,18 +86,11 @@ export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }
 
 /** Returns null for data in another format, for example while an operator's command holds the name. */
 export function parseAnnouncement(data: Uint8Array): Announcement | null {
-  try {
-    const { layout, id, endpoint, storeId, draining } = JSON.parse(new TextDecoder().decode(data)) as Record<
-      string,
-      unknown
-    >;
-    if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
-      return null;
-    }
-    return { id, endpoint, storeId, ...(draining === true ? { isDraining: true } : {}) };
-  } catch {
+  const { layout, id, endpoint, storeId, draining } = jsonFields(data);
+  if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
     return null;
   }
+  return { id, endpoint, storeId, ...(draining === true ? { isDraining: true } : {}) };
 }
 
 /** Returns null if there is no node, or if it is in another format. */

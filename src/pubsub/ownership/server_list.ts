@@ -17,8 +17,10 @@ export class AnnouncedServers implements Disposable {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();
-  #servers: ReadonlyMap<string, Announcement> = new Map();
-  #treeId = "";
+  /** The announcements by id, as last read. */
+  servers: ReadonlyMap<string, Announcement> = new Map();
+  /** Identifies the tree: a tree created after a loss of data has another id. */
+  treeId = "";
   #reading: Promise<void> | null = null;
   #isOld = false;
   #isClosed = false;
@@ -41,16 +43,6 @@ export class AnnouncedServers implements Disposable {
     this.#zk = zk;
     this.#path = path;
     this.#clock = clock;
-  }
-
-  /** The announcements by id, as last read. */
-  get servers(): ReadonlyMap<string, Announcement> {
-    return this.#servers;
-  }
-
-  /** Identifies the tree: a tree created after a loss of data has another id. */
-  get treeId(): string {
-    return this.#treeId;
   }
 
   /** Calls the listener after every change. Returns a function that removes it. */
@@ -98,8 +90,8 @@ export class AnnouncedServers implements Disposable {
       const announcement = one === null ? null : parseAnnouncement(one.data);
       if (announcement !== null) servers.set(announcement.id, announcement);
     }
-    this.#servers = servers;
-    this.#treeId = `${stat.czxid} ${stat.ctime}`;
+    this.servers = servers;
+    this.treeId = `${stat.czxid} ${stat.ctime}`;
     for (const listener of [...this.#listeners]) listener();
   }
 

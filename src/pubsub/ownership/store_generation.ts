@@ -6,6 +6,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
+import { jsonFields } from "../../support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -44,12 +45,8 @@ export class StoreGeneration {
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
     if (found === null) return 0;
-    try {
-      const { layout, generation } = JSON.parse(new TextDecoder().decode(found.data)) as Record<string, unknown>;
-      if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return generation;
-    } catch {
-      // reported below
-    }
+    const { layout, generation } = jsonFields(found.data);
+    if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return generation;
     throw new BatonError(
       "CONFIG",
       `Cannot read "${this.#path}": it has no store generation in a format that this version knows`,

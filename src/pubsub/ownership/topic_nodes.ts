@@ -7,6 +7,7 @@ import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 import { BatonError } from "../../errors.ts";
+import { demandJson, isFields } from "../../support/json_fields.ts";
 
 export interface ReadTopicNode {
   readonly node: TopicNode;
@@ -35,14 +36,8 @@ export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
 export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(data));
-  } catch (cause) {
-    throw refuse("its data is not JSON", cause);
-  }
-  if (typeof value !== "object" || value === null) throw refuse("its data is not an object");
-  const row = value as Readonly<Record<string, unknown>>;
+  const row = demandJson(data, refuse);
+  if (!isFields(row)) throw refuse("its data is not an object");
   if (row["layout"] !== layout) {
     throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this version knows ${layout}`);
   }
@@ -56,15 +51,11 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   if (topic !== undefined && name !== topic) throw refuse(`it describes "${name}", not "${topic}"`);
   const { epoch, base_offset: baseOffset } = row;
   if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("epoch or base_offset is missing or invalid");
-  const source = sourceOf(row["source"]);
-  if (source === undefined) throw refuse("its source is invalid");
+  const source = (row["source"] ?? null) as ContentSource | null;
+  if (source !== null && (typeof source.owner !== "string" || !isCount(source.epoch))) {
+    throw refuse("its source is invalid");
+  }
   return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
-}
-
-function sourceOf(value: unknown): ContentSource | null | undefined {
-  if (value === null || value === undefined) return null;
-  const { owner, epoch } = value as Partial<ContentSource>;
-  return typeof owner === "string" && isCount(epoch) ? { owner, epoch } : undefined;
 }
 
 function isCount(value: unknown): value is number {

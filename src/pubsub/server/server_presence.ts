@@ -24,15 +24,11 @@ export class ServerPresence implements Disposable {
   readonly #options: ServerPresenceOptions;
   #servers: AnnouncedServers | null = null;
   #zk: ZooKeeper | null = null;
-  #isDraining = false;
+  /** Whether this server receives no new topics. */
+  isDraining = false;
 
   constructor(options: ServerPresenceOptions) {
     this.#options = options;
-  }
-
-  /** Whether this server receives no new topics. */
-  get isDraining(): boolean {
-    return this.#isDraining;
   }
 
   /** Returns null if the server is not running. */
@@ -50,7 +46,7 @@ export class ServerPresence implements Disposable {
   /** Marks this server as draining. */
   async drain(): Promise<void> {
     const { id, path, onProblem } = this.#options;
-    this.#isDraining = true;
+    this.isDraining = true;
     if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
   }
 
@@ -90,8 +86,8 @@ export class ServerPresence implements Disposable {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);
     const isDraining = own?.isDraining ?? false;
-    if (own?.endpoint !== endpoint || isDraining === this.#isDraining) return;
-    this.#isDraining = isDraining;
+    if (own?.endpoint !== endpoint || isDraining === this.isDraining) return;
+    this.isDraining = isDraining;
     onDraining?.(isDraining);
   }
 }

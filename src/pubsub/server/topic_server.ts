@@ -88,7 +88,8 @@ export class TopicServer implements AsyncDisposable {
   readonly #router: RouterSocket;
   readonly #end = Promise.withResolvers<never>();
   readonly #stop = new AbortController();
-  #endpoint = "";
+  /** The endpoint for clients and other servers. */
+  endpoint = "";
   #store!: TopicStore;
   #ownership!: TopicOwnership;
   #requests!: RequestHandler;
@@ -134,11 +135,6 @@ export class TopicServer implements AsyncDisposable {
         if (event.kind === "disconnected") queueMicrotask(cancelDisconnected);
       },
     });
-  }
-
-  /** The endpoint for clients and other servers. */
-  get endpoint(): string {
-    return this.#endpoint;
   }
 
   /** Whether the server is announced and has its lease. */
@@ -223,15 +219,15 @@ export class TopicServer implements AsyncDisposable {
     }, this.#options.store);
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
-    this.#endpoint = this.#options.advertise ?? bound;
+    this.endpoint = this.#options.advertise ?? bound;
     this.#presence = new ServerPresence({
       ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
-      endpoint: this.#endpoint,
+      endpoint: this.endpoint,
       onProxies: (proxies) => this.#reports?.set(proxies),
     });
     this.#ownership = new TopicOwnership({
       id,
-      endpoint: this.#endpoint,
+      endpoint: this.endpoint,
       path,
       store: this.#store,
       storeLocation: storeLocation(dataDir),

@@ -51,22 +51,28 @@ export class TransferSender implements TransferChannel {
     const { epoch, incarnation, baseOffset } = content;
     let part = 0;
     let unanswered = 0;
+    /** Rejects with UNREACHABLE if nothing happens in time, and with the signal's reason. */
+    const inTime = async <T>(work: (idle: AbortSignal) => Promise<T>): Promise<T> => {
+      const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`;
+      const reason = () => new BatonError("UNREACHABLE", late);
+      const idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
+      try {
+        return await work(idle.signal);
+      } finally {
+        idle.cancel();
+      }
+    };
     const send = async (body: Uint8Array | undefined, more: MessageHeaders = {}) => {
       const headers = { version: 1, epoch, incarnation, baseOffset, part: part++, ...more };
       unanswered++;
       const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
-      await this.#inTime(
-        to,
-        topic,
-        signal,
-        (idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }),
-      );
+      await inTime((idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }));
     };
     /** Returns null when at most `left` pieces are unconfirmed and the receiver wants more. */
     const responses = async (left: number): Promise<TransferReply | null> => {
       let reply: TransferReply | null = null;
       while (reply === null && unanswered > left) {
-        const frames = await this.#inTime(to, topic, signal, (idle) => dealer.receive({ signal: idle }));
+        const frames = await inTime((idle) => dealer.receive({ signal: idle }));
         unanswered--;
         reply = replyOf(frames, to, topic);
       }
@@ -85,26 +91,6 @@ export class TransferSender implements TransferChannel {
     reply = await responses(0);
     if (reply !== null) return reply;
     throw new BatonError("PROTOCOL", `${to.id} confirmed every piece of "${topic}" but not the whole`);
-  }
-
-  /** Rejects with UNREACHABLE if nothing happens in time, and with the signal's reason. */
-  async #inTime<T>(
-    to: ServerAddress,
-    topic: string,
-    signal: AbortSignal,
-    work: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const reason = () =>
-      new BatonError(
-        "UNREACHABLE",
-        `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`,
-      );
-    const idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
-    try {
-      return await work(idle.signal);
-    } finally {
-      idle.cancel();
-    }
   }
 }
 

@@ -26,7 +26,8 @@ export class TopicImport {
   readonly #topics: TopicTable;
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
-  #topicId: number | null = null;
+  /** Id of the new topic row; null before the first piece. */
+  topicId: number | null = null;
   /** The topic record has arrived: no message may follow. */
   #hasTopic = false;
   #clientId: number | null = null;
@@ -53,17 +54,12 @@ export class TopicImport {
     this.#stored = content.baseOffset;
   }
 
-  /** Id of the new topic row; null before the first piece. */
-  get topicId(): number | null {
-    return this.#topicId;
-  }
-
   /** Imports one piece in the open transaction. Throws BAD_DATA or PROTOCOL for invalid data. */
   push(piece: Uint8Array): void {
     this.#hash.update(piece);
     const { incarnation, baseOffset, epoch, owner } = this.#content;
     const arriving = { name: this.name, incarnation, baseOffset, epoch, last: baseOffset };
-    this.#topicId ??= this.#topics.insert(arriving, topicStates.receiving, owner);
+    this.topicId ??= this.#topics.insert(arriving, topicStates.receiving, owner);
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
@@ -75,7 +71,7 @@ export class TopicImport {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#wrong(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
-    const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.#topicId);
+    const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.topicId);
     if (Number(row?.["state"]) !== topicStates.receiving) {
       throw this.#wrong("its rows were dropped during the transfer");
     }
@@ -85,12 +81,12 @@ export class TopicImport {
   finish(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
     const row = { ...ends, bytes: this.#bytes, clients: this.#clients, state: topicStates.staged };
-    this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
+    this.#topics.change(this.topicId ?? 0, { ...row, registration: this.#registration });
   }
 
   /** Drops the rows, in the open transaction. */
   abandon(): void {
-    if (this.#topicId !== null) this.#topics.drop(this.#topicId);
+    if (this.topicId !== null) this.#topics.drop(this.topicId);
   }
 
   #receive(record: TopicDataRecord): void {
@@ -158,7 +154,7 @@ export class TopicImport {
     }
     this.#clientName = name;
     this.#clients++;
-    this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, client);
+    this.#clientId = this.#topics.clients.insert(this.topicId ?? 0, client);
   }
 
   #client(): number {
@@ -182,13 +178,13 @@ export class TopicImport {
    */
   #dropBelow(first: number): void {
     const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
-    const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.#topicId, first, first) ?? {};
+    const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.topicId, first, first) ?? {};
     this.#bytes -= Number(bytes ?? 0);
-    this.#database.run(`DELETE ${gone}`, this.#topicId, first, first);
+    this.#database.run(`DELETE ${gone}`, this.topicId, first, first);
     // Row boundaries differ from the sender's: one row may have both deleted and kept messages.
     const row = this.#database.get(
       "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
-      this.#topicId,
+      this.topicId,
       first,
     );
     if (row === undefined) return;
@@ -218,7 +214,7 @@ export class TopicImport {
     range: { readonly first: number; readonly last: number; readonly previous: number },
     records: Uint8Array,
   ): void {
-    const [id, topic, bytes] = [this.#topics.nextRowId(), this.#topicId ?? 0, records.byteLength];
+    const [id, topic, bytes] = [this.#topics.nextRowId(), this.topicId ?? 0, records.byteLength];
     insertMessages(this.#database, { ...range, id, topic, bytes }, records);
     this.#bytes += bytes;
   }

@@ -79,7 +79,8 @@ export class TopicStore extends DeclaredMethods {
   readonly #tickets = new Map<number, number>();
   readonly #pendingCalls = new Map<number, PendingTopicStoreCall>();
   #nextCall = 0;
-  #storeId = "";
+  /** Random id, created with the store. */
+  storeId = "";
   #waitingGets = 0;
   #bytes = 0;
   /** Batches that the thread has not finished. */
@@ -156,11 +157,6 @@ export class TopicStore extends DeclaredMethods {
     if (this.#broken !== null || !this.#tickets.has(ticket)) return;
     this.#packer.add({ kind: "cancel", of: ticket });
     this.#schedule();
-  }
-
-  /** Random id, created with the store. */
-  get storeId(): string {
-    return this.#storeId;
   }
 
   /**
@@ -284,7 +280,7 @@ export class TopicStore extends DeclaredMethods {
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });
         break;
       case "opened":
-        this.#storeId = reply.storeId;
+        this.storeId = reply.storeId;
         this.#opening?.done(undefined);
         this.#opening = null;
         break;

@@ -125,12 +125,10 @@ class WorkerStore {
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
-    this.#after(pauseMs * 2 ** Math.min(this.#refusals, 5), () => this.#resume());
-  }
-
-  #resume(): void {
-    this.#transfer.dropIncomplete();
-    this.#settle();
+    this.#after(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
+      this.#transfer.dropIncomplete();
+      this.#settle();
+    });
   }
 
   call(id: number, method: keyof TopicStoreCalls, values: readonly unknown[]): void {
@@ -229,16 +227,12 @@ class WorkerStore {
       if (!this.#isCheckpointing) this.#database.shortenLog();
       if (this.#database.hasLongLog) return this.#after(idleMs, () => this.#idle());
     }
-    this.#reserve();
-    if (this.#expires) this.#after(expireMs, () => this.#settle());
-  }
-
-  #reserve(): void {
     try {
       this.#database.reserveLog();
     } catch {
       // The disk is full. Commits may still succeed; one that finds no space reports it.
     }
+    if (this.#expires) this.#after(expireMs, () => this.#settle());
   }
 
   /** Runs under constant load, too, but takes only a small share of the time, however many topics there are. */

@@ -1,7 +1,8 @@
 /**
  * Topic transfer, store side: which topics this store has at which epoch, and their export and import. The coordination
  * service decides who owns a topic (../ownership). The store only guarantees that it never goes back to a lower epoch
- * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated.
+ * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated. `OwnedStore`
+ * describes the methods.
  */
 import { BatonError } from "../../errors.ts";
 import { nameBytes, nameOf } from "./topic_client.ts";
@@ -47,17 +48,12 @@ export class TopicTransfer {
     });
   }
 
-  /**
-   * Returns the generation. It grows whenever something was stored and is recorded in the coordination service: a store
-   * with a smaller one is an older copy.
-   */
   generation(): number {
     const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
     if (row === undefined) return 0;
     return Number(this.#database.damage.checked(tables.generation, row, "of this store")["generation"]);
   }
 
-  /** Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call. */
   raiseGeneration(above = 0): number | null {
     if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
     // A caller that names a generation knows the recorded one, so a damaged stored one does not matter.
@@ -77,7 +73,6 @@ export class TopicTransfer {
     return !has("topics") && !has("messages");
   }
 
-  /** Topics with an active or staged copy, except damaged ones. */
   topics(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
@@ -104,10 +99,6 @@ export class TopicTransfer {
     };
   }
 
-  /**
-   * Creates an open topic without messages; its first message id is baseOffset + 1. Replaces an empty copy of the same
-   * incarnation.
-   */
   create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): void {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
@@ -139,7 +130,6 @@ export class TopicTransfer {
     this.#engine.wakeAll(topic);
   }
 
-  /** Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. */
   activate(name: string, epoch: number, what: "copy" | "staged"): void {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
@@ -165,7 +155,6 @@ export class TopicTransfer {
     if (here !== null) this.#engine.wakeAll(here);
   }
 
-  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
   drop(name: string, epoch: number): void {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
@@ -200,13 +189,11 @@ export class TopicTransfer {
     this.#topics.load(id);
   }
 
-  /** Removes the staged copy. */
   discard(name: string): void {
     const staged = this.#staged(name);
     if (staged !== null) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
   }
 
-  /** Keeps the copy out of use, for an operator. */
   setAside(name: string): void {
     const here = this.#topics.get(name);
     if (here === null) return;

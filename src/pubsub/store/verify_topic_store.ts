@@ -20,15 +20,8 @@ export interface TopicStoreReport {
   readonly problems: readonly string[];
 }
 
-interface TopicRows {
-  readonly id: number;
-  readonly title: string;
-  readonly last: number;
-  readonly gone: number;
-  readonly stored: number;
-  readonly bytes: number;
-  readonly clients: number;
-}
+/** The numbers of an intact row of a topic, and its title for messages. */
+type TopicRow = { readonly title: string } & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
 export function verifyStore(dataDir: string): TopicStoreReport {
@@ -91,23 +84,15 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
   if (!tables.topics.isIntact(row)) return; // already reported, and useless for comparisons
-  const number = (name: string) => Number(row[name]);
-  const topic = {
-    id: number("id"),
-    title: `topic ${JSON.stringify(nameOf(row["name"]))}`,
-    last: number("last"),
-    gone: number("gone"),
-    stored: number("stored"),
-    bytes: number("bytes"),
-    clients: number("clients"),
-  };
+  const title = `topic ${JSON.stringify(nameOf(row["name"]))}`;
+  const topic = { ...row, title } as SqlRow & TopicRow;
   verifyClients(database, topic, addProblem, report);
   verifyMessages(database, topic, addProblem, report);
 }
 
 function verifyClients(
   database: DatabaseSync,
-  { id, title, last, clients }: TopicRows,
+  { id, title, last, clients }: TopicRow,
   addProblem: ReportProblem,
   report: { clients: number },
 ): void {
@@ -141,7 +126,7 @@ function verifyClients(
 
 function verifyMessages(
   database: DatabaseSync,
-  { id, title, last, gone, stored, bytes }: TopicRows,
+  { id, title, last, gone, stored, bytes }: TopicRow,
   addProblem: ReportProblem,
   report: { messages: number },
 ): void {
