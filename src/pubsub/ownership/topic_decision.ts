@@ -161,13 +161,14 @@ export type DeleteResult =
   /** Not possible at present. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Why a server cannot delete a topic for an operator; null if it can. `isMissing`: it belongs to this server, but its data is missing or damaged. */
+/** Why a server cannot delete a topic for an operator; null if it can. */
 export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
   /** The node as read by the server; undefined if none exists. */
   readonly node: TopicNode | undefined;
   /** The epoch that the operator has read. */
   readonly epoch: number | null;
   readonly isServed: boolean;
+  /** The topic belongs to this server, but its data is missing or damaged. */
   readonly isMissing: boolean;
   readonly acceptsLoss: boolean;
 }): DeleteResult | null {

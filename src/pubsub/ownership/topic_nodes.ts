@@ -3,11 +3,11 @@
  * read. Reading is strict: a node in an unknown format is refused.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { demandJson, isFields } from "../../support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
-import { BatonError } from "../../errors.ts";
-import { demandJson, isFields } from "../../support/json_fields.ts";
 
 export interface ReadTopicNode {
   readonly node: TopicNode;
@@ -23,7 +23,6 @@ const nothing = new Uint8Array();
 /** A new format gets a new number, so that an old baton never acts on a newer node. */
 const layout = 1;
 const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
-
 const utf8 = new TextEncoder();
 
 /** The data contains the topic's name, because the path of a long name has only its hash. */
