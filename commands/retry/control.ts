@@ -2,14 +2,14 @@
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { inspectSettings, parseWhere, whereFlag } from "./inspect_options.ts";
+import { printJson } from "../../src/terminal/io.ts";
+import { inspectSettings, openToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
 
 export const changeSettings = {
   ...inspectSettings,
@@ -72,11 +72,10 @@ export const retryResumeCommand = defineCommand({
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function change(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
-  const { values, names, sources } = call;
+  const { values, names } = call;
   const where = parseWhere(values.where);
   checkSelection(call, kind);
-  const location = storeLocationOf(values, sources);
-  using store = new DirectStore(location.folder, readOnlyRules, { mustExist: true });
+  using store = openToRead(call);
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
   let changed = 0;
   const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
@@ -115,14 +114,12 @@ const pasts: Readonly<Record<MessageChange, string>> = {
 };
 
 export function printChanges(call: ChangeCall, { changed, refused }: Changes, kind: MessageChange): ExitCode {
-  const { values, io, sources } = call;
-  const { name } = storeLocationOf(values, sources);
-  if (values.json) {
-    const result: RetryChangesJson = { version: 1, name, changed, refused };
-    io.out(`${JSON.stringify(result)}\n`);
+  const { values: { retryName: name, json, quiet }, io } = call;
+  if (json) {
+    printJson<RetryChangesJson>(io, { version: 1, name, changed, refused });
   } else {
     for (const { id, state } of refused) io.err(`baton: ${id} was not ${pasts[kind]}: ${whyNot(state, name)}\n`);
-    if (!values.quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
+    if (!quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
   }
   return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
@@ -133,15 +130,15 @@ function whyNot(state: Changes["refused"][number]["state"], name: string): strin
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function pause({ values, names: [word], sources, io }: ControlCall, isPaused: boolean): Promise<ExitCode> {
-  if (word !== undefined) throw new BatonError("USAGE", `unexpected argument "${word}"; name the store with --name`);
-  const { name, folder } = storeLocationOf(values, sources);
-  using store = new DirectStore(folder, readOnlyRules, { mustExist: true });
+export async function pause(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
+  const { values, io } = call;
+  refuseNames(call);
+  const { retryName: name } = values;
+  using store = openToRead(call);
   const was = store.read("isPaused");
   store.call("setPaused", isPaused);
   if (values.json) {
-    const result: RetryChangesJson = { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] };
-    io.out(`${JSON.stringify(result)}\n`);
+    printJson<RetryChangesJson>(io, { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] });
   } else if (!values.quiet) {
     const before = was === isPaused ? "was already " : "is now ";
     io.err(`baton: "${name}" ${before}${isPaused ? "paused" : "running"}\n`);

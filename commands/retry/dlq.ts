@@ -3,7 +3,7 @@ import { retryRedactSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand, givenFlag } from "../command.ts";
-import { inspectSettings, limitFlag, parseWhere, whereFlag } from "./inspect_options.ts";
+import { inspectSettings, limitFlag, openToRead, parseWhere, whereFlag } from "./inspect_options.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -18,8 +18,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
 import { redactionFor } from "../../src/retry/dead_letters/redaction.ts";
 import { changeEach, checkSelection, printChanges } from "./control.ts";
 import { list, show } from "./inspect.ts";
@@ -102,11 +101,11 @@ export async function dlq(call: DlqCall): Promise<ExitCode> {
 }
 
 async function changeDead(call: DlqCall, kind: "redrive" | "purge"): Promise<ExitCode> {
-  const { values, names, sources } = call;
+  const { values, names } = call;
   checkSelection(call, `dlq ${kind}`);
   const where = parseWhere(values.where);
   const rate = values.rate === undefined ? null : parseRate(values.rate);
-  using store = new DirectStore(storeLocationOf(values, sources).folder, readOnlyRules, { mustExist: true });
+  using store = openToRead(call);
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
   if (kind === "redrive") {
     return printChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
@@ -148,12 +147,13 @@ async function redriveAll(
   }
 }
 
-function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
+function exportAll(call: DlqCall): ExitCode {
+  const { values, names, sources, io } = call;
   if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; select with --where`);
-  const { name, folder } = storeLocationOf(values, sources);
+  const { retryName: name } = values;
+  using store = openToRead(call);
   const filter = { states: ["dead"], ...parseWhere(values.where) } as const;
   const format = { storeName: name, redaction: redactionFor(values, sources) };
-  using store = new DirectStore(folder, readOnlyRules, { mustExist: true });
   for (let afterSeq = 0;;) {
     const found = store.read("list", filter, { afterSeq, max: 100 });
     for (const { id } of found) {

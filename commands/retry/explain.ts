@@ -9,6 +9,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { jsonFlag } from "./inspect_options.ts";
 import { policyOf } from "../../src/retry/processor/retry_rules.ts";
 
@@ -41,7 +42,7 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
   const result = schedule(policyOf(values, sources));
   if (values.json) {
-    io.out(`${JSON.stringify(result)}\n`);
+    printJson(io, result);
     return exitCodes.SUCCESS;
   }
   const hasJitter = result.tries.some((one) => one.min_delay_ms !== one.max_delay_ms);

@@ -5,13 +5,15 @@ import {
   inspectSettings,
   type ListCall,
   listSettings,
+  openToRead,
   parseStates,
   parseWhere,
+  refuseNames,
   type ShowCall,
   showSettings,
 } from "./inspect_options.ts";
 import { writeSync } from "node:fs";
-import { ReaderGone } from "../../src/terminal/io.ts";
+import { printJson, ReaderGone } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
@@ -22,7 +24,6 @@ import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 
@@ -86,8 +87,8 @@ export async function list(call: ListCall): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const filter = { states: parseStates(values.state), ...parseWhere(values.where) };
-  const { name, store } = openToRead(call);
-  using _ = store;
+  const { retryName: name } = values;
+  using store = openToRead(call);
   const found = store.read("list", filter, { afterSeq: 0, max: values.limit + 1 });
   const messages = found.slice(0, values.limit);
   const more = found.length > values.limit;
@@ -98,8 +99,7 @@ export async function list(call: ListCall): Promise<ExitCode> {
     );
   }
   if (values.json) {
-    const result: RetryListJson = { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more };
-    io.out(`${JSON.stringify(result)}\n`);
+    printJson<RetryListJson>(io, { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more });
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
@@ -113,8 +113,8 @@ export async function list(call: ListCall): Promise<ExitCode> {
 export async function show(call: ShowCall): Promise<ExitCode> {
   const { values, names: [id, more], io } = call;
   if (id === undefined || more !== undefined) throw new BatonError("USAGE", "show takes the id of one message");
-  const { name, store } = openToRead(call);
-  using _ = store;
+  const { retryName: name } = values;
+  using store = openToRead(call);
   const message = store.read("show", id);
   if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
   const { body } = message;
@@ -132,7 +132,7 @@ export async function show(call: ShowCall): Promise<ExitCode> {
     ...headJson(message.head && redactedHead(message.head, redaction)),
     body: body === undefined ? null : base64(body),
   };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson(io, result);
   else {
     const { version: _, body: __, command, request, ...rest } = result;
     const lines = { ...rest, command: command?.join(" "), request: request && `${request.method} ${request.path}` };
@@ -144,10 +144,10 @@ export async function show(call: ShowCall): Promise<ExitCode> {
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function stats(call: InspectCall): Promise<ExitCode> {
-  const { values, io } = call;
+  const { values, sources, io } = call;
   refuseNames(call);
-  const { name, folder, store } = openToRead(call);
-  using _ = store;
+  const { name, folder } = storeLocationOf(values, sources);
+  using store = openToRead(call);
   const totals = store.read("totals");
   const paused = store.read("isPaused");
   const { oldestMs, nextMs } = store.read("waitingTimes");
@@ -165,7 +165,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };
   if (values.json) {
-    io.out(`${JSON.stringify(result)}\n`);
+    printJson(io, result);
     return exitCodes.SUCCESS;
   }
   printTable(io, [
@@ -195,21 +195,11 @@ export async function verify(call: InspectCall): Promise<ExitCode> {
   refuseNames(call);
   const { folder } = storeLocationOf(values, sources);
   const { messages, bytes, problems } = verifyRetryStore(folder);
-  const result: RetryVerifyJson = { version: 1, folder, messages, bytes, problems: [...problems] };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson<RetryVerifyJson>(io, { version: 1, folder, messages, bytes, problems: [...problems] });
   else if (problems.length === 0) {
     io.out(`no damage found in ${folder}: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
-}
-
-function openToRead({ values, sources }: InspectCall) {
-  const place = storeLocationOf(values, sources);
-  return { ...place, store: new DirectStore(place.folder, readOnlyRules, { mustExist: true }) };
-}
-
-function refuseNames({ names: [word] }: InspectCall): void {
-  if (word !== undefined) throw new BatonError("USAGE", `unexpected argument "${word}"; name the store with --name`);
 }
 
 /** Writes the bytes unchanged to stdout. */

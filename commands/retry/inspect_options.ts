@@ -6,6 +6,8 @@ import { BatonError } from "../../src/errors.ts";
 import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";
 
 export const jsonFlag = setting(toggle(), { flag: "--json", help: "print one JSON object", default: false });
@@ -76,4 +78,13 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
       `--state: "${word}" is not a state: use ${messageStates.join(", ")}${didYouMean(word, messageStates)}`,
     );
   });
+}
+
+/** Opens the store without creating it. It accepts and tries no messages. */
+export function openToRead({ values, sources }: InspectCall): DirectStore {
+  return new DirectStore(storeLocationOf(values, sources).folder, readOnlyRules, { mustExist: true });
+}
+
+export function refuseNames({ names: [word] }: InspectCall): void {
+  if (word !== undefined) throw new BatonError("USAGE", `unexpected argument "${word}"; name the store with --name`);
 }

@@ -19,6 +19,7 @@ import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { readBody, readChunks } from "./read_body.ts";
 import { bodyLimitOf } from "../../src/retry/processor/retry_rules.ts";
 import { readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 
 export const submitSettings = {
@@ -119,8 +120,7 @@ function printResult(
   { values, io }: SubmitCall,
   { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">,
 ): void {
-  const result: RetrySubmitJson = { version: 1, name: values.retryName, stored, first, last };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson<RetrySubmitJson>(io, { version: 1, name: values.retryName, stored, first, last });
 }
 
 /** Stores lines in their order, many in a transaction. */

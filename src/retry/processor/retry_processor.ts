@@ -274,9 +274,7 @@ export class RetryProcessor {
       }
     } catch (error) {
       // A bug in a target: the message counts as crashed when the lease ends.
-      return this.fail(
-        error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error }),
-      );
+      return this.fail(asFailure(error));
     }
     const isHealthy = result.kind === "tried" ? result.isHealthy : null;
     const nowMs = this.#options.clock.now();
@@ -385,6 +383,10 @@ export class RetryProcessor {
       await sleep(this.#options.clock, waitMs, lost).catch(() => {});
     }
   }
+}
+
+export function asFailure(error: unknown): BatonError {
+  return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
 /** Nothing was changed, and another result may succeed. */

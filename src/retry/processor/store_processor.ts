@@ -32,7 +32,7 @@ import { cronTimes } from "./cron_times.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
-import { type ProcessorEvent, RetryProcessor } from "./retry_processor.ts";
+import { asFailure, type ProcessorEvent, RetryProcessor } from "./retry_processor.ts";
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
@@ -97,6 +97,9 @@ interface ProcessorParts {
 }
 
 export class StoreProcessor implements AsyncDisposable {
+  readonly store: RetryStore;
+  readonly counters: RetryCounters;
+  readonly processor: RetryProcessor;
   readonly #parts: ProcessorParts;
   /** Aborts at the first call of `stop`. */
   readonly #stopping = new AbortController();
@@ -107,6 +110,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   private constructor(parts: ProcessorParts) {
     this.#parts = parts;
+    ({ store: this.store, counters: this.counters, processor: this.processor } = parts);
   }
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
@@ -167,18 +171,6 @@ export class StoreProcessor implements AsyncDisposable {
       drainsTopic,
       keepDoneMs,
     });
-  }
-
-  get store(): RetryStore {
-    return this.#parts.store;
-  }
-
-  get counters(): RetryCounters {
-    return this.#parts.counters;
-  }
-
-  get processor(): RetryProcessor {
-    return this.#parts.processor;
   }
 
   /** Whether it may start tries; false while another process leads or the leader is unknown. */
@@ -310,10 +302,6 @@ function scheduleOf({ retryRate, retryCron }: StoreProcessorOptions["values"], s
     rate: atOrigin("retryRate", retryProcessorSettings.retryRate, sources, rate),
     nextTimeMs: atOrigin("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),
   };
-}
-
-function asFailure(error: unknown): BatonError {
-  return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
 /** Null: no topic is read. */
