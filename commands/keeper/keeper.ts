@@ -199,20 +199,14 @@ async function runDataCommand(
   if (action === "backup" && file === undefined) {
     throw new BatonError("USAGE", "missing file; example: baton keeper backup ./keeper.copy");
   }
-  if (
-    !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
-  ) {
-    throw new BatonError(
-      "USAGE",
-      `unexpected arguments; use baton keeper, baton keeper verify, or baton keeper backup FILE, not "${
-        names.join(" ")
-      }"${action === "verify" || action === "backup" ? "" : didYouMean(action ?? "", ["verify", "backup"])}`,
-    );
+  const isKnown = action === "verify" || action === "backup";
+  if (!isKnown || (action === "verify" ? file !== undefined : more.length > 0)) {
+    const forms = "baton keeper, baton keeper verify, or baton keeper backup FILE";
+    const hint = isKnown ? "" : didYouMean(action ?? "", ["verify", "backup"]);
+    throw new BatonError("USAGE", `unexpected arguments; use ${forms}, not "${names.join(" ")}"${hint}`);
   }
   const flag = givenFlag(flagsOfServing, given);
-  if (flag !== null) {
-    throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
-  }
+  if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   const dataDir = dataDirOf(location);
   const { backUpData, verifyData } = await import("../../src/keeper/storage/data_check.ts");
   if (file !== undefined) {

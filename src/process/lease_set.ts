@@ -5,45 +5,28 @@ import type { Lease, LockMode } from "./lease.ts";
 export class LeaseSet implements Lease {
   readonly #leases: readonly [Lease, ...Lease[]];
   readonly lost: AbortSignal;
+  readonly name: string;
+  readonly path: string;
+  readonly waitedMs: number;
+  // These are the first lease's: each permit has its own slot, and each lock its own fencing token.
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly slot: number | null;
+  readonly limit: number | null;
+  readonly fencingToken: bigint;
+  readonly sessionId: bigint;
+  readonly sessionTimeoutMs: number;
 
   /** Expects the leases in the order in which they were acquired. */
   constructor(leases: readonly [Lease, ...Lease[]]) {
     this.#leases = leases;
     this.lost = AbortSignal.any(leases.map((lease) => lease.lost));
-  }
-
-  get name(): string {
-    return this.#leases.map((lease) => lease.name).join(", ");
-  }
-  get path(): string {
-    return this.#leases.map((lease) => lease.path).join(", ");
-  }
-  get holderId(): string {
-    return this.#leases[0].holderId;
-  }
-  get mode(): LockMode {
-    return this.#leases[0].mode;
-  }
-  /** Slot of the first lock; each permit has its own. */
-  get slot(): number | null {
-    return this.#leases[0].slot;
-  }
-  /** Limit of the first lock. */
-  get limit(): number | null {
-    return this.#leases[0].limit;
-  }
-  /** Fencing token of the first lock; each lock has its own. */
-  get fencingToken(): bigint {
-    return this.#leases[0].fencingToken;
-  }
-  get sessionId(): bigint {
-    return this.#leases[0].sessionId;
-  }
-  get sessionTimeoutMs(): number {
-    return this.#leases[0].sessionTimeoutMs;
-  }
-  get waitedMs(): number {
-    return this.#leases.reduce((total, lease) => total + lease.waitedMs, 0);
+    this.name = leases.map((lease) => lease.name).join(", ");
+    this.path = leases.map((lease) => lease.path).join(", ");
+    this.waitedMs = leases.reduce((total, lease) => total + lease.waitedMs, 0);
+    const [first] = leases;
+    ({ holderId: this.holderId, mode: this.mode, slot: this.slot, limit: this.limit } = first);
+    ({ fencingToken: this.fencingToken, sessionId: this.sessionId, sessionTimeoutMs: this.sessionTimeoutMs } = first);
   }
 
   isHeld(): boolean {

@@ -3,7 +3,7 @@ export class Histogram {
   /** The upper bounds, ascending. */
   readonly bounds: readonly number[];
   readonly #counts: number[];
-  #sum = 0;
+  sum = 0;
 
   constructor(bounds: readonly number[]) {
     this.bounds = bounds;
@@ -14,11 +14,7 @@ export class Histogram {
     let at = 0;
     while (at < this.bounds.length && value > (this.bounds[at] as number)) at++;
     this.#counts[at] = (this.#counts[at] as number) + 1;
-    this.#sum += value;
-  }
-
-  get sum(): number {
-    return this.#sum;
+    this.sum += value;
   }
 
   /** The number of values up to each bound; the last element counts all values. */

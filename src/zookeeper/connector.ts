@@ -36,12 +36,13 @@ export type RoundOutcome =
 export interface NewSessionOptions {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** The number of rounds after the first; undefined: until the connect timeout. */
+  /** How often all servers are tried again; until the connect timeout when left out. */
   readonly retries?: number | undefined;
-  /** The pause between two rounds; undefined: exponential back-off with jitter. */
+  /** The pause before they are tried again, in milliseconds; exponential back-off with jitter when left out. */
   readonly delayMs?: number | undefined;
   /** Advice for the user when no server responds; ends the error message. */
   readonly unreachableHint?: string | undefined;
+  /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal | undefined;
 }
 

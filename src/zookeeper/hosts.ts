@@ -72,11 +72,6 @@ export interface ServerFailure {
   readonly why: string;
 }
 
-export interface LookupRound {
-  readonly endpoints: Endpoint[];
-  readonly failures: ServerFailure[];
-}
-
 interface HostsOptions {
   readonly resolve: Resolve;
   readonly clock: Clock;
@@ -99,7 +94,7 @@ export class Hosts {
    * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`; then its
    * last addresses are used.
    */
-  async round(lookupMs: number, signal: AbortSignal): Promise<LookupRound> {
+  async round(lookupMs: number, signal: AbortSignal): Promise<{ endpoints: Endpoint[]; failures: ServerFailure[] }> {
     const endpoints: Endpoint[] = [];
     const failures: ServerFailure[] = [];
     await Promise.all(this.#list.addresses.map(async (address) => {

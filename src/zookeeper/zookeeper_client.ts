@@ -27,7 +27,7 @@ import {
 import type { Codec } from "../wire/jute/jute_codec.ts";
 import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
 import { ZooKeeperClientSession } from "./zookeeper_session.ts";
-import { Connector } from "./connector.ts";
+import { Connector, type NewSessionOptions } from "./connector.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
 import { Chroot } from "./node_path_names.ts";
@@ -35,16 +35,12 @@ import { SessionWatches } from "./watches.ts";
 import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper } from "./zookeeper.ts";
 import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
-export interface ConnectOptions {
+export interface ConnectOptions extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "signal"> {
   readonly servers: ZooKeeperServerList;
   /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
   readonly sessionTimeoutMs?: number;
   /** The time limit of `connect` in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
   readonly connectTimeoutMs?: number;
-  /** How often all servers are tried again; until the connect timeout when left out. */
-  readonly retries?: number;
-  /** The pause before they are tried again, in milliseconds; exponential back-off with jitter when left out. */
-  readonly delayMs?: number;
   readonly tls?: TlsOptions;
   /** Sent first on every connection. */
   readonly auth?: readonly ZooKeeperCredentials[];
@@ -53,12 +49,8 @@ export interface ConnectOptions {
   /** The servers' jute.maxbuffer in bytes, the longest request. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
-  /** Cancels connecting. Has no effect on an open session. */
-  readonly signal?: AbortSignal;
   /** Called when no process listens at a `unix:` address; resolves when one does. */
   readonly startServer?: () => Promise<void>;
-  /** Advice for the user when no server responds; ends the error message. */
-  readonly unreachableHint?: string;
   readonly dial?: Dial;
   readonly resolve?: Resolve;
 }
@@ -82,13 +74,10 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     startServer: options.startServer === undefined ? undefined : oneAtATime(options.startServer),
   });
   const established = await connector.open({
+    ...options,
     timeoutMs,
     connectTimeoutMs: options.connectTimeoutMs ??
       (retries === undefined ? connectTimeoutMsDefault : Number.MAX_SAFE_INTEGER),
-    retries,
-    delayMs: options.delayMs,
-    unreachableHint: options.unreachableHint,
-    signal: options.signal,
   });
   const chroot = new Chroot(options.servers.chroot);
   const { frameBytesMax = frameBytesMaxDefault } = options;

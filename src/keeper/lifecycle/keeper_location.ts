@@ -148,10 +148,8 @@ export function homeInDatabase(uid: number, userDatabase: string): string | null
     : ["getent", ["passwd", String(uid)], 5] as const;
   const { execFileSync } = process.getBuiltinModule("node:child_process");
   try {
-    return execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim().split(
-      ":",
-    )[field] ??
-      null;
+    const entry = execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return entry.trim().split(":")[field] ?? null;
   } catch {
     return null; // a user without an entry, as in containers
   }

@@ -24,11 +24,6 @@ export class SessionClock {
     return this.#clock.now() - this.#stalledMs;
   }
 
-  /** The total time that does not count. */
-  get stalledMs(): number {
-    return this.#stalledMs;
-  }
-
   /** Compares the time since the last tick with the interval. `diskStalled`: no request could be executed meanwhile. */
   tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();

@@ -43,10 +43,6 @@ export class SessionTable {
     return this.#changed.size > this.#opened;
   }
 
-  get(id: bigint): KeeperSession | undefined {
-    return this.#sessions.get(id);
-  }
-
   /** The session, if the password is correct. */
   find(id: bigint, password: Uint8Array | null): KeeperSession | undefined {
     const session = this.#sessions.get(id);

@@ -20,11 +20,7 @@ class PathWatches<Watcher> {
   readonly #byPath = new Map<string, Map<Watcher, WatchModes>>();
   readonly #byWatcher = new Map<Watcher, Set<string>>();
   #recursiveCount = 0;
-  #count = 0;
-
-  get count(): number {
-    return this.#count;
-  }
+  count = 0;
 
   get pathCount(): number {
     return this.#byPath.size;
@@ -91,7 +87,7 @@ class PathWatches<Watcher> {
   #set(path: string, watchers: Map<Watcher, WatchModes>, watcher: Watcher, modes: WatchModes): void {
     const before = watchers.get(watcher) ?? 0;
     this.#recursiveCount += Number((modes & watchMode.recursive) !== 0) - Number((before & watchMode.recursive) !== 0);
-    this.#count += Number(modes !== 0) - Number(before !== 0);
+    this.count += Number(modes !== 0) - Number(before !== 0);
     if (modes !== 0) {
       watchers.set(watcher, modes);
       return;

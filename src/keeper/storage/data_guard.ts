@@ -71,12 +71,8 @@ export class DataGuard {
     const { dataDir } = this.#options;
     for (const [name, inode] of this.#inodes) {
       if (inode !== null && inodeOf(dataDir, name) === inode) continue;
-      this.#lose(
-        new BatonError(
-          "IO",
-          `The keeper's ${name} in ${dataDir} was removed or replaced while it was in use: another keeper may have started there`,
-        ),
-      );
+      const fault = "was removed or replaced while it was in use: another keeper may have started there";
+      this.#lose(new BatonError("IO", `The keeper's ${name} in ${dataDir} ${fault}`));
       return false;
     }
     return true;

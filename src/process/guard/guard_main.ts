@@ -192,21 +192,17 @@ class PipeLines {
   readonly #chunk = new Uint8Array(4096);
   #text = "";
   #failedReads = 0;
-  #isAtEnd = false;
+  /** True when everything that was written has been read. */
+  isAtEnd = false;
 
   constructor(libc: Libc) {
     this.#libc = libc;
   }
 
-  /** True when everything that was written has been read. */
-  get isAtEnd(): boolean {
-    return this.#isAtEnd;
-  }
-
   /** Complete lines; null when no further line will come. */
   read(): string[] | null {
     const length = this.#libc.read(input, this.#chunk);
-    this.#isAtEnd = length === 0;
+    this.isAtEnd = length === 0;
     this.#failedReads = length < 0 ? this.#failedReads + 1 : 0;
     if (length === 0 || this.#failedReads === failedReadsMax) return null;
     this.#text += this.#decoder.decode(this.#chunk.subarray(0, Math.max(0, length)), { stream: true });

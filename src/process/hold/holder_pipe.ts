@@ -48,16 +48,13 @@ export class HolderPipe<Ending> {
   readonly abandoned = this.#abandoned.signal;
   #text = "";
   #isRequested = false;
-  #isConfirmed = false;
+  /** The script has received the variables. */
+  isConfirmed = false;
 
   constructor(input: NodeJS.ReadStream = process.stdin) {
     input.setEncoding("utf8");
     input.on("data", (text: string) => this.#read(text));
     for (const end of ["end", "close", "error"]) input.on(end, () => this.#abandon());
-  }
-
-  get isConfirmed(): boolean {
-    return this.#isConfirmed;
   }
 
   send(message: HolderMessage<Ending>): void {
@@ -83,11 +80,11 @@ export class HolderPipe<Ending> {
       this.#isRequested = true;
       this.#request.resolve(line);
     } else if (line === confirmedLine && !this.#abandoned.signal.aborted) {
-      this.#isConfirmed = true;
+      this.isConfirmed = true;
     } else this.#abandon();
   }
 
   #abandon(): void {
-    if (!this.#isConfirmed) this.#abandoned.abort();
+    if (!this.isConfirmed) this.#abandoned.abort();
   }
 }

@@ -27,7 +27,8 @@ export class ScriptProcesses extends CommandProcesses {
   readonly #copies: ForkedSubshells;
   #isStopped = false;
   #isReleased = false;
-  #onStop: () => void = () => {};
+  /** Called when the script is told to end. */
+  onStop: () => void = () => {};
 
   constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
     super({ pid: script.pid, ownGroup: false, cookie });
@@ -35,11 +36,6 @@ export class ScriptProcesses extends CommandProcesses {
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, script);
     this.#copies = new ForkedSubshells(script.pid, sinceTicks);
-  }
-
-  /** `call` is called when the script is told to end. */
-  set onStop(call: () => void) {
-    this.#onStop = call;
   }
 
   /** The lock is being released: no process belongs to it any longer. */
@@ -58,7 +54,7 @@ export class ScriptProcesses extends CommandProcesses {
   override signalAll(signal: NodeJS.Signals): void {
     if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isReleased) {
       this.#isStopped ||= !this.hasEnded;
-      this.#onStop();
+      this.onStop();
     }
     super.signalAll(signal);
   }

@@ -78,22 +78,16 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
       end.resolve({ kind: "exited", code: 0 });
     }),
   ];
-  hold.onHeld(
-    variables(options, cookie, [...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
-  );
+  hold.onHeld({
+    ...options.env,
+    ...cookieEnvironment(cookie, options.env[cookieVariable]),
+    BATON_HOLD: formatHolds([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
+  });
   const ending = await run.finished;
   for (const off of offs) off();
   const outcome = finish(ending);
   await releases.close(ending);
   return outcome;
-}
-
-function variables(options: SuperviseOptions, cookie: string, holds: readonly HeldLocks[]) {
-  return {
-    ...options.env,
-    ...cookieEnvironment(cookie, options.env[cookieVariable]),
-    BATON_HOLD: formatHolds(holds),
-  };
 }
 
 interface ReleaseHandlerOptions {

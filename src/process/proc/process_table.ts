@@ -174,13 +174,7 @@ export function descendantsOf(pid: number, skip: (pid: number) => boolean = () =
 }
 
 export function allProcesses(): ProcessRow[] {
-  const rows: ProcessRow[] = [];
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    const row = readProcess(Number(name));
-    if (row !== null) rows.push(row);
-  }
-  return rows;
+  return readdirSync("/proc").map(Number).filter((pid) => pid > 0).flatMap((pid) => readProcess(pid) ?? []);
 }
 
 /** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */

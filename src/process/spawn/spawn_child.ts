@@ -13,15 +13,15 @@ import { onUnnamedSignal } from "./unnamed_signal.ts";
 /** The properties of the new process that are known in advance. */
 export interface StartOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** Descriptors from 3 up to pass on at the same numbers. */
+  /** Descriptors from 3 up to pass on at the same numbers: `inheritedDescriptors()` when this process started. */
   readonly descriptors: readonly number[];
   /** Start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
-  /** Once it has aborted, no process is started. */
+  /** Once it has aborted, no process is started. It has no effect on a command that runs. */
   readonly signal?: AbortSignal | undefined;
   /** /dev/null is the standard input. Left out: baton's own is. */
   readonly readsNothing?: boolean | undefined;
-  /** The descriptor of a file that becomes the standard input. */
+  /** The descriptor of a file that becomes the standard input. It may be closed after the start. */
   readonly input?: number | undefined;
   /** The working directory. Left out: baton's own. */
   readonly cwd?: string | undefined;

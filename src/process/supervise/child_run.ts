@@ -33,6 +33,7 @@ export type SupervisedProcesses = Pick<
 
 export interface ChildRunOptions {
   readonly lease: Lease;
+  /** The clock of the lease's `endMs()`. */
   readonly clock: Clock;
   /** The guard's report about this command. */
   readonly guard: { clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]> };
@@ -43,9 +44,11 @@ export interface ChildRunOptions {
   /** Aborts when the guard kills. */
   readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
+  /** Time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
+  /** The command is stopped this long after the grant. */
   readonly maxHoldMs?: number | null;
   readonly onEvent?: (event: ChildEvent) => void;
 }

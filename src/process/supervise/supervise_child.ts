@@ -6,20 +6,18 @@
 import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
-import { isRevoked, type Lease } from "../lease.ts";
+import { isRevoked } from "../lease.ts";
 import { onAbort } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
-import { type ChildEvent, ChildRun } from "./child_run.ts";
+import { ChildRun, type ChildRunOptions } from "./child_run.ts";
 import { StoppedBySignal } from "./stop_signals.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, TableJob } from "../proc/job_table.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { noteStarted, readProcess } from "../proc/process_table.ts";
-import type { SignalSource } from "./signal_source.ts";
 import {
   childEnvironment,
   prepareSpawn,
@@ -28,46 +26,28 @@ import {
   type StartOptions,
 } from "../spawn/spawn_child.ts";
 
-export interface SuperviseOptions {
+export interface SuperviseOptions extends
+  Pick<
+    ChildRunOptions,
+    "lease" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "onDoubt" | "maxHoldMs" | "onEvent"
+  >,
+  Pick<StartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
   /** Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly lease: Lease;
-  /** The clock of the lease's `endMs()`. */
-  readonly clock: Clock;
   readonly guard: Guard;
-  readonly signals: SignalSource;
-  /** The result of `inheritedDescriptors()` when this process started. */
-  readonly descriptors: readonly number[];
   /** The time of the grant on `clock`; the time of the call when left out. */
   readonly grantedAtMs?: number;
-  /** Time from the stop signal to SIGKILL. */
-  readonly killAfterMs: number;
-  readonly stopSignal: NodeJS.Signals;
-  readonly onDoubt: "ignore" | "freeze";
-  /** The command is stopped this long after the grant. */
-  readonly maxHoldMs?: number | null;
   /** The outcome is not returned earlier than this after the grant, while the lease is held. */
   readonly minHoldMs?: number | null;
   /** Run the command in baton's own process group, with the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
-  /** Cancels the start. Has no effect after it: `signals` reach the command. */
-  readonly signal?: AbortSignal;
-  readonly onEvent?: (event: ChildEvent) => void;
   /** Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind still run. */
   readonly onStarted?: (child: StartedChild) => void;
   /** The table of the commands that this process supervises at the same time, under the same guard, which the caller ends. */
   readonly beside?: JobTable;
   /** The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the guard. */
   readonly keepsGuard?: boolean;
-  /** /dev/null is its standard input. */
-  readonly readsNothing?: boolean;
-  /** The standard output is a pipe, which `onStarted` receives. */
-  readonly isRead?: boolean;
-  /** The descriptor of a file that becomes the standard input; it may be closed after `onStarted` was called. */
-  readonly input?: number;
-  /** The working directory; baton's own when left out. */
-  readonly cwd?: string;
 }
 
 export interface StartedChild {
@@ -207,15 +187,10 @@ export function leaveGuard(
 function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
   const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
   return {
+    ...options,
     env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
-    descriptors: options.descriptors,
     // A command that is to be stopped by SIGHUP must not ignore it.
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
-    signal: options.signal,
-    readsNothing: options.readsNothing,
-    isRead: options.isRead,
-    input: options.input,
-    cwd: options.cwd,
   };
 }
 
