@@ -1,7 +1,4 @@
-/**
- * The time for decisions: monotonic milliseconds, never the wall clock. Used instead of timers and `performance.now`, so that
- * tests can control the time.
- */
+/** The time for decisions: monotonic milliseconds, never the wall clock. Tests replace it, and so control the time. */
 import { openSync, readSync } from "node:fs";
 
 export interface Clock {

@@ -3,10 +3,7 @@ import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/**
- * Parses a number with a unit into whole milliseconds: 2.01s is 2010. Throws USAGE for other texts; a number without a unit is
- * ambiguous.
- */
+/** Parses a number with a unit into whole milliseconds: 2.01s is 2010. Throws USAGE for other texts, also without a unit. */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   const unit = match?.[2] === undefined ? undefined : units[match[2]];

@@ -4,10 +4,7 @@ import { readSync } from "node:fs";
 /** The size of one read, in bytes. */
 const chunkBytes = 64 * 1024;
 
-/**
- * Reads from the descriptor's position up to one byte more than `bytesMax`, which shows that the input is too long. Throws the
- * system's error.
- */
+/** Reads up to one byte more than `bytesMax`, which shows that the input is too long. Throws the system's error. */
 export function readAtMost(fd: number, bytesMax: number): Uint8Array {
   const chunks: Uint8Array[] = [];
   for (let room = bytesMax + 1; room > 0;) {

@@ -55,8 +55,8 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
     const outcome = await connector.round(wanted, { attemptMs, staggerMs: attemptMs, signal });
     if (outcome.kind !== "accepted") return null;
     // Do not wait for the response: such a short session expires soon.
-    const farewell = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
-    void closeSessionOn(outcome.established, farewell.signal).then(() => farewell.cancel());
+    const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
+    void closeSessionOn(outcome.established, limit.signal).then(() => limit.cancel());
     return outcome.established.accepted.timeoutMs;
   } catch {
     return null; // the session that needs the result has ended

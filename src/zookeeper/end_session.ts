@@ -29,8 +29,7 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   const { servers, tls, auth, identity } = parseSessionHandle(word);
   const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
-  // The server restarts the session's timer with the requested timeout: if closing fails, the session expires after the
-  // shortest one.
+  // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   const { signal, cancel } = deadlineAfter(clock, limitMs, { reason: () => null });
   try {

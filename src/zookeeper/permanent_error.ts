@@ -7,10 +7,7 @@ export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
   /** A short description for the message about the server. */
   readonly text: string;
-  /**
-   * The fault counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users
-   * access.
-   */
+  /** Counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users access. */
   readonly isFromSecondTry: boolean;
 }
 

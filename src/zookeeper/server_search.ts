@@ -12,10 +12,7 @@ export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "sta
   readonly backoff: BackoffOptions;
 }
 
-/**
- * A result that another round would not change: a server accepted the session, or the servers no longer know it, or they refuse
- * the credentials.
- */
+/** A result that another round would not change: accepted, unknown to the servers, or credentials refused. */
 export type SearchResult =
   | Extract<RoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };

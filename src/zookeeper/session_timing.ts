@@ -24,10 +24,7 @@ export function timingOf(timeoutMs: number): SessionTiming {
   };
 }
 
-/**
- * The time up to which no server can have ended the session: the server's timer started after `provenMs` and runs for at least
- * T.
- */
+/** The time up to which no server can have ended the session: its timer started after `provenMs` and runs for at least T. */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
 }

@@ -56,10 +56,7 @@ export class SessionWatches {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
 
-  /**
-   * Adds a watcher after the response that has set the watch. Requests that set watches again are sent before all others, and so
-   * are answered before them.
-   */
+  /** Adds a watcher after the response that has set the watch. Requests that set watches again are answered before it. */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
     const entry = table.get(path);

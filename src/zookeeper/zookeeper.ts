@@ -81,10 +81,7 @@ export interface ZooKeeper extends AsyncDisposable {
   getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
   getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
-  /**
-   * Executes all operations or none. Rejects with the error of the first failed operation and its `index`. Paths are without the
-   * chroot.
-   */
+  /** Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without the chroot. */
   multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: OperationOptions): Promise<void>;

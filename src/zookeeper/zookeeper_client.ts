@@ -1,7 +1,4 @@
-/**
- * The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. The session sends
- * the requests.
- */
+/** The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. */
 import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
@@ -231,10 +228,10 @@ class ZooKeeperClient implements ZooKeeper {
       },
     }, signal);
     const failed = results.findIndex((result) => isFailure(result));
-    const culprit = results[failed];
-    if (culprit !== undefined && isFailure(culprit)) {
+    const failedResult = results[failed];
+    if (failedResult !== undefined && isFailure(failedResult)) {
       const request = requests[failed];
-      throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, culprit.err, failed);
+      throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, failedResult.err, failed);
     }
     return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
   }

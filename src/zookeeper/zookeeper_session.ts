@@ -224,10 +224,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#scheduleQueue();
   }
 
-  /**
-   * Sends a heartbeat through the leader. The first one of a guarded session also probes the servers' tick, which tells how much
-   * of the lease it costs.
-   */
+  /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */
   #pingLeader(link: ZooKeeperLink): void {
     link.pingLeader();
     if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout) return;
@@ -293,8 +290,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (finding.kind !== "accepted") {
       return this.#end(finding.kind === "expired" ? this.#expiredError() : finding.error);
     }
-    // The doubtful server has responded meanwhile. The new server may not know its latest changes yet and would show an older
-    // state.
+    // The doubtful server has responded meanwhile. The new server may not know its latest changes yet.
     if (finding.established.lastZxid < this.#seenZxid) {
       finding.established.stream.destroy();
       return this.#search.start();

@@ -95,8 +95,7 @@ function startDetached(
       cwd: "/",
       // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
-      // The keeper inherits nothing of the command: neither the mark by which the command's processes are found, nor its
-      // secrets.
+      // The keeper inherits neither the mark by which the command's processes are found, nor the command's secrets.
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperMark]: "1" },
       stdio: ["ignore", log, log],
     });

@@ -53,8 +53,8 @@ function wrongKind(stat: Stats): string | null {
 }
 
 function wrongOwner(stats: readonly Stats[], rule: "own" | "home"): string | null {
-  const stranger = stats.find(({ uid }) => uid !== userId() && !(rule === "home" && uid === 0));
-  return stranger === undefined ? null : `it belongs to user ${stranger.uid}, not to ${userId()}`;
+  const otherOwner = stats.find(({ uid }) => uid !== userId() && !(rule === "home" && uid === 0));
+  return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${userId()}`;
 }
 
 function wrongMode({ mode }: Stats, rule: SafeFolder["rule"]): string | null {

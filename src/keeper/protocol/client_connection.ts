@@ -105,10 +105,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     else this.work();
   }
 
-  /**
-   * Handles requests for one time slice. Small requests can have large responses: when the output is full, the rest waits
-   * unread.
-   */
+  /** Handles requests for one time slice. When the output is full, the rest waits: small requests can have large responses. */
   work(): void {
     if (this.#ended) return;
     // Check this before reading the input: a lease counts from when its holder sent the request.
@@ -122,8 +119,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
         if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
       }
     } catch (error) {
-      // The keeper, like ZooKeeper, sends no response to a client that breaks the protocol. Any other error is a bug; its
-      // changes are already rolled back.
+      // The keeper, like ZooKeeper, sends no response to a client that breaks the protocol. Any other error is a bug.
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
       this.#end();
     }
@@ -207,8 +203,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
     if (code === operations.auth.code) return this.#authenticate(xid, reader);
-    // Do not apply a change that cannot be stored. The client learns that its connection is lost, not that the change was
-    // made.
+    // Do not apply a change that cannot be stored: the client learns that its connection is lost.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === operations.sync.code) {

@@ -91,10 +91,7 @@ export class ConnectionTable<Connection> {
     return gone;
   }
 
-  /**
-   * Whether the connection's address may have one more session. A session taken over from `before`, at the same address, is not
-   * one more.
-   */
+  /** Whether the connection's address may have one more session. Taking over the session of `before` at the same address adds none. */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.at ?? null;
     const isMove = before !== undefined && this.#records.get(before)?.at === at;

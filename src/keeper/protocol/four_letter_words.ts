@@ -1,7 +1,4 @@
-/**
- * The four-letter words: text commands that a connection may send instead of opening a session. Source: ServerCnxn,
- * zookeeperAdmin.
- */
+/** The four-letter words: text commands that a connection may send instead of opening a session. Source: ServerCnxn. */
 
 export interface KeeperReport {
   readonly zxid: bigint;

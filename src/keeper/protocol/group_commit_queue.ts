@@ -62,10 +62,7 @@ export class GroupCommitQueue {
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
 
-  /**
-   * Sends the replies that may be sent, and starts a commit if one is due and none is running. Call it after each batch of
-   * input.
-   */
+  /** Sends the replies that may be sent, and starts a commit if one is due. Call it after each batch of input. */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);

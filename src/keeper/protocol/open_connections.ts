@@ -6,10 +6,7 @@ import { ConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { KeeperSession } from "../state/session_table.ts";
 
-/**
- * A connection without a session is closed after `handshakeMsMax`, and one that stays open after its last response after
- * `closeGraceMs`.
- */
+/** Limits for a connection without a session, and for one that stays open after its last response. */
 const handshakeMsMax = 10_000;
 const closeGraceMs = 2_000;
 

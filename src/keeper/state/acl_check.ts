@@ -38,10 +38,7 @@ function matches(identity: Identity, wanted: string): boolean {
   return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
 }
 
-/**
- * The list as it is stored: `auth` is replaced by the connection's own identities. Throws INVALIDACL for an entry that no
- * identity can match.
- */
+/** The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can match. */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuse("INVALIDACL");
   const first = acl[0];

@@ -58,16 +58,16 @@ export class ContainerReaper {
  * The containers and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager), a container is
  * deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age counts from mtime.
  */
-export function dueNodes(mortal: Iterable<ZNode>, wallMs: number): ZNode[] {
+export function dueNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
-  const doomedChildren = new Map<string, number>();
+  const deletedChildren = new Map<string, number>();
   // Deepest first: a container whose children are all deleted now is deleted with them.
-  for (const node of deepestFirst(mortal)) {
-    if ((node.children?.size ?? 0) > (doomedChildren.get(node.path) ?? 0)) continue;
+  for (const node of deepestFirst(expirable)) {
+    if ((node.children?.size ?? 0) > (deletedChildren.get(node.path) ?? 0)) continue;
     if (node.kind === "ttl" ? node.mtime + node.ttlMs > wallMs : node.creates === 0) continue;
     due.push(node);
     const parent = node.path.slice(0, node.path.lastIndexOf("/"));
-    doomedChildren.set(parent, (doomedChildren.get(parent) ?? 0) + 1);
+    deletedChildren.set(parent, (deletedChildren.get(parent) ?? 0) + 1);
   }
   return due;
 }

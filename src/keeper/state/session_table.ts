@@ -60,10 +60,7 @@ export class SessionTable {
     return session;
   }
 
-  /**
-   * Changes the timeout, which each connection negotiates again. The result must survive a restart, because the client relies on
-   * it.
-   */
+  /** Changes the timeout, which each connection negotiates again. The client relies on it, so it must survive a restart. */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;

@@ -1,7 +1,4 @@
-/**
- * The nodes after all requests so far. Remembers which nodes changed, for the log. Checks nothing: transaction.ts decides what
- * is allowed.
- */
+/** The nodes after all requests so far, and which of them changed, for the log. Checks nothing: transaction.ts decides. */
 import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../wire/jute/zookeeper_records.ts";
 

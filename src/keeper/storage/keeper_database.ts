@@ -90,10 +90,7 @@ export class KeeperDatabase {
     if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DataDirectoryOwned("another keeper owns it");
   }
 
-  /**
-   * Stores changes in one transaction. They are on the disk when this returns. When it throws, like `confirm` or otherwise, none
-   * of them are.
-   */
+  /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirm` or otherwise. */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
     const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
@@ -121,10 +118,7 @@ export class KeeperDatabase {
     this.#loggedBytes = 0;
   }
 
-  /**
-   * Extends the log's file to its final size. SQLite ignores the zeros at its end: a frame needs the salt of the log's header
-   * and a checksum.
-   */
+  /** Extends the log's file to its final size. SQLite ignores the zeros at its end, which are no frame with a valid checksum. */
   reserveLog(): void {
     reserveFile(this.#logPath, logBytes);
   }
@@ -173,10 +167,7 @@ function hasTables(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
 }
 
-/**
- * All rows in parts. The first part has the sessions and the zxid, which is 0 in a new directory. Nodes are ordered by age,
- * oldest first.
- */
+/** All rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes by age, oldest first. */
 export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: StoredRow[] = [];

@@ -81,8 +81,8 @@ class GuardLoop {
     for (;;) {
       this.#checkGroups();
       this.#recordOverdue();
-      const isStriking = this.#killOverdue();
-      if (!this.#libc.waitReadable(input, this.#nextWakeMs(isStriking))) continue;
+      const needsPass = this.#killOverdue();
+      if (!this.#libc.waitReadable(input, this.#nextWakeMs(needsPass))) continue;
       const lines = this.#pipe.read();
       if (lines === null) {
         // The lines that could not be read may have named another job.
@@ -98,8 +98,8 @@ class GuardLoop {
     }
   }
 
-  #nextWakeMs(isStriking: boolean): number {
-    if (isStriking) return killPauseMs;
+  #nextWakeMs(needsPass: boolean): number {
+    if (needsPass) return killPauseMs;
     const deadlines = [...this.#state.jobs].filter(([cookie]) => !this.#kills.has(cookie)).map(([, job]) =>
       job.deadlineMs
     );
@@ -116,32 +116,32 @@ class GuardLoop {
 
   /** One kill pass over each overdue job; true if another pass is needed. */
   #killOverdue(): boolean {
-    let isStriking = false;
-    for (const [cookie, blow] of this.#kills) {
-      if (blow.isOver) continue;
-      if (blow.kill === null) {
-        blow.kill = this.#killOf(cookie);
+    let needsPass = false;
+    for (const [cookie, started] of this.#kills) {
+      if (started.isOver) continue;
+      if (started.kill === null) {
+        started.kill = this.#killOf(cookie);
         report(this.#libc, `killing ${cookie}`);
       }
-      const end = blow.kill.killOnce();
-      blow.isOver = end !== null;
-      isStriking ||= !blow.isOver;
+      const end = started.kill.killOnce();
+      started.isOver = end !== null;
+      needsPass ||= !started.isOver;
       if (end === null) continue;
-      report(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(end.clearedAtMs - blow.deadlineMs))}`);
+      report(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(end.clearedAtMs - started.deadlineMs))}`);
     }
-    return isStriking;
+    return needsPass;
   }
 
   /** Kills all jobs after the pipe has ended. There is no deadline and no reader left. */
   #clearAll(): GuardedSession | null {
-    const strikes = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
+    const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     const ends = new Map<string, JobKillResult>();
     for (;;) {
-      for (const [cookie, strike] of strikes) {
-        const end = ends.get(cookie) ?? strike.killOnce();
+      for (const [cookie, kill] of kills) {
+        const end = ends.get(cookie) ?? kill.killOnce();
         if (end !== null) ends.set(cookie, end);
       }
-      if (ends.size === strikes.size) break;
+      if (ends.size === kills.size) break;
       this.#libc.sleep(killPauseMs);
     }
     const lastMs = this.#libc.bootTimeMs() + dyingMs;

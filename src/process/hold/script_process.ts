@@ -16,10 +16,7 @@ export function isScriptAlive(script: ScriptProcess): boolean {
   return row !== null && !row.dead && row.startTicks === script.startTicks;
 }
 
-/**
- * The script that has started `pid`, also where it did so in a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell,
- * which ends when they are done.
- */
+/** The script that has started `pid`, also from a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell. */
 export function enclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy) {

@@ -43,13 +43,13 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const grantedAtMs = options.grantedAtMs ?? clock.now();
   const cookie = lease.holderId;
   const libc = await loadLibc();
-  const struck = new AbortController();
+  const guardKills = new AbortController();
   const finish = (ending: ChildEnding): ChildOutcome => {
     leaveGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   using mailbox = ReleaseMailbox.open(cookie); // before the guard watches: a failure here must not kill the script
-  const obstacle = await watchJob(options, cookie, struck, { ...script, ownGroup: false });
+  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false });
   if (obstacle !== null) return finish(obstacle);
 
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
@@ -68,7 +68,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     processes,
     ended: end.promise,
     ownGroup: true,
-    guardKills: struck.signal,
+    guardKills: guardKills.signal,
   });
   // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
   const offs = [

@@ -12,10 +12,7 @@ export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf
   return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
 }
 
-/**
- * All descendants of this process, first the orphans that were reaped now: they may have left children behind. `skip` leaves out a
- * child with its descendants.
- */
+/** All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child and all below it. */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
   const children = childrenOf(process.pid);
   const reaped = new Set(reapAdopted(libc, children));

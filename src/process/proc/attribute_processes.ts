@@ -31,10 +31,7 @@ export interface Owners {
 
 const noOwners: ReadonlySet<string> = new Set();
 
-/**
- * Returns the owners of each process, by pid. `processes` are all descendants of baton, parents before their children; `known` is the
- * last result.
- */
+/** Returns the owners of each process, by pid. `processes`: all descendants of baton, parents first. `known`: the last result. */
 export function attributeProcesses(
   processes: readonly ObservedProcess[],
   jobs: readonly ObservedJob[],

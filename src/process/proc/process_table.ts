@@ -94,10 +94,7 @@ export function noteStarted(pid: number): void {
   }
 }
 
-/**
- * The list of children, opened when the first process is started and kept open: the survivors of a command have to be found even when
- * no further file can be opened.
- */
+/** The list of children stays open: a command's survivors have to be found even when no further file can be opened. */
 let ownChildrenFd: number | null = null;
 let ownChildrenText = Buffer.alloc(8192);
 

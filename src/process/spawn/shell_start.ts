@@ -1,7 +1,4 @@
-/**
- * A shell that becomes the command, for starts that the runtimes cannot do themselves: they reset every signal to its default, and
- * pass arguments in UTF-8 only.
- */
+/** A shell that becomes the command. The runtimes themselves reset every signal to its default, and pass arguments in UTF-8 only. */
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {

@@ -230,10 +230,10 @@ export class ChildRun {
     if (inTime) return this.#close(ending);
     const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [] };
     if (this.#aliveTooLate) return this.#close(breach);
-    const patience = new AbortController();
-    const cancel = clock.after(guardReportMs, () => patience.abort());
+    const limit = new AbortController();
+    const cancel = clock.after(guardReportMs, () => limit.abort());
     this.#close(
-      guard.clearedAfterMs(patience.signal).then((lateMs) => {
+      guard.clearedAfterMs(limit.signal).then((lateMs) => {
         cancel();
         return lateMs !== null && lateMs <= lossMarginMs(lease.sessionTimeoutMs) ? ending : breach;
       }),
