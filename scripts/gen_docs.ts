@@ -50,10 +50,10 @@ function exitCodesPage(): string {
   ]);
   return page(
     "Exit codes",
-    "The child's own exit code passes through untouched. baton's own are for when there is none to give. A child may use " +
-      "the same numbers: `--status-fd` and `--status-file` say for certain what happened. baton itself, stopped by a " +
-      "signal while it waits, dies of that signal.",
-    table(["code", "meaning"], [...rows, ["128+n", "the child ended by signal n"]]),
+    "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use the same " +
+      "numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while it waits, baton " +
+      "ends by that signal.",
+    table(["code", "meaning"], [...rows, ["128+n", "signal n ended the command"]]),
   );
 }
 

@@ -3,9 +3,8 @@ import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
 
-export const orders = ["none", "key", "fifo"] as const;
 /** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
-export type Order = (typeof orders)[number];
+export type Order = "none" | "key" | "fifo";
 
 export interface DueOptions {
   readonly max: number;

@@ -15,8 +15,7 @@ export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped",
 export type MessageState = (typeof messageStates)[number];
 
 /** The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an operator gave it up. */
-export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
-export type DeathReason = (typeof deathReasons)[number];
+export type DeathReason = "exhausted" | "too_old" | "final" | "crashed" | "damaged" | "purged";
 
 export interface MessageLife {
   readonly state: MessageState;

@@ -4,24 +4,18 @@
  * `maxRetries` counts redeliveries after the first try: N of them are N + 1 tries in all.
  */
 
-export const backoffs = ["fixed", "linear", "exponential", "list"] as const;
-export type Backoff = (typeof backoffs)[number];
-
-export const jitters = ["none", "full", "equal"] as const;
-/** `full`: a random time from 0 to the delay. `equal`: half of the delay, and a random time up to the other half. */
-export type Jitter = (typeof jitters)[number];
-
 export interface RetryPolicy {
   /** Redeliveries after the first try. */
   readonly maxRetries: number;
-  readonly backoff: Backoff;
+  readonly backoff: "fixed" | "linear" | "exponential" | "list";
   /** The first delay; with `fixed` every delay. Milliseconds. */
   readonly intervalMs: number;
   /** Delays of `list`, one for each redelivery; the last one repeats. */
   readonly delaysMs: readonly number[];
   /** The longest delay, except for Retry-After. */
   readonly maxDelayMs: number;
-  readonly jitter: Jitter;
+  /** `full`: a random time from 0 to the delay. `equal`: half of the delay, and a random time up to the other half. */
+  readonly jitter: "none" | "full" | "equal";
   /** No try starts later than this after the message was accepted. Null: no limit. */
   readonly maxElapsedMs: number | null;
 }
