@@ -32,7 +32,7 @@ export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
   const operation = operationOf(call, { verb, path: at, data, more });
-  const job = demandHeldJob(io.env, "baton fence zk", "go by");
+  const job = demandHeldJob(io.env, "baton fence zk", "use");
   refuseReservedPath(operation, job, values.root);
   const tokens = tokensOf(call, job);
   const place = coordinationOf(values, sources);

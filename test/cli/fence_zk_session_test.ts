@@ -167,7 +167,7 @@ test("what does not fit together is a matter of usage, and nothing is asked for"
   expect(await session.run(zk("set /a --data-file none"))).toMatchObject({ code: 74 });
   expect(await session.run(`env -u BATON_LOCK_NAME ${zk("set /a x")}`)).toMatchObject({
     code: 64,
-    stderr: "baton: There is no lock to go by: run baton fence zk inside baton lock, hold, elect, barrier or pool\n" +
+    stderr: "baton: There is no lock to use: run baton fence zk inside baton lock, hold, elect, barrier or pool\n" +
       "baton: see: baton fence --help\n",
   });
   expect(await session.run(zk("set /a x --connect-timeout 300ms"))).toMatchObject({ code: 69 });
