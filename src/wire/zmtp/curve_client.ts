@@ -94,10 +94,6 @@ class CurveClient implements Mechanism {
     return name === "WELCOME" ? this.#welcome(data, key) : this.#ready(data, key);
   }
 
-  authenticated(): HandshakeStep {
-    throw new ZmtpError("AUTHENTICATION", "A CURVE client does not authenticate its server: it knows the server's key");
-  }
-
   destroy(): void {
     this.#awaits = null;
     this.#key?.fill(0);
