@@ -1,5 +1,5 @@
-/** Checks the owner and the format of an SQLite database: PRAGMA application_id and user_version. */
-import type { DatabaseSync } from "node:sqlite";
+/** Checks the owner, the format and the tables of an SQLite database. */
+import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../errors.ts";
 
 export interface SqliteFormat {
@@ -9,9 +9,11 @@ export interface SqliteFormat {
   readonly path: string;
   readonly applicationId: number;
   readonly format: number;
+  /** The statements that create all tables and indexes. */
+  readonly schema: string;
 }
 
-/** Throws CONFIG for another program's database, and for an unknown format. A new file passes. */
+/** Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file passes. */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
   const format = pragma("user_version");
@@ -21,10 +23,27 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
   if (application !== wanted.applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
   }
-  if (format === wanted.format) return;
+  if (format === wanted.format) return checkSchema(database, wanted.schema);
   const age = format > wanted.format ? "a newer version" : "a version before the first release";
   throw new BatonError(
     "CONFIG",
     `The ${what} in ${folder} was written by ${age} (format ${format}); this version of baton reads format ${wanted.format}`,
   );
+}
+
+/**
+ * Throws if a table or an index is not as `schema` creates it. SQLite would use a damaged definition, or would create a table
+ * with a damaged name again, without rows.
+ */
+export function checkSchema(database: DatabaseSync, schema: string): void {
+  using fresh = new DatabaseSync(":memory:");
+  fresh.exec(schema);
+  if (schemaOf(fresh) !== schemaOf(database)) {
+    throw new Error("its schema is damaged: a table or an index is not as it was created");
+  }
+}
+
+function schemaOf(database: DatabaseSync): string {
+  const sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
+  return JSON.stringify(database.prepare(sql).all());
 }

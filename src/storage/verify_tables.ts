@@ -1,8 +1,9 @@
 /** Verifies a store of tables with checksums: SQLite's structure, the schema, and every row's checksum. */
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../errors.ts";
 import { sentenceOf } from "./damage.ts";
 import type { SqlRow } from "./sql_row.ts";
+import { checkSchema } from "./sqlite_format.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
 
 /** Receives a sentence about a problem. */
@@ -41,11 +42,7 @@ export function verifyTables(database: DatabaseSync, { schema, tables, addProble
       if (row["integrity_check"] !== "ok") addProblem(`SQLite: ${row["integrity_check"]}`);
     }
   });
-  verifyPart("the schema", addProblem, () => {
-    using fresh = new DatabaseSync(":memory:");
-    fresh.exec(schema);
-    if (schemaOf(fresh) !== schemaOf(database)) addProblem("its tables or indexes are not as they were made");
-  });
+  verifyPart("the schema", addProblem, () => checkSchema(database, schema));
   const sentence = damaged ?? ((table, row) => {
     return table.isIntact(row) ? null : sentenceOf(table.name, row["seq"] ?? row["id"], "of this store");
   });
@@ -59,10 +56,4 @@ export function verifyTables(database: DatabaseSync, { schema, tables, addProble
       }
     });
   }
-}
-
-/** The SQL of the schema, which SQLite relies on. */
-function schemaOf(database: DatabaseSync): string {
-  const sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name";
-  return JSON.stringify(database.prepare(sql).all());
 }

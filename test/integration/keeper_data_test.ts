@@ -70,27 +70,6 @@ test.each([
   expect(() => verifyData(join(root, "a"))).toThrow(message);
 });
 
-test("data of the form without checksums is taken over as it is, and has them from then on", async () => {
-  const { keeper, client } = await running("a");
-  await client.call("create", node("/x", { data: new Uint8Array(200).fill(7) }));
-  await client.call("create", node("/e", { flags: createFlag.ephemeral }));
-  const stat = (await client.call("getData", { path: "/x", watch: false })).value;
-  await keeper.close();
-  const database = new DatabaseSync(join(root, "a/keeper.sqlite"));
-  for (const table of ["nodes", "sessions"]) {
-    database.exec(`UPDATE ${table} SET body = substr(body, 1, length(body) - 4)`);
-  }
-  database.exec("ALTER TABLE progress DROP COLUMN checksum; PRAGMA user_version = 1");
-  database.close();
-  expect(() => verifyData(join(root, "a"))).toThrow("its format is 1");
-  const again = await running("a");
-  expect((await again.client.call("getData", { path: "/x", watch: false })).value).toEqual(stat);
-  const resumed = await RawClient.connect({ kind: "unix", path: join(root, "a.sock") }, client.hello as object);
-  expect(resumed.sessionId).toBe(client.sessionId);
-  await again.keeper.close();
-  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 6 });
-});
-
 test("a keeper whose log has lost something that was stored does not start, and says so", async () => {
   const { keeper, client } = await running("a");
   for (let index = 0; index < 5; index++) await client.call("create", node(`/n-${index}`));

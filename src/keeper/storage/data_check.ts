@@ -43,7 +43,7 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
   const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
   if (format !== storedFormat) {
     throw new Error(
-      `its format is ${format}; this version of baton verifies format ${storedFormat} (a keeper upgrades the data when it starts)`,
+      `its format is ${format}; this version of baton verifies format ${storedFormat}`,
     );
   }
   const paths = new Set<string>();

@@ -10,6 +10,7 @@ import { BatonError } from "../../errors.ts";
 import { flushParentFolders, reserveFile } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
 import { CommittedMark, readMark } from "../../storage/committed_mark.ts";
+import { checkSchema } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import {
   databaseName,
@@ -18,11 +19,10 @@ import {
   markName,
   ownerName,
   type StoredRow,
-  withChecksum,
   zxidChecksum,
 } from "./stored_records.ts";
 
-/** PRAGMA user_version: the format of the tables and rows below. Format 1 had no checksums. */
+/** PRAGMA user_version: the format of the tables and rows below. */
 export const storedFormat = 2;
 
 /**
@@ -33,6 +33,11 @@ const logBytes = 8 << 20;
 /** The size from which an idle keeper makes a checkpoint. */
 const idleCheckpointBytes = 1 << 20;
 const pageBytes = 4096;
+const schema = `
+  CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL, checksum INTEGER);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);`;
 
 const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
   "move the folder away while no lock is held";
@@ -218,20 +223,15 @@ function openRows(
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`);
     const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
-    if (format !== 0 && format !== 1 && format !== storedFormat) {
+    if (format !== 0 && format !== storedFormat) {
       throw new Error(`its format is ${format}; this version of baton knows format ${storedFormat}`);
     }
+    if (format === storedFormat) checkSchema(database, schema);
     const isRestored = isCopy(database);
     if (isRestored) mark.remove();
     // Flush the folder entries before the database contains anything, so that later owners need not.
     if (format === 0 || isRestored) flushParentFolders(dirname(path));
-    database.exec("BEGIN IMMEDIATE");
-    if (format === 1) addChecksums(database);
-    database.exec(`
-      CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-      CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-      CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL, checksum INTEGER);
-      CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);
+    database.exec(`BEGIN IMMEDIATE; ${schema}
       INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
       PRAGMA user_version = ${storedFormat};
       COMMIT`);
@@ -268,23 +268,4 @@ function rollBack(database: DatabaseSync): void {
   } catch {
     // SQLite has rolled back by itself, as it does when the disk is full
   }
-}
-
-export function addChecksums(database: DatabaseSync): void {
-  for (const table of ["nodes", "sessions"]) {
-    const bodyOf = database.prepare(`SELECT body FROM ${table} WHERE id = ?`);
-    const put = database.prepare(`UPDATE ${table} SET body = ? WHERE id = ?`);
-    const ids = database.prepare(`SELECT id FROM ${table}`);
-    ids.setReadBigInts(true);
-    for (const { id } of ids.all()) {
-      const body = bodyOf.get(id ?? null)?.["body"];
-      if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of ${table} is damaged`);
-      put.run(withChecksum(id, body), id);
-    }
-  }
-  database.exec("ALTER TABLE progress ADD COLUMN checksum INTEGER");
-  const progress = database.prepare("SELECT zxid FROM progress");
-  progress.setReadBigInts(true);
-  const zxid = progress.get()?.["zxid"];
-  if (typeof zxid === "bigint") database.prepare("UPDATE progress SET checksum = ?").run(zxidChecksum(zxid));
 }

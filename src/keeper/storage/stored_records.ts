@@ -93,14 +93,6 @@ export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[
   return { zxid: reader.i64(), nodes: rows(), sessions: rows() };
 }
 
-/** Appends the checksum of a row's ID and body to the body. */
-export function withChecksum(id: bigint, body: Uint8Array): Uint8Array {
-  const writer = new ByteWriter(body.byteLength + checksumBytes);
-  writer.raw(body);
-  writeChecksum(writer, id, 0);
-  return writer.finish();
-}
-
 /** The checksum of the last zxid, which is stored beside it. */
 export function zxidChecksum(zxid: bigint): number {
   const writer = new ByteWriter(8);

@@ -113,7 +113,7 @@ export class ClientState implements Disposable {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
       );
       const what = `state of client "${id}"`;
-      checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat });
+      checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat, schema });
       // The folder is flushed before the first write, so that a process that finds data does not have to flush it.
       if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushParentFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);

@@ -323,7 +323,14 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
 
 function checkFormat(database: DatabaseSync, dataDir: string): void {
   const path = join(dataDir, databaseName);
-  checkSqliteFormat(database, { what: "topic store", folder: dataDir, path, applicationId, format: storedFormat });
+  checkSqliteFormat(database, {
+    what: "topic store",
+    folder: dataDir,
+    path,
+    applicationId,
+    format: storedFormat,
+    schema,
+  });
 }
 
 function damagedLog(dataDir: string, damage: string): string {

@@ -330,7 +330,7 @@ function openTables(folder: string): DatabaseSync {
   const database = new DatabaseSync(path);
   try {
     database.exec(`PRAGMA busy_timeout = ${busyMs}`);
-    const format = { what: "message store", folder, path, applicationId, format: storedFormat };
+    const format = { what: "message store", folder, path, applicationId, format: storedFormat, schema };
     if (!isNew) checkSqliteFormat(database, format);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384");
     database.exec(`PRAGMA journal_size_limit = ${logBytes}`);
