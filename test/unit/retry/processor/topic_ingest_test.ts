@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ReceivedMessage } from "../../../../src/pubsub/client/subscriber.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import type { StoreClient } from "../../../../src/retry/queue/store_methods.ts";
@@ -6,6 +6,8 @@ import { TopicIngest, type TopicIngestOptions } from "../../../../src/retry/proc
 import { failureCode } from "../../../support/failure_code.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { RetryRig } from "../../../support/retry_rig.ts";
+
+setDefaultTimeout(60_000);
 
 const never = new AbortController().signal;
 
