@@ -76,7 +76,7 @@ const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
 const product = sources.filter(({ path }) => /^(src|commands)\//.test(path));
-const prose = texts.filter(({ path }) => path.endsWith(".md") && !path.startsWith("docs/"));
+const prose = texts.filter(({ path }) => path.endsWith(".md"));
 
 const outcomes = [
   rule("layers", sources.flatMap(checkLayers)),
