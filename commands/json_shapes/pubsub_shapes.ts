@@ -124,7 +124,7 @@ export const pubsubTopicShowShape = z.strictObject({
   bytes: topicBytes,
   clients: count.describe("clients that the topic knows, subscribed or not"),
   plain_clients: count.describe("clients without a session among them; the topic never forgets these by itself"),
-  clients_max: count,
+  max_clients: count,
   subscriber_count: count,
   subscribers: z.array(z.strictObject({
     client: z.string(),

@@ -38,7 +38,7 @@ function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {
     data_bytes: dataBytesMax,
   };
   return [
-    gauge("writable", "0 while the disk cannot store data", now.writable ? 1 : 0),
+    gauge("disk_full", "1 while the disk cannot store data", now.writable ? 0 : 1),
     gauge("connections", "Open connections, including those without a session", now.connections),
     gauge("sessions", "Sessions, including those without a connection", now.sessions),
     gauge("nodes", "Nodes", now.nodes),

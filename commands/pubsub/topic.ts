@@ -132,7 +132,7 @@ async function show(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
       bytes,
       clients,
       plain_clients: plainClients,
-      clients_max: clientsMax,
+      max_clients: clientsMax,
       subscriber_count: subscribers,
       subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
       damage,

@@ -49,7 +49,7 @@ test("the keeper's unit runs a keeper that serves locks and numbers, without a c
   const page = await eventually(() => /"metrics":"([^"]+)"/.exec(keeper?.output ?? "")?.[1], { withinMs: 15_000 });
   await using session = new BatonSession({ BATON_SERVERS: `unix:${join(root, "keeper.sock")}` });
   expect(await session.run('"$baton" lock nightly -- echo done')).toMatchObject({ code: 0, stdout: "done\n" });
-  expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_keeper_writable 1");
+  expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_keeper_disk_full 0");
 });
 
 /** The unit's command as systemd runs it, on a day of the test's own. */

@@ -55,8 +55,8 @@ test("/healthz, /metrics and a log for programs", async () => {
   expect(text).toContain('baton_keeper_limit{resource="nodes"} 1234\n');
   for (const one of text.trimEnd().split("\n")) expect(one).toMatch(line);
   const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
-  const numbers = ["writable", "connections", "sessions", "nodes", "ephemerals", "watches", "requests_total"];
-  expect(numbers.map((name) => value(`baton_keeper_${name}`))).toEqual([1, 1, 1, 5, 1, 1, 3]);
+  const numbers = ["disk_full", "connections", "sessions", "nodes", "ephemerals", "watches", "requests_total"];
+  expect(numbers.map((name) => value(`baton_keeper_${name}`))).toEqual([0, 1, 1, 5, 1, 1, 3]);
   expect(value("baton_keeper_data_bytes")).toBeGreaterThan(1000);
   expect(value('baton_keeper_commit_seconds_count{to="disk"}')).toBeGreaterThan(0);
   expect(value("baton_keeper_last_zxid")).toBeGreaterThan(2 ** 50);
