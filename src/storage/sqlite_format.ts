@@ -16,9 +16,11 @@ export interface SqliteFormat {
 /** Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file passes. */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
-  const format = pragma("user_version");
+  const before = pragma("user_version");
   const application = pragma("application_id");
-  if (format === 0 && application === 0) return;
+  if (before === 0 && application === 0) return;
+  // Another process may have created the tables between the two reads.
+  const format = before === 0 ? pragma("user_version") : before;
   const { what, folder, path } = wanted;
   if (application !== wanted.applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
