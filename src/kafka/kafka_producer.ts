@@ -78,17 +78,20 @@ export class KafkaProducer {
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#within(signal, async (ending) => {
       let losses = 0;
+      let obstacle: string | null = null;
+      // An obstacle tells more than the end of the time limit.
+      const describe = (thrown: unknown): never => {
+        throw obstacle === null || signal.aborted || !ending.aborted
+          ? thrown
+          : this.#failure("CONNECTION_LOST", obstacle);
+      };
       for (let attempt = 0;; attempt++) {
         const before = this.#connectionLosses;
-        const obstacle = await this.#attempt(record, ending);
+        obstacle = await this.#attempt(record, ending).catch(describe);
         if (obstacle === null) return;
         losses += this.#connectionLosses - before;
         if (losses >= connectionLossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
-        const wait = sleep(this.#options.clock, backoffMs(attempt, backoff), ending);
-        // The obstacle tells more than the end of the time limit.
-        await wait.catch((reason) => {
-          throw signal.aborted ? reason : this.#failure("CONNECTION_LOST", obstacle);
-        });
+        await sleep(this.#options.clock, backoffMs(attempt, backoff), ending).catch(describe);
       }
     });
   }

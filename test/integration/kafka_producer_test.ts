@@ -108,6 +108,14 @@ describe("a Kafka producer", () => {
     expect(new Set(broker.produced.map(({ sequence }) => sequence))).toEqual(new Set([0]));
   });
 
+  test("says what was in the way, also when the last try has no answer", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 600 });
+    broker.onProduce = () => broker.produced.length > 1 ? "silent" : kafkaErrors.NOT_ENOUGH_REPLICAS;
+    expect(await it.producer.send(record("a"), never).catch(String)).toContain("NOT_ENOUGH_REPLICAS");
+    expect(broker.produced.length).toBe(2);
+  });
+
   test("asks again for its number, for the topic and for a new one, as long as the answer may change by itself", async () => {
     const passing = [14, 15, 16, 7, 13, 41];
     await using broker = await FakeKafkaBroker.start();
