@@ -1,7 +1,7 @@
 /** Progress of a bulk transfer in one terminal line: number of messages, rate, percentage and remaining time. */
 import type { Io } from "../src/terminal/io.ts";
 import { WaitLine } from "../src/terminal/progress_line.ts";
-import { counted } from "../src/support/text.ts";
+import { countWithNoun } from "../src/support/text.ts";
 import { formatDuration } from "../src/support/duration.ts";
 
 const showEveryMs = 200;
@@ -23,7 +23,7 @@ export interface BulkProgress {
 /** Pure. */
 export function progressText({ messages, verb, done, before, total, elapsedMs }: BulkProgress): string {
   const rate = Math.round(messages / Math.max(0.001, elapsedMs / 1000));
-  const text = `${counted(messages, "message")} ${verb}, ${rate} a second`;
+  const text = `${countWithNoun(messages, "message")} ${verb}, ${rate} a second`;
   if (total === null || total === 0) return text;
   const all = Math.min(total, before + done);
   const share = `, ${Math.floor(100 * all / total)} %`;
@@ -48,8 +48,8 @@ export class BulkProgressLine implements Disposable {
   #before = 0;
 
   /** Whether a progress line can be shown. */
-  static fits({ io, values }: ProgressCall): boolean {
-    return WaitLine.fits(io) && !values.quiet;
+  static canShow({ io, values }: ProgressCall): boolean {
+    return WaitLine.canShow(io) && !values.quiet;
   }
 
   /** Shows nothing if a line cannot be shown, or with `isWanted: false`. */
@@ -58,12 +58,12 @@ export class BulkProgressLine implements Disposable {
     readonly total: number | null;
     readonly isWanted: boolean;
   }) {
-    this.#line = isWanted && BulkProgressLine.fits(call) ? new WaitLine(call.io) : null;
+    this.#line = isWanted && BulkProgressLine.canShow(call) ? new WaitLine(call.io) : null;
     this.#verb = verb;
     this.#total = total;
   }
 
-  more(messages: number, done: number): void {
+  addProgress(messages: number, done: number): void {
     this.#messages += messages;
     this.#done += done;
     const nowMs = performance.now();
@@ -76,7 +76,7 @@ export class BulkProgressLine implements Disposable {
   }
 
   /** Counts work that was done before this process. */
-  skipped(done: number): void {
+  addEarlierWork(done: number): void {
     this.#before += done;
   }
 

@@ -3,7 +3,7 @@
  * the command line may replace the others. Key files are not checked: they are on the machine that uses them.
  */
 import { parseBindEndpoint, parseEndpoint } from "../src/zeromq/endpoint.ts";
-import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/config/setting.ts";
 import { allSettings, connectionSettings } from "../src/config/settings.ts";
 import { coordinationOf } from "../src/coordination/connect/coordination_servers.ts";
@@ -13,7 +13,7 @@ import { parseRate } from "../src/retry/processor/rate_limit.ts";
 import { parseCodes } from "../src/retry/targets/outcome.ts";
 import { parseDuration } from "../src/support/duration.ts";
 import { parseLimits } from "./keeper/limits_flag.ts";
-import { listenAddress } from "./listen_address.ts";
+import { parseListenFlag } from "./listen_address.ts";
 import { configuredPoolPath } from "./pool/pool_options.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
 import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
@@ -33,16 +33,16 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
   pubsubProxyAdvertise: (endpoint) => parseEndpoint(endpoint),
   pubsubProxies: (addresses) => addresses.forEach(proxyEndpoint),
   pubsubClientId: (id) => checkName("client id", id),
-  pubsubMetricsListen: listenAddress,
-  keeperListen: (addresses) => addresses.forEach(listenAddress),
-  keeperMetricsListen: listenAddress,
+  pubsubMetricsListen: parseListenFlag,
+  keeperListen: (addresses) => addresses.forEach(parseListenFlag),
+  keeperMetricsListen: parseListenFlag,
   keeperLimits: parseLimits,
   retryDelays: (delays) => delays.forEach(parseDuration),
   retryOn: parseCodes,
   retryNoRetryOn: parseCodes,
   retryRate: parseRate,
   retryCron: (written) => cronTimes(written),
-  retryMetricsListen: listenAddress,
+  retryMetricsListen: parseListenFlag,
   retryFromTopic: (topic) => checkName("topic", topic),
   retryClientId: (id) => checkName("client id", id),
 };
@@ -59,7 +59,7 @@ export function checkSettings(values: AllValues, sources: ConfigSources, collect
   for (const [name, setting] of Object.entries<SettingTable[string]>(allSettings)) {
     const [check, value] = [checks[name as keyof AllValues], values[name as keyof AllValues]];
     if (check !== undefined && value !== undefined) {
-      collect(() => atOrigin(name, setting, sources, () => (check as (value: unknown) => void)(value)));
+      collect(() => addOriginToErrors(name, setting, sources, () => (check as (value: unknown) => void)(value)));
     }
   }
 }

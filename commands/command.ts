@@ -3,7 +3,7 @@ import type { ParsedArgs } from "../src/terminal/parse_args.ts";
 import type { Io } from "../src/terminal/io.ts";
 import type { ConfigSources } from "../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
-import { text, toggle } from "../src/config/value_types.ts";
+import { textType, toggleType } from "../src/config/value_types.ts";
 import type { BatonError } from "../src/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
 
@@ -63,10 +63,10 @@ export interface Call<S extends SettingTable = SettingTable> {
 
 /** Flags of every command. */
 export const commonSettings = {
-  config: setting(text("file"), { flag: "--config", help: "read this configuration file instead of the user's" }),
-  quiet: setting(toggle(), { flag: "-q, --quiet", help: "print only errors on stderr", default: false }),
-  verbose: setting(toggle(), { flag: "-v, --verbose", help: "print progress on stderr", default: false }),
-  help: setting(toggle(), { flag: "-h, --help", help: "print this help", default: false }),
+  config: setting(textType("file"), { flag: "--config", help: "read this configuration file instead of the user's" }),
+  quiet: setting(toggleType(), { flag: "-q, --quiet", help: "print only errors on stderr", default: false }),
+  verbose: setting(toggleType(), { flag: "-v, --verbose", help: "print progress on stderr", default: false }),
+  help: setting(toggleType(), { flag: "-h, --help", help: "print this help", default: false }),
 } satisfies SettingTable;
 
 /** Returns `command` and keeps the types of its settings for `run`. */

@@ -4,12 +4,12 @@
  * `lock` runs most often, so it is loaded immediately. The other commands are loaded in a few groups that share code: with one part per
  * command, loading took a millisecond longer.
  */
-import { helpersEnded } from "../src/process/spawn/helper_process.ts";
+import { waitForEndingHelpers } from "../src/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/terminal/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import type { Command, CommandLoaders } from "./command.ts";
-import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
+import { commandNameOf, firstWords, subcommandsOf, wordCount } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 import { lockCommand } from "./lock/lock.ts";
 import { runCommand } from "./run_command.ts";
@@ -74,7 +74,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
     return internalError(thrown, io);
   } finally {
-    await helpersEnded();
+    await waitForEndingHelpers();
   }
 }
 
@@ -101,12 +101,12 @@ async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
     return await complete(commandLoaders, rest, io);
   }
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
-  const name = nameAt(args, commandLoaders);
+  const name = commandNameOf(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
-  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordsOf(name)), io);
-  if (membersOf(first, Object.keys(commandLoaders)).length > 0) {
-    const { groupHelp } = await import("./help.ts");
-    return await groupHelp(args, commandLoaders, io);
+  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordCount(name)), io);
+  if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
+    const { printGroupHelp } = await import("./help.ts");
+    return await printGroupHelp(args, commandLoaders, io);
   }
   throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));
 }
@@ -117,8 +117,8 @@ async function runLoaded(command: Command, args: readonly string[], io: Io): Pro
 }
 
 function helpArgs(args: readonly string[]): string {
-  const name = nameAt(args, commandLoaders);
-  const isGroup = membersOf(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
+  const name = commandNameOf(args, commandLoaders);
+  const isGroup = subcommandsOf(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
   return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
 }
 

@@ -4,7 +4,7 @@ import { printTable } from "../src/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
 import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
 import { allSettings, poolComponentSettings } from "../src/config/settings.ts";
-import { toggle } from "../src/config/value_types.ts";
+import { toggleType } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "./command.ts";
@@ -12,8 +12,8 @@ import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 
 const settings = {
-  origin: setting(toggle(), { flag: "--origin", help: "print the origin of each value", default: false }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  origin: setting(toggleType(), { flag: "--origin", help: "print the origin of each value", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...allSettings,
 } satisfies SettingTable;
 

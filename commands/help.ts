@@ -6,7 +6,7 @@ import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Command, type CommandLoaders, defineCommand } from "./command.ts";
-import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
+import { commandNameOf, firstWords, subcommandsOf, wordCount } from "./command_names.ts";
 import { type ExitCode, exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
 import { defaultForm, flagForm, wrap } from "./help_text.ts";
 import { runCommand } from "./run_command.ts";
@@ -33,19 +33,19 @@ export function helpCommandFor(loaders: CommandLoaders): Command {
     completes: known,
     async run({ names, io }) {
       const [word] = names;
-      const name = nameAt(names, loaders);
-      const isGroup = membersOf(word ?? "", Object.keys(loaders)).length > 0;
-      if (names.length > (name === null ? 1 : wordsOf(name)) && !isGroup) {
+      const name = commandNameOf(names, loaders);
+      const isGroup = subcommandsOf(word ?? "", Object.keys(loaders)).length > 0;
+      if (names.length > (name === null ? 1 : wordCount(name)) && !isGroup) {
         throw new BatonError("USAGE", `baton help takes one argument, not "${names.join(" ")}"`);
       }
       // "config" is a command and a topic. The topic has more text, and it mentions the command.
       const topic = word === undefined ? undefined : Object.hasOwn(topics, word) ? topics[word] : undefined;
       if (topic !== undefined) io.out(topic());
-      else if (word === undefined) io.out(await overview(loaders));
+      else if (word === undefined) io.out(await overviewHelp(loaders));
       else if (name !== null) {
         const command = await loaders[name]?.();
         if (command !== undefined) return await runCommand(command, ["--help"], io);
-      } else if (isGroup) return await groupHelp([...names, "--help"], loaders, io);
+      } else if (isGroup) return await printGroupHelp([...names, "--help"], loaders, io);
       else throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known)}`);
       return exitCodes.SUCCESS;
     },
@@ -56,12 +56,12 @@ export function helpCommandFor(loaders: CommandLoaders): Command {
  * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a command that the
  * group does not have.
  */
-export async function groupHelp(
+export async function printGroupHelp(
   [group = "", word, ...more]: readonly string[],
   commandLoaders: CommandLoaders,
   io: Io,
 ): Promise<ExitCode> {
-  const members = membersOf(group, Object.keys(commandLoaders));
+  const members = subcommandsOf(group, Object.keys(commandLoaders));
   const asksForHelp = [word, ...more].some((one) => one === "--help" || one === "-h");
   if (word !== undefined && !asksForHelp) {
     throw new BatonError("USAGE", `There is no command "${group} ${word}"${didYouMean(word, members)}`);
@@ -79,7 +79,7 @@ export async function groupHelp(
   return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
 }
 
-async function overview(loaders: CommandLoaders): Promise<string> {
+async function overviewHelp(loaders: CommandLoaders): Promise<string> {
   return [
     "baton coordinates processes: locks, leader election, barriers, job pools, publish/subscribe and retries; on one machine, or on many with ZooKeeper.",
     "",
@@ -124,7 +124,7 @@ function exitCodesHelp(): string {
 
 function environmentHelp(): string {
   const settings = Object.values<SettingTable[string]>(allSettings).flatMap(({ key, help }) =>
-    key === undefined ? [] : [entry(variableOf(key), help)]
+    key === undefined ? [] : [helpEntry(variableOf(key), help)]
   );
   return [
     "Variables that baton reads; each is also a key of the configuration file (baton help config):",
@@ -133,11 +133,11 @@ function environmentHelp(): string {
     "",
     "Variables that baton sets for commands:",
     "",
-    ...Object.entries(childVariables).flatMap(([name, meaning]) => entry(name, meaning)),
+    ...Object.entries(childVariables).flatMap(([name, meaning]) => helpEntry(name, meaning)),
     "",
     "Variables that baton sets for commands that process a message:",
     "",
-    ...Object.entries(messageVariables).flatMap(([name, meaning]) => entry(name, meaning)),
+    ...Object.entries(messageVariables).flatMap(([name, meaning]) => helpEntry(name, meaning)),
     "",
     "Variables with secrets are removed from the environment of commands, unless --pass-auth is given.",
     "",
@@ -179,7 +179,7 @@ function ending(written: string): string | undefined {
   return written === "" ? undefined : `default: ${written}`;
 }
 
-function entry(name: string, meaning: string): string[] {
+function helpEntry(name: string, meaning: string): string[] {
   const [first = "", ...more] = wrap(meaning, 68);
   return [`  ${name.padEnd(28)}${first}`, ...more.map((line) => " ".repeat(30) + line)];
 }

@@ -1,12 +1,12 @@
 /** Listen addresses in settings. */
-import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { Setting } from "../src/config/setting.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Address } from "../src/sockets/connection.ts";
 import { parseListenAddress } from "../src/sockets/parse_address.ts";
 
 /** Parses a listen address. Throws USAGE. */
-export function listenAddress(written: string): Address {
+export function parseListenFlag(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
   throw new BatonError("USAGE", `Cannot listen on "${written}": write host:port, :port or unix:/absolute/path`);
@@ -19,5 +19,5 @@ export function checkListenAddress(
   written: string | undefined,
   sources: ConfigSources,
 ): void {
-  if (written !== undefined) atOrigin(name, setting, sources, () => listenAddress(written));
+  if (written !== undefined) addOriginToErrors(name, setting, sources, () => parseListenFlag(written));
 }

@@ -32,8 +32,8 @@ if (words[0] === "__guard") {
   try {
     process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
-    const { dieOf, StoppedBySignal } = await import("../src/process/supervise/stop_signals.ts");
-    await dieOf(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
+    const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/stop_signals.ts");
+    await endBySignal(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
   }
 }
 process.exit();

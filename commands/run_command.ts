@@ -68,7 +68,7 @@ function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
     "USAGE",
     bytes === null
       ? `Cannot use ${JSON.stringify(args[index])}: without /proc, U+FFFD and invalid UTF-8 look the same`
-      : `Cannot use "${escaped(bytes)}": it is not valid UTF-8; only the command after -- may have such arguments`,
+      : `Cannot use "${escapeBytes(bytes)}": it is not valid UTF-8; only the command after -- may have such arguments`,
   );
 }
 
@@ -90,7 +90,7 @@ function refuseUnreadableVariables(
   }
 }
 
-function escaped(bytes: Uint8Array): string {
+function escapeBytes(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => {
     const isPlain = byte >= 0x20 && byte < 0x7f && byte !== 0x5c && byte !== 0x22;
     return isPlain ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;

@@ -31,7 +31,7 @@ export {
   Semaphore,
   type SemaphoreOptions,
 } from "./library/lock_object.ts";
-export { Pool, type PoolItems, type PoolOptions, type PoolWork, type PoolWorkJob } from "./library/pool_object.ts";
+export { Pool, type PoolItemContext, type PoolItems, type PoolOptions, type PoolWork } from "./library/pool_object.ts";
 export type { SessionPlace } from "./library/session_source.ts";
 export { enterBarrier, type EnterBarrierOptions } from "./coordination/barrier/enter_barrier.ts";
 export { type GateOptions, liftGate, setGate, waitGate } from "./coordination/barrier/barrier_gate.ts";
@@ -50,7 +50,7 @@ export type { PoolCounts } from "./coordination/pool/work_list.ts";
 export type { ItemResult } from "./coordination/pool/completion_log.ts";
 export type { PoolTemplates } from "./coordination/pool/pool_path.ts";
 export type { PoolItemStatus, PoolStatus } from "./coordination/pool/read_pool_status.ts";
-export type { AnnouncedTerms, PoolTerms } from "./coordination/pool/pool_terms.ts";
+export type { PoolRunInfo, SharedPoolSettings } from "./coordination/pool/shared_pool_settings.ts";
 export { resign, type ResignOptions } from "./coordination/election/step_down.ts";
 export { watchLeader, type WatchLeaderOptions } from "./coordination/election/watch_leader.ts";
 export type { Address, TlsOptions } from "./sockets/connection.ts";

@@ -1,6 +1,6 @@
 /** `baton barrier`: its definition, and gates. run_barrier.ts starts commands together. */
 import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
-import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
+import { callDeadline, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { requireScope } from "../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -10,7 +10,7 @@ import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { reportOutages } from "../job/wait_display.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
@@ -61,10 +61,10 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
   using stop = new StopRequest(processSignals());
   const clock = systemClock();
   const what = `gate "${name}"`;
-  const limit = callLimit(clock, values.within, { values, stop: stop.signal });
+  const limit = callDeadline(clock, values.within, { values, stop: stop.signal });
   const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
-    const changed = await connected(call, async (zk, place) => {
+    const changed = await runConnected(call, async (zk, place) => {
       requireScope(values.scope, place);
       const { acl } = place.connect;
       const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };

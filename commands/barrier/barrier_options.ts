@@ -3,7 +3,7 @@ import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import type { Call } from "../command.ts";
@@ -14,11 +14,11 @@ import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 const flags = {
   ...barrierSettings,
   conflictExitCode,
-  set: setting(toggle(), { flag: "--set", help: "close the gate", default: false }),
-  lift: setting(toggle(), { flag: "--lift", help: "open the gate", default: false }),
-  wait: setting(toggle(), { flag: "--wait", help: "wait until the gate is open", default: false }),
-  json: setting(toggle(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
-  reason: setting(text("text"), {
+  set: setting(toggleType(), { flag: "--set", help: "close the gate", default: false }),
+  lift: setting(toggleType(), { flag: "--lift", help: "open the gate", default: false }),
+  wait: setting(toggleType(), { flag: "--wait", help: "wait until the gate is open", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
+  reason: setting(textType("text"), {
     flag: "--reason",
     help: "purpose of the barrier or gate; other participants can read it",
   }),

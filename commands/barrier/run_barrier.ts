@@ -14,16 +14,16 @@ import type { BarrierMembership } from "../../src/coordination/barrier/barrier_m
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import { participantNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../src/support/abort.ts";
-import { announcedPlace } from "../coordination/connected.ts";
+import { announceCoordination } from "../coordination/connected.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { reported, ReportFacts } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
 import {
-  callLimit,
+  callDeadline,
   closeSession,
   openSession,
   waitsForServer,
@@ -43,19 +43,23 @@ export async function runBarrier(options: BarrierCommandOptions, io: Io, guard: 
   const facts = new ReportFacts();
   const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
   const run = { io, deps: jobDependencies(), facts };
-  return await reported({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
+  return await runReported({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
 }
 
 async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
   const { io, deps, facts } = run;
   using stop = new StopRequest(deps.signals);
   const { values } = options;
-  const limit = callLimit(deps.clock, values.within, { values, stop: stop.signal });
+  const limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
   let isGuardLeft = false;
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
-    const place = announcedPlace(options, io, { what: `barrier ${what}`, scope: values.scope, signal: limit.signal });
+    const place = announceCoordination(options, io, {
+      what: `barrier ${what}`,
+      scope: values.scope,
+      signal: limit.signal,
+    });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
@@ -92,7 +96,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
-    if (!isGuardLeft) guard.done();
+    if (!isGuardLeft) guard.end();
     if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
     limit.cancel();
   }
@@ -159,7 +163,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
         root: values.root,
         sinceMs: startMs,
         info: holderInfo(options),
-        onWaiting: waitingLine(options, io),
+        onWaiting: gatheredPrinter(options, io),
         ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
       });
     } catch (thrown) {
@@ -185,7 +189,7 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
 }
 
 /** Prints each change of the number of participants once. */
-function waitingLine({ name, parties, verbose }: BarrierCommandOptions, io: Io): (gathered: number) => void {
+function gatheredPrinter({ name, parties, verbose }: BarrierCommandOptions, io: Io): (gathered: number) => void {
   let last = -1;
   return (gathered) => {
     if (!verbose || gathered === last) return;

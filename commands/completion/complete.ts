@@ -9,7 +9,7 @@ import { connectionSettings, fileSettings, poolComponentSettings } from "../../s
 import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import { folderOf } from "../../src/coordination/lock/lock_path.ts";
 import { type Command, type CommandForm, type CommandLoaders, commonSettings, type ServedNames } from "../command.ts";
-import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
+import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../command_names.ts";
 import { flagsOf } from "../run_command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -23,15 +23,15 @@ const namesMax = 1000;
 export async function complete(loaders: CommandLoaders, words: readonly string[], io: Io): Promise<ExitCode> {
   const before = words.slice(0, -1);
   const typed = words.at(-1) ?? "";
-  const name = nameAt(before, loaders) ?? "";
+  const name = commandNameOf(before, loaders) ?? "";
   const command = await loaders[name]?.();
-  const args = before.slice(wordsOf(name));
+  const args = before.slice(wordCount(name));
   let found = command === undefined
     ? commandNames(Object.keys(loaders), before, typed)
-    : candidates(command, args, typed);
+    : findCandidates(command, args, typed);
   if (command !== undefined && found.kind === "served") {
     const names = await servedNames(found.of, { command, words: args, io }).catch(() => []);
-    found = matching(
+    found = wordCandidates(
       [...found.words, ...names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax)],
       typed,
     );
@@ -95,57 +95,62 @@ const ownFlags = ["--help", "--version"];
 /** Names of commands, or the second words of a group. */
 function commandNames(names: readonly string[], before: readonly string[], typed: string): Candidates {
   const [first] = before;
-  if (first === undefined) return matching([...firstWords(names), ...ownFlags], typed);
-  return before.length === 1 ? matching(membersOf(first, names), typed) : nothing;
+  if (first === undefined) return wordCandidates([...firstWords(names), ...ownFlags], typed);
+  return before.length === 1 ? wordCandidates(subcommandsOf(first, names), typed) : nothing;
 }
 
 /** `words`: the arguments of the command before the one that is being `typed`, which may be empty. */
-function candidates(command: Command, words: readonly string[], typed: string): Candidates {
+function findCandidates(command: Command, words: readonly string[], typed: string): Candidates {
   const flags = completedFlags(command);
   const terminator = terminatorIndex(words, flags);
   const operands = operandsIn(words, flags);
-  const { refuses, runsNothing } = formOf(command, operands);
+  const { refuses, runsNothing } = commandFormOf(command, operands);
   if (terminator !== -1) {
     if (runsNothing) return nothing;
     return { kind: terminator === words.length - 1 ? "commands" : "files" };
   }
-  const asking = flagAsking(words, flags);
-  if (asking !== null) return valuesOf(asking, typed);
+  const asking = flagAwaitingValue(words, flags);
+  if (asking !== null) return valueCandidates(asking, typed);
   const [, form = "", value = ""] = /^(--[^=]+=)(.*)$/.exec(typed) ?? [];
   if (form !== "") {
     const flag = flags.find(({ forms }) => forms.includes(form.slice(0, -1)));
-    return flag === undefined ? nothing : valuesOf(flag, value, form);
+    return flag === undefined ? nothing : valueCandidates(flag, value, form);
   }
   if (typed.startsWith("-")) {
     const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
-    return matching([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
+    return wordCandidates([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
   }
-  return namesOf(command, operands, typed);
+  return nameCandidates(command, operands, typed);
 }
 
 /** The form of the command that the arguments before select. */
-function formOf({ forms = {}, runsNothing = false }: Command, [first = ""]: readonly string[]): Required<CommandForm> {
+function commandFormOf(
+  { forms = {}, runsNothing = false }: Command,
+  [first = ""]: readonly string[],
+): Required<CommandForm> {
   return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
 }
 
 /** `operands`: the names before the one that is being typed. */
-function namesOf(
+function nameCandidates(
   { completes = [], completesFirst = {} }: Command,
   operands: readonly string[],
   typed: string,
 ): Candidates {
   const [first] = operands;
   const following = first === undefined ? undefined : completesFirst[first];
-  if (following !== undefined && following.length > 0) return matching(operands.length === 1 ? following : [], typed);
+  if (following !== undefined && following.length > 0) {
+    return wordCandidates(operands.length === 1 ? following : [], typed);
+  }
   const words = first === undefined ? Object.keys(completesFirst) : [];
   if (completes === "files") return { kind: "files" };
   return typeof completes === "string"
     ? { kind: "served", of: completes, words: words.filter((word) => word.startsWith(typed)) }
-    : matching([...words, ...completes], typed);
+    : wordCandidates([...words, ...completes], typed);
 }
 
 /** The words that begin with `typed`. */
-function matching(words: readonly string[], typed: string): Candidates {
+function wordCandidates(words: readonly string[], typed: string): Candidates {
   return { kind: "words", words: words.filter((word) => word.startsWith(typed)) };
 }
 
@@ -157,16 +162,18 @@ function completedFlags(command: Command): CompletedFlag[] {
 
 /** The index of the `--` that begins the command to run; -1 if there is none. */
 function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
-  return words.findIndex((word, index) => word === "--" && flagAsking(words.slice(0, index), flags) === null);
+  return words.findIndex((word, index) => word === "--" && flagAwaitingValue(words.slice(0, index), flags) === null);
 }
 
 /** The arguments that are neither flags nor values of flags. */
 function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): string[] {
-  return words.filter((word, index) => !word.startsWith("-") && flagAsking(words.slice(0, index), flags) === null);
+  return words.filter((word, index) =>
+    !word.startsWith("-") && flagAwaitingValue(words.slice(0, index), flags) === null
+  );
 }
 
 /** The flag whose value is the next argument; null if there is none. */
-function flagAsking(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
+function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
   let asking: CompletedFlag | null = null;
   for (const word of words) {
     asking = asking === null
@@ -177,7 +184,7 @@ function flagAsking(words: readonly string[], flags: readonly CompletedFlag[]): 
 }
 
 /** Values of a flag are known if its placeholder lists them: `fail|adopt|set`. */
-function valuesOf({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
+function valueCandidates({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
   if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
   const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];
   return { kind: "words", words: words.filter((word) => word.startsWith(typed)).map((word) => prefix + word) };

@@ -10,8 +10,8 @@ import type { Call } from "../command.ts";
 import {
   type Coordination,
   coordinationOf,
-  reach,
   requireScope,
+  scopeText,
 } from "../../src/coordination/connect/coordination_servers.ts";
 import { closeSession, openSession } from "../../src/coordination/connect/command_session.ts";
 
@@ -22,7 +22,7 @@ interface AnnouncedPlaceOptions {
 }
 
 /** `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`. */
-export function announcedPlace(
+export function announceCoordination(
   { values, sources, quiet }: AnnouncedPlaceOptions,
   io: Io,
   { what, scope, signal }: {
@@ -34,7 +34,7 @@ export function announcedPlace(
   const place = coordinationOf(values, sources, signal);
   requireScope(scope, place);
   if (place.assumed && !quiet) {
-    const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${reach[place.scope]}`;
+    const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${scopeText[place.scope]}`;
     io.err(`baton: ${whose}; use --servers for a cluster, or --servers embedded to hide this message\n`);
   }
   return place;
@@ -50,14 +50,14 @@ interface ConnectedLimits {
 }
 
 /** Connects, works, closes. */
-export async function connected<T>(
+export async function runConnected<T>(
   { values, sources, io }: ConnectedCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
   { signal = new AbortController().signal, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
   const { quiet } = values;
   const clock = systemClock();
-  const place = announcedPlace({ values, sources, quiet }, io, { signal });
+  const place = announceCoordination({ values, sources, quiet }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
   const zk = await openSession(connect, place.connect, opening);
   try {

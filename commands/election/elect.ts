@@ -12,18 +12,18 @@ import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { announcedPlace } from "../coordination/connected.ts";
+import { announceCoordination } from "../coordination/connected.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
-import { runTerm, type Term } from "./elect_term.ts";
-import { afterTerm } from "./after_term.ts";
+import { runTerm, type TermResult } from "./run_term.ts";
+import { decideNextStep } from "./next_step.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { jobDependencies, jobEnvironment } from "../job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { reported, ReportFacts } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
@@ -35,8 +35,11 @@ import { defineCommand } from "../command.ts";
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
   const facts = new ReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
-  return await reported({ ...options, ...about, io, facts }, () => {
-    const place = announcedPlace(options, io, { what: `election "${options.name}"`, scope: options.values.scope });
+  return await runReported({ ...options, ...about, io, facts }, () => {
+    const place = announceCoordination(options, io, {
+      what: `election "${options.name}"`,
+      scope: options.values.scope,
+    });
     return new ElectionRun(options, io, { facts, place }).run();
   });
 }
@@ -66,7 +69,7 @@ class ElectionRun {
       options: place.connect,
       clock: this.#deps.clock,
       isPatient: options.values.restart !== "never",
-      onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
+      onOpened: (zk, isFirst) => this.#onSessionOpened(zk, isFirst),
       onUnreachable: (why) => this.#print(`${why}; retrying`),
     });
   }
@@ -80,8 +83,14 @@ class ElectionRun {
     try {
       for (let shortTerms = 0;;) {
         const { term, ending } = await this.#lead(stop.signal);
-        const { outcome, isUnwell } = term;
-        const next = afterTerm({ restart: values.restart, outcome, isUnwell, signals: stop.heard, shortTerms });
+        const { outcome, isUnhealthy } = term;
+        const next = decideNextStep({
+          restart: values.restart,
+          outcome,
+          isUnhealthy,
+          signals: stop.receivedSignals,
+          shortTerms,
+        });
         if (outcome.kind === "breach") this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
@@ -103,7 +112,7 @@ class ElectionRun {
   }
 
   /** Stands for election and runs one term. */
-  async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
+  async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
     const guard = startGuard();
     let isGuardLeft = false;
@@ -128,7 +137,7 @@ class ElectionRun {
       if (ending === null) throw stop.reason;
       return { term, ending };
     } finally {
-      if (!isGuardLeft) guard.done();
+      if (!isGuardLeft) guard.end();
     }
   }
 
@@ -137,7 +146,7 @@ class ElectionRun {
     const { name, value, values, quiet } = this.#options;
     const { clock } = this.#deps;
     for (;;) {
-      const zk = await this.#candidate.session(stop);
+      const zk = await this.#candidate.openSession(stop);
       guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
       using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showProgress(name, this.#options, this.#io);
@@ -181,7 +190,7 @@ class ElectionRun {
     }
   }
 
-  #opened(zk: ZooKeeper, isFirst: boolean): void {
+  #onSessionOpened(zk: ZooKeeper, isFirst: boolean): void {
     if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
     this.#file?.follow(zk);
   }
@@ -210,13 +219,13 @@ function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTim
 
 /** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
 export class TermSignals implements Disposable {
-  readonly heard = new Set<string>();
+  readonly receivedSignals = new Set<string>();
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
 
   constructor(signals: SignalSource) {
     this.#stopListening = signals.listen(stopSignals, (name) => {
-      this.heard.add(name);
+      this.receivedSignals.add(name);
       this.#controller.abort(new StoppedBySignal(name));
     });
   }

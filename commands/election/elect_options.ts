@@ -3,7 +3,7 @@ import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
-import { integer, text } from "../../src/config/value_types.ts";
+import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";
 import type { Call } from "../command.ts";
@@ -14,17 +14,20 @@ export type RestartMode = (typeof restartModes)[number];
 /** Settings of this command only, and those of the section [elect]. */
 const flags = {
   ...electSettings,
-  value: setting(text("text"), {
+  value: setting(textType("text"), {
     flag: "--value",
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
   }),
-  leaderFile: setting(text("file"), {
+  leaderFile: setting(textType("file"), {
     flag: "--leader-file",
     help: "store the leader's value in this file, also while another leads; empty while there is no leader",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "purpose of this candidate; others read it with baton who" }),
+  reason: setting(textType("text"), {
+    flag: "--reason",
+    help: "purpose of this candidate; others read it with baton who",
+  }),
   ...jobFlags,
-  statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
+  statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
     help: "write a report of the last term to this open descriptor, as one JSON line",
   }),

@@ -6,7 +6,7 @@ import { type LeaderChange, LeaderChanges } from "../../src/coordination/electio
 import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
-import { announcedPlace, type ConnectedCall } from "../coordination/connected.ts";
+import { announceCoordination, type ConnectedCall } from "../coordination/connected.ts";
 import { openSession } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages } from "../job/wait_display.ts";
 
@@ -29,7 +29,7 @@ export async function* followLeader(
   const clock = systemClock();
   const path = electionPath(name, values.root).lock;
   const { quiet } = values;
-  const place = announcedPlace({ values, sources, quiet }, io, {});
+  const place = announceCoordination({ values, sources, quiet }, io, {});
   const what = `the leader of "${name}"`;
   const open = (options: ConnectOptions) => connect({ ...options, clock });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
@@ -43,7 +43,7 @@ export async function* followLeader(
   const changes = new LeaderChanges();
   try {
     for (;;) {
-      const zk = await session.session(signal);
+      const zk = await session.openSession(signal);
       using _outage = reportOutages(zk, what, { io, clock, quiet });
       try {
         const options = { root: values.root, clock, changes, signal };

@@ -5,7 +5,7 @@ import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { integer, text } from "../../src/config/value_types.ts";
+import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";
 import type { LeaderChange } from "../../src/coordination/election/election_history.ts";
@@ -22,12 +22,12 @@ import { followLeader } from "./follow_leader.ts";
 import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
-  listen: setting(text("host:port|unix:PATH"), {
+  listen: setting(textType("host:port|unix:PATH"), {
     flag: "--listen",
     once: true,
     help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
-  maxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
+  maxConnections: setting(integerType("count", { min: 1, max: 1_000_000 }), {
     flag: "--max-connections",
     help: "maximum number of open connections; further ones are closed",
     default: 1000,
@@ -71,7 +71,7 @@ export const forwardCommand = defineCommand({
       say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}"`);
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
         if (change.kind === "missed") continue;
-        const address = addressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));
+        const address = leaderAddressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));
         if (values.verbose) {
           say(address === null ? `"${name}" has no leader` : `the leader of "${name}" is at ${formatAddress(address)}`);
         }
@@ -105,7 +105,7 @@ async function listenAt(address: Address, forwarder: TcpForwarder): Promise<List
   }
 }
 
-function addressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {
+function leaderAddressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {
   if (change.kind !== "elected") return null;
   const { value } = change.grant;
   const address = parseAddress(value);

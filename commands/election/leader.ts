@@ -2,29 +2,29 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, toggle } from "../../src/config/value_types.ts";
+import { durationType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Grant, LeaderChange } from "../../src/coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus } from "../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { WaitTimeout } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { alsoUsed, onlyName } from "../operator/name_arguments.ts";
+import { describeOtherUses, onlyName } from "../operator/name_arguments.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
-import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
+import { runConnected } from "../coordination/connected.ts";
+import { callDeadline, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
 
 const settings = {
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
-  wait: setting(toggle(), { flag: "--wait", help: "wait until there is a leader", default: false }),
-  waitLimit: setting(duration(), {
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  wait: setting(toggleType(), { flag: "--wait", help: "wait until there is a leader", default: false }),
+  waitLimit: setting(durationType(), {
     flag: "-w, --wait-limit",
     help: "maximum time to wait for a leader, connecting included; then exit 75, or 69 if no server responds",
   }),
-  watch: setting(toggle(), {
+  watch: setting(toggleType(), {
     flag: "--watch",
     help: "print one JSON line now and after every change, until stopped",
     default: false,
@@ -58,33 +58,35 @@ export const leaderCommand = defineCommand({
       if (values.wait || values.waitLimit !== undefined) {
         throw new BatonError("USAGE", "--watch and --wait do not go together");
       }
-      return await watch(call, name);
+      return await printChanges(call, name);
     }
-    return values.wait || values.waitLimit !== undefined ? await wait(call, name) : await look(call, name);
+    return values.wait || values.waitLimit !== undefined
+      ? await waitForLeader(call, name)
+      : await printLeader(call, name);
   },
 });
 
 type LeaderCall = Call<typeof settings>;
 
-async function look(call: LeaderCall, name: string): Promise<ExitCode> {
+async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values, io } = call;
   const { root } = values;
   const isTold = !values.quiet && !values.json;
-  const { status, also } = await connected(call, async (zk) => {
+  const { status, also } = await runConnected(call, async (zk) => {
     const status = await leaderStatus(zk, name, { root });
     const isUnused = status.leader === null && isTold;
-    return { status, also: isUnused ? await alsoUsed(zk, { kind: "election", name, root }) : "" };
+    return { status, also: isUnused ? await describeOtherUses(zk, { kind: "election", name, root }) : "" };
   });
-  print(call, status);
+  printStatus(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;
   if (isTold) io.err(`baton: "${name}" has no leader${also}\n`);
   return exitCodes.FALSE;
 }
 
-async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
+async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values } = call;
   const { waitLimit: waitMs } = values;
-  const limit = callLimit(systemClock(), waitMs, { values });
+  const limit = callDeadline(systemClock(), waitMs, { values });
   const noLeader = () =>
     new BatonError("LOCK_TIMEOUT", `"${name}" had no leader within ${formatDuration(waitMs ?? 0)}`);
   let isVacant = false;
@@ -94,7 +96,7 @@ async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
       isVacant = change.kind === "vacant";
       if (isVacant && waitMs === 0) throw noLeader();
       if (change.kind !== "elected") continue;
-      print(call, { name, path, leader: change.grant, history: [] });
+      printStatus(call, { name, path, leader: change.grant, history: [] });
       return exitCodes.SUCCESS;
     }
     throw limit.signal.reason;
@@ -105,23 +107,23 @@ async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
   }
 }
 
-async function watch(call: LeaderCall, name: string): Promise<ExitCode> {
-  for await (const { change } of followLeader(call, name)) printJson(call.io, lineOf(change));
+async function printChanges(call: LeaderCall, name: string): Promise<ExitCode> {
+  for await (const { change } of followLeader(call, name)) printJson(call.io, changeToJson(change));
   return exitCodes.SUCCESS;
 }
 
-function print({ values, io }: LeaderCall, { name, path, leader }: LeaderStatus): void {
+function printStatus({ values, io }: LeaderCall, { name, path, leader }: LeaderStatus): void {
   if (values.json) {
-    printJson<LeaderJson>(io, { version: 1, name, path, leader: leader && fieldsOf(leader) });
+    printJson<LeaderJson>(io, { version: 1, name, path, leader: leader && grantToJson(leader) });
   } else if (leader !== null) {
     io.out(`${leader.value}\n`);
   }
 }
 
-function lineOf(change: LeaderChange): LeaderLineJson {
+function changeToJson(change: LeaderChange): LeaderLineJson {
   switch (change.kind) {
     case "elected":
-      return { version: 1, ...fieldsOf(change.grant) };
+      return { version: 1, ...grantToJson(change.grant) };
     case "vacant":
       return { version: 1, vacant: true };
     case "missed":
@@ -129,6 +131,6 @@ function lineOf(change: LeaderChange): LeaderLineJson {
   }
 }
 
-function fieldsOf({ index, token, value, sinceMs, id }: Grant) {
+function grantToJson({ index, token, value, sinceMs, id }: Grant) {
   return { index, token: token.toString(), value, since: new Date(sinceMs).toISOString(), id };
 }

@@ -2,26 +2,26 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { resign } from "../../src/coordination/election/step_down.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { userName } from "../../src/support/user_name.ts";
 import { defineCommand } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { ResignJson } from "../json_shapes/election_shapes.ts";
 import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
-  wait: setting(duration(), {
+  wait: setting(durationType(), {
     flag: "-w, --wait",
     help: "maximum time to wait until the leader has stepped down; 0s: do not wait",
     default: 10_000,
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "reason, which the leader's baton prints" }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  reason: setting(textType("text"), { flag: "--reason", help: "reason, which the leader's baton prints" }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -46,7 +46,7 @@ export const resignCommand = defineCommand({
     const name = onlyName("resign", call.names, "election");
     const revocation = { by: userName(), reason: values.reason ?? "" };
     const options = { root: values.root, waitMs: values.wait, revocation };
-    const { holder, outcome } = await connected(call, (zk) => resign(zk, name, options));
+    const { holder, outcome } = await runConnected(call, (zk) => resign(zk, name, options));
     const { holderId: id, value = "", host, pid, user } = holder;
     const resigned = outcome === "released";
     if (values.json) {

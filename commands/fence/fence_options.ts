@@ -1,20 +1,20 @@
 /** The options of `baton fence`. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 
 const runSettings = {
-  store: setting(text("file"), {
+  store: setting(textType("file"), {
     flag: "--store",
     once: true,
     help: "run: file that stores the highest token, next to the protected data; created if it does not exist",
   }),
-  try: setting(toggle(), {
+  try: setting(toggleType(), {
     flag: "-n, --try",
     help: "run: do not wait; exit 75 if the store is busy",
     default: false,
   }),
-  wait: setting(duration(), {
+  wait: setting(durationType(), {
     flag: "-w, --wait",
     help: "run: maximum wait for the store; then exit 75",
     unset: "no limit",
@@ -22,30 +22,30 @@ const runSettings = {
 } satisfies SettingTable;
 
 const zkSettings = {
-  version: setting(integer("number", { min: 0, max: 2 ** 31 - 1 }), {
+  version: setting(integerType("number", { min: 0, max: 2 ** 31 - 1 }), {
     flag: "--version",
     help: "zk set, delete: write only if the node has this version, else exit 1",
   }),
-  dataFile: setting(text("file"), {
+  dataFile: setting(textType("file"), {
     flag: "--data-file",
     once: true,
     help: "zk set, create: read the data from this file; - is standard input",
   }),
-  parents: setting(toggle(), {
+  parents: setting(toggleType(), {
     flag: "-p, --parents",
     help: "zk create: create missing parents in the same transaction",
     default: false,
   }),
-  sequential: setting(toggle(), {
+  sequential: setting(toggleType(), {
     flag: "--sequential",
     help: "zk create: append a number to the path that is higher than all earlier ones, and print the path",
     default: false,
   }),
-  json: setting(toggle(), { flag: "--json", help: "zk: print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "zk: print one JSON object", default: false }),
 } satisfies SettingTable;
 
 export const fenceSettings = {
-  token: setting(text("number"), {
+  token: setting(textType("number"), {
     flag: "--token",
     help: "fencing token to check",
     unset: "BATON_FENCING_TOKEN, which baton lock sets",

@@ -8,7 +8,7 @@ import { validatePath } from "../../src/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
-import { fencedWrite, type HeldNode, staleHolder } from "../../src/coordination/fence/fenced_write.ts";
+import { fencedWrite, type HeldNode, staleHolderError } from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { reservedFolderOf } from "../../src/coordination/fence/fenced_operation.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -172,7 +172,7 @@ async function heldNodes(
 ): Promise<HeldNode[]> {
   return await Promise.all(locks.map(async ({ name, path }, index) => {
     const holder = await ownHolder(zk, path, ids);
-    if (holder === null) throw staleHolder({ name, node: null }, operation);
+    if (holder === null) throw staleHolderError({ name, node: null }, operation);
     const token = tokens[index] ?? null;
     if (token !== null && holder.token !== null && token !== holder.token) {
       throw new BatonError(

@@ -3,8 +3,8 @@ import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { expectEnd, type HelperProcess, startHelper } from "../../src/process/spawn/helper_process.ts";
-import { holderMark } from "../../src/process/proc/service_process.ts";
+import { type HelperProcess, markAsEnding, startHelper } from "../../src/process/spawn/helper_process.ts";
+import { holderVariable } from "../../src/process/proc/service_process.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
 import { failingLine, shellLines } from "../../src/process/hold/shell_quote.ts";
@@ -19,7 +19,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { reported, ReportFacts } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
 
 export const holdCommand = defineCommand({
   name: "hold",
@@ -47,7 +47,7 @@ export const holdCommand = defineCommand({
   ],
   settings: holdSettings,
   completes: "locks",
-  around: evaluated,
+  around: runForEval,
   run: hold,
 });
 
@@ -64,13 +64,13 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   }
   const facts = new ReportFacts();
   const about = { verb: "hold", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], io: call.io, facts } as const;
-  return await reported({ ...options, ...about }, () => holdFor(options, call.io, facts));
+  return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-async function holdFor(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
+async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
   using stop = new StopRequest(processSignals());
   const outcome = Promise.withResolvers<LockEnding>();
-  const helper = await start(options, (message) => {
+  const helper = await startHolder(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text);
     if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
     if (message.kind === "ended") return outcome.resolve(message.ending);
@@ -86,10 +86,10 @@ async function holdFor(options: HoldOptions, io: Io, facts: ReportFacts): Promis
       new BatonError("START_FAILED", "The holder process has ended without a result: the lock is not held"),
     );
   });
-  await helper.send(JSON.stringify(requestOf(options, io)) + "\n");
+  await helper.send(JSON.stringify(holderRequestOf(options, io)) + "\n");
   try {
     const ending = await abortable(outcome.promise, stop.signal);
-    if (facts.tokens === null) expectEnd(helper.pid); // the ending is its last message
+    if (facts.tokens === null) markAsEnding(helper.pid); // the ending is its last message
     return ending;
   } catch (thrown) {
     await stopHolder(helper);
@@ -97,7 +97,7 @@ async function holdFor(options: HoldOptions, io: Io, facts: ReportFacts): Promis
   }
 }
 
-async function start(
+async function startHolder(
   options: HoldOptions,
   onMessage: (message: HolderMessage<LockEnding>) => void,
 ): Promise<HelperProcess> {
@@ -107,7 +107,7 @@ async function start(
     return await startHelper({
       args: ["__holder", ...options.names],
       argv0: "lock-holder",
-      env: { ...env, [holderMark]: "1" },
+      env: { ...env, [holderVariable]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,
     }, (line) => onMessage(JSON.parse(line) as HolderMessage<LockEnding>));
@@ -116,12 +116,12 @@ async function start(
   }
 }
 
-function requestOf(options: HoldOptions, io: Io): HolderRequest<PackedLockOptions> {
+function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLockOptions> {
   return {
     options: packOptions(options),
     script: options.script,
     env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
-    columns: WaitLine.fits(io) ? io.columns : null,
+    columns: WaitLine.canShow(io) ? io.columns : null,
   };
 }
 
@@ -139,7 +139,7 @@ async function printVariables(
 async function stopHolder(helper: HelperProcess): Promise<void> {
   await helper.send(stopLine);
   let cancel = () => {};
-  const tooLate = new Promise<void>((resolve) => cancel = systemClock().after(leaveMsMax, resolve));
+  const tooLate = new Promise<void>((resolve) => cancel = systemClock().startTimer(leaveMsMax, resolve));
   await Promise.race([helper.ended, tooLate]);
   cancel();
 }
@@ -168,7 +168,7 @@ function holderStderr(scriptPid: number): number | undefined {
 }
 
 /** `eval "$(…)"` ignores the exit code of the command, so on failure the output itself is a failing shell command. */
-async function evaluated(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
+async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
   let code: ExitCode;
   try {
     code = await run();

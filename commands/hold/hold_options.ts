@@ -11,16 +11,16 @@ import {
 } from "../../src/process/proc/process_table.ts";
 import { commandOf, enclosingScript, isShell, type ScriptProcess } from "../../src/process/hold/script_process.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { integer } from "../../src/config/value_types.ts";
+import { integerType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Call } from "../command.ts";
-import { type LockCommandOptions, lockCommandSettings, lockTermsOf } from "../lock/lock_options.ts";
+import { commonLockOptionsOf, type LockCommandOptions, lockCommandSettings } from "../lock/lock_options.ts";
 
 /** Options about the start or the end of a command have no meaning here. */
 const { foreground: _foreground, passAuth: _passAuth, minHold: _minHold, ...terms } = lockCommandSettings;
 
 export const holdSettings = {
-  pid: setting(integer("pid", { min: 1, max: 0x7fffffff }), {
+  pid: setting(integerType("pid", { min: 1, max: 0x7fffffff }), {
     flag: "--pid",
     help: "release the lock when this process has ended (default: the parent of baton hold, if that is a shell)",
   }),
@@ -54,7 +54,7 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
   }
   const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined };
   const script = scriptOf(call.values.pid);
-  return { ...lockTermsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
+  return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
 }
 
 function scriptOf(pid: number | undefined): ScriptProcess {

@@ -7,7 +7,7 @@ import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts
 import { loadLibc } from "../../src/process/libc.ts";
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
-import { type HeldLocks, parseHolds, withoutCookiesOf } from "../../src/process/hold/hold_list.ts";
+import { type HeldLocks, parseHolds, removeCookiesOf } from "../../src/process/hold/hold_list.ts";
 import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pipe.ts";
 import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../src/process/hold/script_watch.ts";
@@ -41,7 +41,11 @@ export async function runHolder(io: Io): Promise<ExitCode> {
   const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
   try {
-    const ending = await holdFor(JSON.parse(line) as HolderRequest<PackedLockOptions>, io, { pipe, stop, signals });
+    const ending = await acquireAndSupervise(JSON.parse(line) as HolderRequest<PackedLockOptions>, io, {
+      pipe,
+      stop,
+      signals,
+    });
     if (!pipe.isConfirmed) pipe.send({ kind: "ended", ending });
     else if (ending.message !== null) io.err(`baton: ${ending.message}\n`);
     return ending.exitCode;
@@ -53,7 +57,7 @@ export async function runHolder(io: Io): Promise<ExitCode> {
   }
 }
 
-async function holdFor(
+async function acquireAndSupervise(
   request: HolderRequest<PackedLockOptions>,
   io: Io,
   { pipe, stop, signals }: {
@@ -64,7 +68,7 @@ async function holdFor(
 ): Promise<LockEnding> {
   const { script } = request;
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
-  const env = { ...process.env, BATON_LOCK_COOKIE: withoutCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const env = { ...process.env, BATON_LOCK_COOKIE: removeCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackOptions(request.options, env);
   const facts = new ReportFacts();
   // The end of the script ends the wait for the lock.

@@ -6,7 +6,7 @@ import { type HeldLocks, parseHolds } from "../../src/process/hold/hold_list.ts"
 import { ReleaseClient, type ReleaseResponse } from "../../src/process/hold/release_mailbox.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { duration, toggle } from "../../src/config/value_types.ts";
+import { durationType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
@@ -17,13 +17,13 @@ import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { quotedNames } from "../job/job.ts";
 
 const settings = {
-  stopProcesses: setting(toggle(), {
+  stopProcesses: setting(toggleType(), {
     flag: "--stop-processes",
     help:
       "first stop the processes that were started under the lock and still run; kill them after --kill-after of baton hold",
     default: false,
   }),
-  wait: setting(duration({ minMs: 1 }), {
+  wait: setting(durationType({ minMs: 1 }), {
     flag: "-w, --wait",
     help: "how long to wait for the release; then exit 76",
     default: 60_000,
@@ -139,7 +139,7 @@ async function releaseOne(hold: HeldLocks, call: Call<typeof settings>): Promise
     );
   }
   return response === "gone"
-    ? failed(
+    ? throwError(
       "LOCK_LOST",
       `Lock ${quotedNames(hold.names)} is lost: its holder process (pid ${client.holderPid}) was killed`,
     )
@@ -155,7 +155,7 @@ async function awaitResponse(
   for (;;) {
     // Checked before the response is read: a holder that has responded and ended counts as one that has responded.
     const isGone = !isAlive(client.holderPid);
-    const response = client.response();
+    const response = client.readResponse();
     if (response !== null && (response.id === id || response.result === "released")) return response;
     if (isGone) return "gone";
     if (clock.now() >= untilMs) return "late";
@@ -169,7 +169,7 @@ function reportResponse(
   { io, quiet }: { io: Io; quiet: boolean },
 ): ExitCode {
   const what = quotedNames(names);
-  const processes = listProcesses(response);
+  const processes = describeProcesses(response);
   switch (response.result) {
     case "released":
       if (processes !== "" && !quiet) {
@@ -179,26 +179,26 @@ function reportResponse(
       }
       return exitCodes.SUCCESS;
     case "not_stopped":
-      return failed("FENCE_BREACH", `Cannot release ${what}: these processes could not be stopped: ${processes}`);
+      return throwError("FENCE_BREACH", `Cannot release ${what}: these processes could not be stopped: ${processes}`);
     case "unknown":
-      return failed(
+      return throwError(
         "OUTCOME_UNKNOWN",
         `Cannot tell whether ${what} was released: no server has responded. If not, it is released when the session ends`,
       );
     case "lost":
-      return failed("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);
+      return throwError("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);
     case "revoked":
-      return failed("REVOKED", `Lock ${what} was revoked before it was released, and the script is being stopped`);
+      return throwError("REVOKED", `Lock ${what} was revoked before it was released, and the script is being stopped`);
     case "time_limit":
-      return failed("TIME_LIMIT", `Lock ${what} was held longer than --max-hold, and the script is being stopped`);
+      return throwError("TIME_LIMIT", `Lock ${what} was held longer than --max-hold, and the script is being stopped`);
   }
 }
 
-function failed(code: ErrorCode, message: string): never {
+function throwError(code: ErrorCode, message: string): never {
   throw new BatonError(code, message);
 }
 
-function listProcesses({ running, more }: ReleaseResponse): string {
+function describeProcesses({ running, more }: ReleaseResponse): string {
   const list = running.map(({ pid, command }) => `${pid} (${command})`).join(", ");
   return more > 0 ? `${list} and ${more} more` : list;
 }

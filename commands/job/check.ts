@@ -6,7 +6,7 @@ import { printJson } from "../../src/terminal/io.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, toggle } from "../../src/config/value_types.ts";
+import { durationType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -17,12 +17,12 @@ import { demandHeldJob, type HeldJob } from "./held_job.ts";
 import type { CheckJson } from "../json_shapes/job_shapes.ts";
 
 const settings = {
-  atLeast: setting(duration(), {
+  atLeast: setting(durationType(), {
     flag: "--at-least",
     help: "exit 79 also if the lock is held for certain only this long or less",
     default: 0,
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -57,7 +57,7 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
   }
   const job = demandHeldJob(io.env, "baton check", "check");
   const names = job.locks.map(({ name }) => name);
-  const remainingMs = await remaining(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
+  const remainingMs = await remainingLeaseMs(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
   const isHeld = remainingMs === "unknown"
     ? values.atLeast === 0 && await isOnServer(call, job)
     : remainingMs > values.atLeast;
@@ -78,7 +78,7 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
 }
 
 /** Returns milliseconds; 0 or less when the lock is lost. */
-async function remaining(note: string | undefined, holderId: string): Promise<number | "unknown"> {
+async function remainingLeaseMs(note: string | undefined, holderId: string): Promise<number | "unknown"> {
   const libc = await loadLibc();
   if (note === undefined || note === "" || libc === null) return "unknown";
   try {

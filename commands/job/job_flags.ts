@@ -1,24 +1,24 @@
 /** Flags of the verbs that run the user's command under a lease. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { lockSettings } from "../../src/config/settings.ts";
-import { integer, text, toggle } from "../../src/config/value_types.ts";
+import { integerType, textType, toggleType } from "../../src/config/value_types.ts";
 
 export const statusFlags = {
-  statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
+  statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
     help: "write a status report to this open descriptor, as one JSON line",
   }),
-  statusFile: setting(text("file"), { flag: "--status-file", help: "write the status report to this file" }),
+  statusFile: setting(textType("file"), { flag: "--status-file", help: "write the status report to this file" }),
 } satisfies SettingTable;
 
 export const jobFlags = {
-  foreground: setting(toggle(), {
+  foreground: setting(toggleType(), {
     flag: "--foreground",
     help:
       "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
     default: false,
   }),
-  passAuth: setting(toggle(), {
+  passAuth: setting(toggleType(), {
     flag: "--pass-auth",
     help: "keep the variables with credentials in the command's environment",
     default: false,
@@ -27,7 +27,7 @@ export const jobFlags = {
 } satisfies SettingTable;
 
 /** Replacement for the exit code 75 of a lock that was not acquired in time. */
-export const conflictExitCode = setting(integer("code", { min: 0, max: 255 }), {
+export const conflictExitCode = setting(integerType("code", { min: 0, max: 255 }), {
   flag: "-E, --conflict-exit-code",
   help: "the exit code instead of 75",
 });

@@ -40,50 +40,55 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "signaled":
       return { exitCode: 128 + outcome.signalNumber, reason: "command_signaled", message: null };
     case "unreadable":
-      return failure("INTERNAL", `The command under ${what} has ended with an unknown exit status: ${outcome.why}`);
+      return failureEnding(
+        "INTERNAL",
+        `The command under ${what} has ended with an unknown exit status: ${outcome.why}`,
+      );
     case "lost":
-      return failure(
+      return failureEnding(
         "LOCK_LOST",
-        `${why(facts) ?? `${kind} ${what} is lost: no server responded in time`}; ${childStatus(outcome.child, facts)}`,
+        `${lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time`}; ${
+          childStatus(outcome.child, facts)
+        }`,
       );
     case "revoked":
-      return failure(
+      return failureEnding(
         "REVOKED",
-        `${why(facts) ?? `${kind} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
+        `${lossReason(facts) ?? `${kind} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
       );
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);
-      return failure(
+      return failureEnding(
         "TIME_LIMIT",
-        `The ${jobOf(facts)} under ${what} ran longer than ${limit} (--max-hold) and was stopped`,
+        `The ${jobNoun(facts)} under ${what} ran longer than ${limit} (--max-hold) and was stopped`,
       );
     }
     case "breach": {
       const pids = outcome.survivors.length === 0 ? "" : ` (still running: ${outcome.survivors.join(", ")})`;
       const danger = "another process may get the lock while it runs";
-      return failure(
+      return failureEnding(
         "FENCE_BREACH",
-        `The ${jobOf(facts)} under ${what} could not be confirmed dead in time${pids}; ${danger}`,
+        `The ${jobNoun(facts)} under ${what} could not be confirmed dead in time${pids}; ${danger}`,
       );
     }
     case "not_found":
     case "not_executable":
     case "start_failed":
-      return failure(startFailureCodes[outcome.kind], outcome.message);
+      return failureEnding(startFailureCodes[outcome.kind], outcome.message);
     case "cancelled":
       return null;
   }
 }
 
-function failure(code: ErrorCode, message: string): LockEnding {
+function failureEnding(code: ErrorCode, message: string): LockEnding {
   return { exitCode: exitCodeOf(code), reason: code.toLowerCase(), message };
 }
 
-function why({ lost }: EndingFacts): string | null {
+function lossReason({ lost }: EndingFacts): string | null {
   return lost.aborted ? messageOf(lost.reason) : null;
 }
 
-function jobOf({ isScript = false }: EndingFacts): string {
+function jobNoun({ isScript = false }: EndingFacts): string {
   return isScript ? "script" : "command";
 }
 

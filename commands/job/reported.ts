@@ -45,11 +45,11 @@ export interface ReportedOptions {
 }
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
-export async function reported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
+export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, values, conflicts, hasQuietEndings = false } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
   const report = (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
-    for (const problem of status.write(reportOf(options, end))) io.err(`baton: ${problem}\n`);
+    for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
   };
   try {
     const { exitCode, reason, message } = await run();
@@ -72,7 +72,7 @@ export async function reported(options: ReportedOptions, run: () => Promise<Lock
   }
 }
 
-function reportOf(
+function statusReportOf(
   { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedOptions,
   end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">,
 ): StatusReport {

@@ -24,7 +24,7 @@ export function reportOutages(
     if (change !== "state" || quiet) return;
     cancel();
     if (session.state !== "connecting") return;
-    cancel = clock.after(session.timeoutMs, () => {
+    cancel = clock.startTimer(session.timeoutMs, () => {
       io.err(`baton: no server has responded for ${formatDuration(session.timeoutMs)}; still waiting for ${what}\n`);
     });
   });
@@ -45,8 +45,8 @@ export function showProgress(
   { quiet, verbose }: DisplayOptions,
   io: Io,
 ): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
-  if (quiet || (!WaitLine.fits(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
-  if (WaitLine.fits(io)) {
+  if (quiet || (!WaitLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
+  if (WaitLine.canShow(io)) {
     const line = new WaitLine(io);
     const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
     return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };

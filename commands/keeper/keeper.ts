@@ -3,11 +3,11 @@ import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
 import type { StatusPage } from "../../src/terminal/status_page.ts";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { keeperSettings, logSettings } from "../../src/config/command_settings.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
@@ -27,7 +27,7 @@ import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import type { Io } from "../../src/terminal/io.ts";
 
 const settings = {
-  dataDir: setting(text("folder"), {
+  dataDir: setting(textType("folder"), {
     flag: "--data-dir",
     help: "folder of the data; only one keeper at a time can use it",
     unset: "`keeper.dir`, or the folder of this user's keeper",
@@ -44,12 +44,12 @@ const settings = {
   idleExit: keeperSettings.keeperIdleExit,
   metricsListen: keeperSettings.keeperMetricsListen,
   ...logSettings,
-  onDemand: setting(toggle(), {
+  onDemand: setting(toggleType(), {
     flag: "--on-demand",
     help: "run as a keeper that a command has started: log little, exit if another keeper serves",
     default: false,
   }),
-  json: setting(toggle(), { flag: "--json", help: "verify: print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "verify: print one JSON object", default: false }),
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
@@ -98,7 +98,7 @@ type KeeperValues = SettingValues<typeof settings>;
 
 /** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedServeOptions {
-  const listen = atOrigin("listen", settings.listen, sources, () => values.listen?.map(parseListen));
+  const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListen));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
   // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
@@ -110,7 +110,7 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedSe
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   checkTimes(values, sources);
-  const limits = atOrigin("limit", settings.limit, sources, () => parseLimits(values.limit));
+  const limits = addOriginToErrors("limit", settings.limit, sources, () => parseLimits(values.limit));
   return { listen, tls, limits, metricsListen };
 }
 
@@ -162,7 +162,7 @@ async function serve(
   const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
   await using page = options.metricsListen === undefined
     ? null
-    : await statusPage(options.metricsListen, keeper, dataDir);
+    : await openStatusPage(options.metricsListen, keeper, dataDir);
   if (!options.quiet) logAddresses(log, keeper, page);
   try {
     await keeper.ended;
@@ -173,7 +173,7 @@ async function serve(
 }
 
 /** Loads the status page only if it is used: keepers that commands start must be ready soon. */
-async function statusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
+async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
   const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
     import("../../src/terminal/status_page.ts"),
     import("./keeper_metrics.ts"),
@@ -232,9 +232,9 @@ function locationOf(dir: string): KeeperLocation {
 }
 
 function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undefined {
-  const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
+  const tls = tlsFilesOf(values, (name, read) => addOriginToErrors(name, settings[name], sources, read));
   if (tls.ca !== undefined && tls.cert === undefined) {
-    return atOrigin("tlsCa", settings.tlsCa, sources, () => {
+    return addOriginToErrors("tlsCa", settings.tlsCa, sources, () => {
       throw new BatonError("USAGE", "a CA for client certificates needs TLS: add --tls-cert and --tls-key");
     });
   }

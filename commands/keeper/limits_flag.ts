@@ -1,5 +1,5 @@
 /** `--limit NAME=VALUE,…` of `baton keeper`: the names are those of the keeper's limits. Pure. */
-import { size } from "../../src/config/value_types.ts";
+import { sizeType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../../src/keeper/state/keeper_limits.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -16,13 +16,13 @@ export function parseLimits(written: readonly string[] = []): Partial<KeeperLimi
     if (name === undefined) {
       throw new BatonError("USAGE", `there is no limit "${word}"${didYouMean(word, names)}`);
     }
-    return [name, numberOf(name, value)];
+    return [name, parseLimit(name, value)];
   }));
 }
 
 /** A plain number, or a number of bytes with a unit. */
-function numberOf(name: string, written: string): number {
-  const number = /^\d{1,13}$/.test(written) ? Number(written) : isSize(name, written) ? size().parse(written) : 0;
+function parseLimit(name: string, written: string): number {
+  const number = /^\d{1,13}$/.test(written) ? Number(written) : isSize(name, written) ? sizeType().parse(written) : 0;
   if (number >= 1 && number <= valueMax) return number;
   const example = name.includes("ytes") ? `${name}=64MiB` : `${name}=1000`;
   throw new BatonError("USAGE", `"${name}=${written}" is not a number above 0; example: --limit ${example}`);

@@ -11,15 +11,15 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { LeaseSet } from "../../src/process/lease_set.ts";
-import { announcedPlace } from "../coordination/connected.ts";
+import { announceCoordination } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies, jobEnvironment, quotedNames, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
-import { reported, ReportFacts } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
 import {
-  callLimit,
+  callDeadline,
   closeSession,
   openSession,
   waitsForServer,
@@ -43,7 +43,7 @@ export function lockDependencies(guard: Guard): LockDependencies {
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
   const facts = new ReportFacts();
   const about = { verb: "lock", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"] } as const;
-  return await reported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
+  return await runReported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
 }
 
 /** Runs the command without reporting its end. Rejects as `runLock` does. */
@@ -53,12 +53,12 @@ export async function lockAndRun(
   { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
-  const limit = callLimit(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
+  const limit = callDeadline(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
-    const place = announcedPlace(options, io, { what, scope: options.values.scope, signal: limit.signal });
+    const place = announceCoordination(options, io, { what, scope: options.values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
@@ -68,7 +68,7 @@ export async function lockAndRun(
     limit.cancel();
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
-    const lease = leaseOf(taken.leases);
+    const lease = combineLeases(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on supervision ends the guard
     const outcome = await deps.supervise({
@@ -91,7 +91,7 @@ export async function lockAndRun(
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
-    if (!guarded) deps.guard.done();
+    if (!guarded) deps.guard.end();
     if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
     limit.cancel();
   }
@@ -128,7 +128,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-function leaseOf(leases: readonly [Lease, ...Lease[]]): Lease {
+function combineLeases(leases: readonly [Lease, ...Lease[]]): Lease {
   return leases.length === 1 ? leases[0] : new LeaseSet(leases);
 }
 

@@ -2,7 +2,7 @@
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
-import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
@@ -13,40 +13,40 @@ import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 
 /** Settings of this command only. */
 const flags = {
-  try: setting(toggle(), {
+  try: setting(toggleType(), {
     flag: "-n, --try",
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
     default: false,
   }),
-  wait: setting(duration(), {
+  wait: setting(durationType(), {
     flag: "-w, --wait",
     help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
   }),
   conflictExitCode,
-  shared: setting(toggle(), {
+  shared: setting(toggleType(), {
     flag: "-s, --shared",
     help: "shared lock: other readers may hold it too",
     default: false,
   }),
-  limit: setting(integer("count", { min: 1, max: 1_000_000 }), {
+  limit: setting(integerType("count", { min: 1, max: 1_000_000 }), {
     flag: "-N, --limit",
     help: "semaphore: at most N processes hold it at the same time",
   }),
-  limitPolicy: setting(choice(["fail", "adopt", "set"]), {
+  limitPolicy: setting(choiceType(["fail", "adopt", "set"]), {
     flag: "--limit-policy",
     help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
     default: "fail",
   }),
-  recipe: setting(choice(interopRecipes), {
+  recipe: setting(choiceType(interopRecipes), {
     flag: "--recipe",
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "purpose of the lock; others read it with baton who" }),
-  maxHold: setting(duration({ minMs: 1 }), {
+  reason: setting(textType("text"), { flag: "--reason", help: "purpose of the lock; others read it with baton who" }),
+  maxHold: setting(durationType({ minMs: 1 }), {
     flag: "--max-hold",
     help: "stop the command if it runs longer than this (exit 124)",
   }),
-  minHold: setting(duration(), {
+  minHold: setting(durationType(), {
     flag: "--min-hold",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
@@ -85,7 +85,7 @@ const backgroundPriority = 200;
 /** Throws USAGE for missing or contradictory arguments. */
 export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME -- COMMAND";
-  const terms = lockTermsOf(call, "lock", example);
+  const terms = commonLockOptionsOf(call, "lock", example);
   const [program, ...args] = call.command ?? [];
   if (program === undefined) {
     throw new BatonError("USAGE", `baton lock needs a command after --, ${example}`);
@@ -94,7 +94,11 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockComma
 }
 
 /** Returns the locks, their mode and the wait. Throws USAGE for missing or contradictory arguments. */
-export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockCommandOptions, "command"> {
+export function commonLockOptionsOf(
+  call: LockCall,
+  command: string,
+  example: string,
+): Omit<LockCommandOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
   // Both throw for an invalid name.

@@ -45,11 +45,11 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const refuseHeld = nestedJob(io);
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
-  const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
+  const leases: [Lease, ...Lease[]] = [await takeLock(zk, first, { options, context })];
   for (const name of others) {
     // The locks acquired so far can be lost or revoked during the wait for the next one.
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
-    leases.push(await takeOne(zk, name, { options, context: { ...context, signal } }));
+    leases.push(await takeLock(zk, name, { options, context: { ...context, signal } }));
   }
   const grantedAtMs = clock.now();
   return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
@@ -65,7 +65,7 @@ async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHe
   }
 }
 
-async function takeOne(
+async function takeLock(
   zk: ZooKeeper,
   name: string,
   { options, context }: { options: LockCommandOptions; context: TakeLocksContext },

@@ -2,7 +2,7 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
+import { choiceType, durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { breakInteropLock } from "../../src/coordination/interop/break_interop_lock.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -12,33 +12,33 @@ import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { userName } from "../../src/support/user_name.ts";
 import { defineCommand } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { BreakJson } from "../json_shapes/lock_shapes.ts";
 import { onlyName } from "./name_arguments.ts";
 
 const settings = {
-  holder: setting(text("id"), {
+  holder: setting(textType("id"), {
     flag: "--holder",
     once: true,
     help: "id of the holder, as baton who shows it, or its first characters",
   }),
-  wait: setting(duration(), {
+  wait: setting(durationType(), {
     flag: "-w, --wait",
     help: "maximum time to wait for the release; 0s: do not wait",
     default: 10_000,
   }),
-  force: setting(toggle(), {
+  force: setting(toggleType(), {
     flag: "--force",
     help: "take the lock if the holder has not released it within its session timeout; its command may still run",
     default: false,
   }),
-  recipe: setting(choice(interopRecipes), {
+  recipe: setting(choiceType(interopRecipes), {
     flag: "--recipe",
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "reason, which the holder's baton prints" }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  reason: setting(textType("text"), { flag: "--reason", help: "reason, which the holder's baton prints" }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -73,7 +73,7 @@ export const breakCommand = defineCommand({
     const { recipe } = values;
     if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
-    const { holder, outcome } = await connected(
+    const { holder, outcome } = await runConnected(
       call,
       (zk) =>
         recipe === undefined

@@ -5,28 +5,28 @@ import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, toggle } from "../../src/config/value_types.ts";
+import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/diagnose_interop.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { onlyInteropPath } from "./name_arguments.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 
 const settings = {
-  recipe: setting(choice(interopRecipes), {
+  recipe: setting(choiceType(interopRecipes), {
     flag: "--recipe",
     help:
       "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -54,7 +54,7 @@ export const doctorCommand = defineCommand({
     if (path === null && names.length > 0) {
       throw new BatonError("USAGE", `baton doctor takes no names, not "${names.join(" ")}"`);
     }
-    const report = await connected(call, async (zk, place) => {
+    const report = await runConnected(call, async (zk, place) => {
       const { timeoutMs } = zk.session;
       const findings = [
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
@@ -77,10 +77,12 @@ export const doctorCommand = defineCommand({
       }
       if (!values.quiet) {
         const checked = [
-          counted(locks, "lock"),
-          ...(recipe === undefined ? [counted(elections, "election")] : []),
+          countWithNoun(locks, "lock"),
+          ...(recipe === undefined ? [countWithNoun(elections, "election")] : []),
         ].join(" and ");
-        const result = findings.length === 0 ? "no problems found" : `${counted(findings.length, "problem")} found`;
+        const result = findings.length === 0
+          ? "no problems found"
+          : `${countWithNoun(findings.length, "problem")} found`;
         io.err(`baton: checked ${checked}: ${result}\n`);
       }
     }

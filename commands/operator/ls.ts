@@ -3,25 +3,25 @@ import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, toggle } from "../../src/config/value_types.ts";
+import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { onlyInteropPath } from "./name_arguments.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 
 const settings = {
-  all: setting(toggle(), { flag: "-a, --all", help: "also list unused ones", default: false }),
-  kind: setting(choice(useKinds), { flag: "--kind", help: "list only this kind", unset: "all kinds" }),
-  recipe: setting(choice(interopRecipes), {
+  all: setting(toggleType(), { flag: "-a, --all", help: "also list unused ones", default: false }),
+  kind: setting(choiceType(useKinds), { flag: "--kind", help: "list only this kind", unset: "all kinds" }),
+  recipe: setting(choiceType(interopRecipes), {
     flag: "--recipe",
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -54,13 +54,13 @@ export const lsCommand = defineCommand({
     }
     const { root, kind } = values;
     const kinds = kind === undefined ? useKinds : [kind];
-    const found = await connected(call, (zk) => listInUse(zk, { root, kinds }));
+    const found = await runConnected(call, (zk) => listInUse(zk, { root, kinds }));
     const shown = (of: UseKind) => found[of].filter((one) => values.all || isInUse(one));
     if (values.json) {
       printJson(io, toJson(shown));
       return exitCodes.SUCCESS;
     }
-    const rows = kinds.flatMap((of) => shown(of).map((one) => [of, one.name, ...counted(one)]));
+    const rows = kinds.flatMap((of) => shown(of).map((one) => [of, one.name, ...countColumns(one)]));
     if (rows.length > 0) printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
     else if (!values.quiet) {
       const unused = kinds.flatMap((of) => found[of]).length;
@@ -77,11 +77,11 @@ async function listInteropLocks(call: Call<typeof settings>, recipe: InteropReci
   const { all, json, quiet, kind = "lock" } = values;
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
   const path = onlyInteropPath("ls", names, recipe);
-  const found = await connected(call, (zk) => listInterop(zk, path, recipe));
+  const found = await runConnected(call, (zk) => listInterop(zk, path, recipe));
   const shown = (found ?? []).filter((one) => all || isInUse(one));
   if (json) printJson(io, toJson((of) => of === "lock" ? shown : []));
   else if (shown.length > 0) {
-    const rows = shown.map((one) => ["lock", one.name, ...counted(one)]);
+    const rows = shown.map((one) => ["lock", one.name, ...countColumns(one)]);
     printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
   } else if (!quiet) {
     const what = found === null
@@ -97,7 +97,7 @@ function isInUse({ holders, waiters }: UseSummary): boolean {
   return holders !== 0 || waiters !== 0;
 }
 
-function counted({ holders, waiters }: UseSummary): string[] {
+function countColumns({ holders, waiters }: UseSummary): string[] {
   return [String(holders ?? "?"), String(waiters ?? "?")];
 }
 

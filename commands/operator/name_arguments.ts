@@ -4,7 +4,7 @@ import type { InteropRecipe } from "../../src/coordination/interop/interop_node_
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { otherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
+import { findOtherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
 
 /** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `kind` is the kind of object named. */
 export function onlyName(command: string, names: readonly string[], kind = "lock"): string {
@@ -31,11 +31,11 @@ export function onlyInteropPath(command: string, [path, ...more]: readonly strin
 }
 
 /** Returns the end of a message that names another object of the same name; empty if there is none. */
-export async function alsoUsed(
+export async function describeOtherUses(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },
 ): Promise<string> {
-  const [other] = await otherUses(zk, { kind, name, root });
+  const [other] = await findOtherUses(zk, { kind, name, root });
   if (other === undefined) return "";
   const article = other === "election" ? "an" : "a";
   return `; there is ${article} ${other} of this name: baton who ${other === "lock" ? "" : `--kind ${other} `}${name}`;

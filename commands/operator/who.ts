@@ -3,37 +3,37 @@ import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, toggle } from "../../src/config/value_types.ts";
+import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import {
+  readUseStatus,
   type StatusKind,
   statusKinds,
   type UseHolder,
   type UseStatus,
-  useStatus,
   type UseWaiter,
 } from "../../src/coordination/admin/use_status.ts";
 import { BatonError } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { alsoUsed, onlyName } from "./name_arguments.ts";
+import { describeOtherUses, onlyName } from "./name_arguments.ts";
 import { defineCommand } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { WhoJson } from "../json_shapes/lock_shapes.ts";
 
 const settings = {
-  kind: setting(choice(statusKinds), {
+  kind: setting(choiceType(statusKinds), {
     flag: "--kind",
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
-  recipe: setting(choice(interopRecipes), {
+  recipe: setting(choiceType(interopRecipes), {
     flag: "--recipe",
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -67,12 +67,12 @@ export const whoCommand = defineCommand({
       interopPath(name); // throws for an invalid path
     }
     const isTold = !values.quiet && !values.json;
-    const { status, also } = await connected(call, async (zk) => {
-      const status = await useStatus(zk, { kind, name, root, recipe });
+    const { status, also } = await runConnected(call, async (zk) => {
+      const status = await readUseStatus(zk, { kind, name, root, recipe });
       const isUnused = status.holders.length + status.waiters.length === 0;
       return {
         status,
-        also: isUnused && isTold && recipe === undefined ? await alsoUsed(zk, { kind, name, root }) : "",
+        also: isUnused && isTold && recipe === undefined ? await describeOtherUses(zk, { kind, name, root }) : "",
       };
     });
     if (values.json) printJson(io, toJson(status));
@@ -103,8 +103,8 @@ function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][
   ];
   return [
     ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],
-    ...holders.map((holder) => row(holds[kind], howHeld(kind, holder), holder)),
-    ...waiters.map((waiter) => row("waits", howWaited(kind, waiter), waiter)),
+    ...holders.map((holder) => row(holds[kind], describeHolding(kind, holder), holder)),
+    ...waiters.map((waiter) => row("waits", describeWaiting(kind, waiter), waiter)),
   ];
 }
 
@@ -115,7 +115,7 @@ const holds: Readonly<Record<StatusKind, string>> = {
   gate: "closed",
 };
 
-function howHeld(kind: StatusKind, { mode, slot, rank, value }: UseHolder): string[] {
+function describeHolding(kind: StatusKind, { mode, slot, rank, value }: UseHolder): string[] {
   if (kind === "election") return value === undefined ? [] : [value];
   return [
     ...(mode === null ? [] : [mode]),
@@ -124,7 +124,7 @@ function howHeld(kind: StatusKind, { mode, slot, rank, value }: UseHolder): stri
   ];
 }
 
-function howWaited(kind: StatusKind, { mode, priority, value }: UseWaiter): string[] {
+function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter): string[] {
   const first = kind === "election" ? value : mode;
   return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
 }

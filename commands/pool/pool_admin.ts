@@ -9,20 +9,20 @@ import { printTable } from "../../src/terminal/table.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
 import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
-import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
+import { type PoolItemStatus, type PoolStatus, readPoolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import type { PoolPath, PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
-import { differingPaths } from "../../src/coordination/pool/pool_terms.ts";
+import { describePathDifferences } from "../../src/coordination/pool/shared_pool_settings.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
 import { deadlineAfter } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { counted, printable } from "../../src/support/text.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Call } from "../command.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
-import { queryFailure, ranTooLong, readItems, readText } from "./pool_source.ts";
+import { queryFailure, queryTimeoutMessage, readItems, readText } from "./pool_source.ts";
 
 export async function showPoolStatus(
   options: PoolStatusOptions,
@@ -31,7 +31,7 @@ export async function showPoolStatus(
   const { values, io } = call;
   const { component, path } = options;
   const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
-  const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
+  const status = await runConnected(call, (zk) => readPoolStatus(zk, component, { path, named }));
   if (values.json) printJson(io, toJson(status));
   else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
   return exitCodes.SUCCESS;
@@ -45,10 +45,10 @@ export async function clearPool(
   const { values, io } = call;
   const { component, path } = options;
   const named = await namedItems(options, { path: null, queryTimeoutMs: values.queryTimeout });
-  const count = await connected(call, (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }));
+  const count = await runConnected(call, (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }));
   const message = count === 0
     ? `pool "${component}" has no results ${named === null ? "" : "of these items "}to clear`
-    : `cleared ${counted(count, "result")} of pool "${component}"`;
+    : `cleared ${countWithNoun(count, "result")} of pool "${component}"`;
   if (!values.quiet) io.err(`baton: ${message}\n`);
   return exitCodes.SUCCESS;
 }
@@ -63,12 +63,12 @@ async function namedItems(
     component,
     path,
     signal: new AbortController().signal, // a signal ends the process while it reads a file or stdin
-    query: (line) => outputOf(line, queryTimeoutMs),
+    query: (line) => runQuery(line, queryTimeoutMs),
   });
 }
 
 /** Runs a query without a lock. Rejects IO if it fails or runs longer than `timeoutMs`, BAD_DATA for invalid output. */
-async function outputOf(line: string, timeoutMs: number): Promise<string> {
+async function runQuery(line: string, timeoutMs: number): Promise<string> {
   using stop = new StopRequest(processSignals());
   const env = process.env as Record<string, string>;
   const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
@@ -79,7 +79,7 @@ async function outputOf(line: string, timeoutMs: number): Promise<string> {
   const { pid, output } = child;
   const deadline = deadlineAfter(systemClock(), timeoutMs, {
     signal: stop.signal,
-    reason: () => queryFailure(line, ranTooLong(timeoutMs)),
+    reason: () => queryFailure(line, queryTimeoutMessage(timeoutMs)),
   });
   try {
     const text = await abortable(readText(output, "the output of --query"), deadline.signal);
@@ -110,7 +110,9 @@ function printStatus(
   },
 ): void {
   if (conflictingRun !== null && !quiet) {
-    const difference = printable(differingPaths(templates, conflictingRun.templates).join(", ") || "its root differs");
+    const difference = printable(
+      describePathDifferences(templates, conflictingRun.templates).join(", ") || "its root differs",
+    );
     const who = nameOfHolder(conflictingRun.info);
     io.err(`baton: ${who} runs pool "${component}" with other lock paths, so its items are not shown: ${difference}\n`);
   }
@@ -125,13 +127,13 @@ function printStatus(
     );
   }
   if (items.length > 0) {
-    printTable(io, [["ITEM", "STATE", "SINCE", "BY", "DETAIL"], ...items.map((item) => rowOf(item, nowMs))]);
+    printTable(io, [["ITEM", "STATE", "SINCE", "BY", "DETAIL"], ...items.map((item) => itemRowOf(item, nowMs))]);
   } else if (!quiet) {
     io.err(`baton: no item of pool "${component}" is running, and no results are stored\n`);
   }
 }
 
-function rowOf({ item, state, holder, lastResult }: PoolItemStatus, nowMs: number): string[] {
+function itemRowOf({ item, state, holder, lastResult }: PoolItemStatus, nowMs: number): string[] {
   const since = holder?.sinceMs ?? lastResult?.atMs ?? 0;
   const age = since === 0 ? "-" : formatDuration(Math.max(0, nowMs - since));
   if (holder !== null) return [item, state, age, nameOfHolder(holder), `token ${holder.fencingToken}`];

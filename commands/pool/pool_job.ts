@@ -18,7 +18,7 @@ import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
 import type { PoolSignals } from "./pool_signals.ts";
-import { queryFailure, ranTooLong, readText } from "./pool_source.ts";
+import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
 
 export interface PoolJobContext {
   readonly io: Io;
@@ -42,7 +42,7 @@ const severeCodes: readonly ExitCode[] = [
 ];
 
 /** A command to run under a lease: that of an item, or the query. */
-interface JobOrder {
+interface LeasedCommand {
   readonly lease: Lease;
   readonly itemLease: Lease;
   readonly command: readonly [string, ...string[]];
@@ -54,7 +54,7 @@ interface JobOrder {
   readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
 }
 
-interface PreparedOrder {
+interface PreparedCommand {
   readonly child: PreparedChild;
   readonly note: LeaseNote | null;
 }
@@ -114,13 +114,13 @@ export class PoolJobs {
           );
         }
         const { outcome, ending } = await running;
-        return this.#report(what, outcome, ending);
+        return this.#toJobEnd(what, outcome, ending);
       },
     };
   }
 
   /** Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED for the component's lock. */
-  async query(line: string, component: Lease): Promise<string> {
+  async runQuery(line: string, component: Lease): Promise<string> {
     const { values, component: componentName } = this.#options;
     const name = "the output of --query";
     let reading: Promise<string> = Promise.resolve("");
@@ -154,14 +154,14 @@ export class PoolJobs {
     throw queryFailure(
       line,
       outcome.kind === "time_limit"
-        ? ranTooLong(values.queryTimeout)
+        ? queryTimeoutMessage(values.queryTimeout)
         : ending?.message ?? `it exited with ${ending?.exitCode}`,
     );
   }
 
-  #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {
-    let ready: PreparedOrder | null = null;
-    const preparing = this.#open(order).then((one) => ready = one);
+  #prepare(order: LeasedCommand): { run(): Promise<SupervisedEnd>; drop(): void } {
+    let ready: PreparedCommand | null = null;
+    const preparing = this.#prepareSupervised(order).then((one) => ready = one);
     preparing.catch(() => {}); // `run` reports it
     return {
       run: async () => {
@@ -182,7 +182,9 @@ export class PoolJobs {
     };
   }
 
-  async #open({ lease, itemLease, command, pool, maxHoldMs, more }: JobOrder): Promise<PreparedOrder> {
+  async #prepareSupervised(
+    { lease, itemLease, command, pool, maxHoldMs, more }: LeasedCommand,
+  ): Promise<PreparedCommand> {
     const { io, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
     const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
@@ -205,7 +207,7 @@ export class PoolJobs {
     return { child, note };
   }
 
-  #report(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
+  #toJobEnd(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
     const { quiet, verbose, command } = this.#options;
     const { io } = this.#context;
     const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;

@@ -1,8 +1,8 @@
 /** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
-import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
-import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
@@ -14,49 +14,49 @@ import { jobSettings, statusFlags } from "../job/job_flags.ts";
 /** Flags of the command line, including those that the section of a component can set. */
 const flags = {
   ...poolComponentSettings,
-  items: setting(text("-|@FILE|a,b,c"), {
+  items: setting(textType("-|@FILE|a,b,c"), {
     flag: "--items",
     once: true,
     help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
   }),
-  queryTimeout: setting(duration({ minMs: 1 }), {
+  queryTimeout: setting(durationType({ minMs: 1 }), {
     flag: "--query-timeout",
     help: "maximum duration of the query; then it is stopped",
     default: 300_000,
   }),
-  loop: setting(toggle(), {
+  loop: setting(toggleType(), {
     flag: "--loop",
     help: "process the next item when one has ended, and run --query again, until no item is left",
     default: false,
   }),
-  drain: setting(toggle(), {
+  drain: setting(toggleType(), {
     flag: "--drain",
     help:
       "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is forwarded to them",
     default: false,
   }),
-  wait: setting(duration(), {
+  wait: setting(durationType(), {
     flag: "-w, --wait",
     help:
       "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and with --loop for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
-  conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
+  conflictExitCode: setting(integerType("code", { min: 0, max: 255 }), {
     flag: "-E, --conflict-exit-code",
     help: "exit code if the component is busy, instead of 81",
   }),
-  maxHold: setting(duration({ minMs: 1 }), {
+  maxHold: setting(durationType({ minMs: 1 }), {
     flag: "--max-hold",
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
-  reason: setting(text("text"), { flag: "--reason", help: "purpose of the pool; baton who prints it" }),
-  passAuth: setting(toggle(), {
+  reason: setting(textType("text"), { flag: "--reason", help: "purpose of the pool; baton who prints it" }),
+  passAuth: setting(toggleType(), {
     flag: "--pass-auth",
     help: "keep variables with credentials in the environment of commands",
     default: false,
   }),
-  json: setting(toggle(), { flag: "--json", help: "for status: print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "for status: print one JSON object", default: false }),
   ...statusFlags,
 } satisfies SettingTable;
 
@@ -189,8 +189,8 @@ export function configuredPoolPath(
     return path;
   };
   // The component template is checked first, with the default item template, so that an error names the right setting.
-  atOrigin("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
-  return atOrigin("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
+  addOriginToErrors("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
+  return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
 /** The message for more than one name. */

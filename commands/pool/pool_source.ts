@@ -7,7 +7,7 @@ import { itemsBytesMax, parseItems } from "../../src/coordination/pool/pool_item
 import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { lineNotUtf8 } from "../../src/support/text.ts";
+import { firstNonUtf8Line } from "../../src/support/text.ts";
 import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {
@@ -33,7 +33,7 @@ export async function readItems(
       return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
     case "file":
       return items(
-        plainFile(source.file) ?? await abortable(readText(createReadStream(source.file), source.file), signal),
+        readRegularFile(source.file) ?? await abortable(readText(createReadStream(source.file), source.file), signal),
         source.file,
       );
     case "list":
@@ -44,10 +44,10 @@ export async function readItems(
 }
 
 /** Reads a regular file synchronously, because other calls wait for the component. Null for a pipe, or on error. */
-function plainFile(file: string): string | null {
+function readRegularFile(file: string): string | null {
   try {
     const stat = statSync(file);
-    return stat.isFile() && stat.size <= itemsBytesMax ? textOf(readFileSync(file), file) : null;
+    return stat.isFile() && stat.size <= itemsBytesMax ? decodeItemText(readFileSync(file), file) : null;
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
     return null;
@@ -55,8 +55,8 @@ function plainFile(file: string): string | null {
 }
 
 /** Decodes UTF-8. Throws BAD_DATA for other bytes: replacing them would give different items the same lock. */
-export function textOf(bytes: Uint8Array, name: string): string {
-  const line = lineNotUtf8(bytes);
+export function decodeItemText(bytes: Uint8Array, name: string): string {
+  const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
 }
@@ -75,7 +75,7 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
     if (thrown instanceof BatonError) throw thrown;
     throw new BatonError("IO", `Cannot read the items from ${name}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return textOf(Buffer.concat(read), name);
+  return decodeItemText(Buffer.concat(read), name);
 }
 
 /** The error for a failed query. */
@@ -83,6 +83,6 @@ export function queryFailure(line: string, why: string): BatonError {
   return new BatonError("IO", `--query ${JSON.stringify(line)} failed: ${why}`);
 }
 
-export function ranTooLong(timeoutMs: number): string {
+export function queryTimeoutMessage(timeoutMs: number): string {
   return `it was stopped after ${formatDuration(timeoutMs)} (--query-timeout)`;
 }

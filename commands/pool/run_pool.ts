@@ -12,20 +12,20 @@ import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
 import type { PoolWait } from "../../src/coordination/pool/pool_run_options.ts";
 import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/text.ts";
-import { announcedPlace } from "../coordination/connected.ts";
+import { countWithNoun } from "../../src/support/text.ts";
+import { announceCoordination } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobDependencies } from "../job/job.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { reported, ReportFacts } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
 import { nestedJob } from "../job/held_job.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
 import { readItems } from "./pool_source.ts";
 import {
-  callLimit,
+  callDeadline,
   closeSession,
   openSession,
   waitsForServer,
@@ -45,20 +45,20 @@ interface PoolEnding extends LockEnding {
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
   const facts = new ReportFacts();
   const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
-  return await reported({ ...options, ...about, io, facts }, async () => {
-    const { counts, ...ending } = await takeAndRun(options, io, guard);
+  return await runReported({ ...options, ...about, io, facts }, async () => {
+    const { counts, ...ending } = await connectAndRun(options, io, guard);
     facts.items = counts;
     return ending;
   });
 }
 
-async function takeAndRun(options: PoolCommandOptions, io: Io, guard: Guard): Promise<PoolEnding> {
+async function connectAndRun(options: PoolCommandOptions, io: Io, guard: Guard): Promise<PoolEnding> {
   const { values, component, quiet } = options;
   const deps = jobDependencies();
   const { clock } = deps;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   const waitMs = values.wait ?? 0;
-  const limit = callLimit(clock, waitMs, { values, stop: signals.stop });
+  const limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
   const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
   let jobs: PoolJobs | null = null;
@@ -70,18 +70,18 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, guard: Guard): Pr
   });
   try {
     const what = `pool "${component}"`;
-    const place = announcedPlace(options, io, { what, scope: values.scope, signal: limit.signal });
+    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
     const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
     zk = await openSession(deps.connect, place.connect, opening);
     warnOfTimeout(options, io, { place, zk });
     guard.setSession(formatSessionHandle(place.connect, zk.session));
     jobs = new PoolJobs(options, { io, clock, signals, guard, place, beside: new JobTable(), prepare: prepareChild });
-    return await work(zk, jobs, options, { io, clock, signals, place, wait });
+    return await runItems(zk, jobs, options, { io, clock, signals, place, wait });
   } finally {
     // A process could not be killed, so the session and the guard process must stay until their time is over.
     if (jobs?.hasBreach !== true) {
-      guard.done();
+      guard.end();
       if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
     }
     limit.cancel();
@@ -94,7 +94,7 @@ interface ComponentWait {
   isOver: boolean;
 }
 
-async function work(
+async function runItems(
   zk: ZooKeeper,
   jobs: PoolJobs,
   options: PoolCommandOptions,
@@ -119,12 +119,12 @@ async function work(
       loop: values.loop,
       retries: values.retries,
       rememberMs: values.doneTtl ?? null,
-      wait: waitOf(values),
+      wait: poolWaitOf(values),
       list: (lease) => {
         wait.isOver = true;
         outage[Symbol.dispose]();
         const signal = AbortSignal.any([signals.stop, lease.lost]);
-        return readItems(items, { component, path, signal, query: (line) => jobs.query(line, lease) });
+        return readItems(items, { component, path, signal, query: (line) => jobs.runQuery(line, lease) });
       },
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
@@ -138,7 +138,7 @@ async function work(
     });
     if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
     const isStopped = signals.stop.aborted;
-    return endingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, isStopped });
+    return poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, isStopped });
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
@@ -152,11 +152,11 @@ async function work(
 }
 
 /** Another call chooses items no longer than --query-timeout, so a longer wait makes no sense. */
-const waitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
+const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
 /** Derives the end of the run from the item counts. Pure. */
-export function endingOf(
+export function poolEndingOf(
   component: string,
   counts: PoolCounts,
   { codeOfFailure, total, loop, isStopped }: {
@@ -172,16 +172,16 @@ export function endingOf(
   const isUnfinished = loop && remaining > 0 && !isStopped;
   if (isUnfinished || (claimed === 0 && remaining + busy > 0)) {
     const message = remaining > 0
-      ? notStarted(component, counts, total)
-      : `no item of pool "${component}" is free; other calls process ${counted(busy, "item")}`;
+      ? notStartedMessage(component, counts, total)
+      : `no item of pool "${component}" is free; other calls process ${countWithNoun(busy, "item")}`;
     return { exitCode: exitCodes.BUSY, reason: claimed === 0 ? "nothing_free" : "items_left", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
 
-function notStarted(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
-  const rest = `${counted(remaining, "item is", "items are")} left`;
+function notStartedMessage(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
+  const rest = `${countWithNoun(remaining, "item is", "items are")} left`;
   const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
   if (total === undefined) return `${item} was started; ${rest}`;
-  return `${item} can start: ${counted(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
+  return `${item} can start: ${countWithNoun(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
 }

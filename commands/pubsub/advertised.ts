@@ -1,6 +1,6 @@
 /** Checks the endpoint that a proxy or server advertises, before anything is started. */
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/zeromq/endpoint.ts";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { Setting } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 
@@ -20,12 +20,14 @@ export function checkAdvertised(
   advertise: EndpointSetting<string | undefined>,
   sources: ConfigSources,
 ): void {
-  const listened = atOrigin(listen.name, listen.setting, sources, () => listen.value.map(parseBindEndpoint));
+  const listened = addOriginToErrors(listen.name, listen.setting, sources, () => listen.value.map(parseBindEndpoint));
   const { name, setting, value } = advertise;
-  const told = value === undefined ? listened[0] : atOrigin(name, setting, sources, () => parseEndpoint(value));
+  const told = value === undefined
+    ? listened[0]
+    : addOriginToErrors(name, setting, sources, () => parseEndpoint(value));
   if (told === undefined) return;
   const blamed = value === undefined ? listen : advertise;
-  atOrigin(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
+  addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
 }
 
 function checkDialled(told: ReturnType<typeof parseEndpoint>, advertise: string | undefined): void {

@@ -32,7 +32,7 @@ import type {
 } from "../json_shapes/pubsub_shapes.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
 
@@ -310,8 +310,8 @@ function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed,
   const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
   if (others <= 0 && pending === 0) return;
   const used = others > 0
-    ? `has ${counted(others, "other subscriber")}`
-    : `has ${counted(pending, "message")} that "${id}" has not taken`;
+    ? `has ${countWithNoun(others, "other subscriber")}`
+    : `has ${countWithNoun(pending, "message")} that "${id}" has not taken`;
   throw new BatonError(
     "USAGE",
     `bench: the topic "${topic}" ${used}; bench puts its own messages and takes all others: name a new topic`,

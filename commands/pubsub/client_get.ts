@@ -8,7 +8,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../../src/config/settings.ts";
@@ -50,14 +50,14 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
       const were = missed === 1 ? "was" : "were";
       io.err(
         `baton: ${
-          counted(missed, "message")
+          countWithNoun(missed, "message")
         } of "${target.topic}" ${were} removed from the topic by its retention, or as damaged\n`,
       );
     }
     const code = messages.length === 0 ? null : await sink(messages);
     if (code !== null) return code;
     had += messages.length;
-    progress.more(messages.length, messages.length);
+    progress.addProgress(messages.length, messages.length);
     if (had >= max || peek || manual) break;
     if (messages.length === 0 && !follow) break;
   }
@@ -69,7 +69,7 @@ async function progressOf({ call, target, client, signal }: ClientRun, max: numb
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
-  if (isWanted && !follow && BulkProgressLine.fits(call)) {
+  if (isWanted && !follow && BulkProgressLine.canShow(call)) {
     total = Math.min(max, (await client.info(target.topic, { signal })).pending ?? 0);
   }
   return new BulkProgressLine(call, { verb: "received", total, isWanted });
@@ -242,7 +242,7 @@ export class MessageOutput {
     return new Promise((resolve, reject) => {
       let cancel = () => {};
       const off = onAbort(this.#signal, (reason) => {
-        cancel = systemClock().after(endingMsMax, () => reject(reason));
+        cancel = systemClock().startTimer(endingMsMax, () => reject(reason));
       });
       write(1, bytes, at, (error, count) => {
         off();

@@ -2,7 +2,7 @@
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -10,60 +10,60 @@ import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
 
 export const clientCommandSettings = {
-  count: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
+  count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
     flag: "-n, --count",
     help: "get, peek, bench: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
   }),
-  wait: setting(duration(), { flag: "-w, --wait", help: "get: wait this long for a message", default: 0 }),
-  follow: setting(toggle(), { flag: "-f, --follow", help: "get: continue until a signal", default: false }),
-  untilEmpty: setting(toggle(), {
+  wait: setting(durationType(), { flag: "-w, --wait", help: "get: wait this long for a message", default: 0 }),
+  follow: setting(toggleType(), { flag: "-f, --follow", help: "get: continue until a signal", default: false }),
+  untilEmpty: setting(toggleType(), {
     flag: "--until-empty",
     help: "get: get all waiting messages, then stop",
     default: false,
   }),
-  outDir: setting(text("folder"), {
+  outDir: setting(textType("folder"), {
     flag: "--out-dir",
     once: true,
     help: "get: write each message to a file named after its ID, exactly once even if baton is killed",
   }),
-  exec: setting(text("line"), {
+  exec: setting(textType("line"), {
     flag: "--exec",
     once: true,
     help: "get: run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
-  ack: setting(choice(["auto", "manual"]), {
+  ack: setting(choiceType(["auto", "manual"]), {
     flag: "--ack",
     help: "get: manual: a message comes again until `ack TOPIC ID` acknowledges it",
     default: "auto",
   }),
-  lines: setting(toggle(), {
+  lines: setting(toggleType(), {
     flag: "--lines",
     help:
       "put: put each line of stdin or PATH as a message; get: print a newline after each message, also after a single one",
     default: false,
   }),
-  null: setting(toggle(), {
+  null: setting(toggleType(), {
     flag: "-0, --null",
     help: "put: split messages at NUL; get: print NUL after each message",
     default: false,
   }),
-  files: setting(toggle(), {
+  files: setting(toggleType(), {
     flag: "--files",
     help: "put: put each PATH as one message",
     default: false,
   }),
-  msgId: setting(text("key"), {
+  msgId: setting(textType("key"), {
     flag: "--msg-id",
     help: "put: your own message ID; a message with the same ID and content is stored once",
   }),
-  resume: setting(toggle(), {
+  resume: setting(toggleType(), {
     flag: "--resume",
     help:
       "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted",
     default: false,
   }),
-  json: setting(toggle(), {
+  json: setting(toggleType(), {
     flag: "--json",
     help: "print the result as JSON; get: one line for each message",
     default: false,

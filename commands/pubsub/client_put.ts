@@ -8,7 +8,7 @@ import {
   OffsetCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall, ClientRun } from "./client_options.ts";
@@ -31,17 +31,19 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
     const left = state.countIntents(topic);
     if (left > 0 && !values.quiet) {
       io.err(
-        `baton: the outcome of ${counted(left, "message")} is unknown; to send ${left === 1 ? "it" : "them"} again: ` +
+        `baton: the outcome of ${countWithNoun(left, "message")} is unknown; to send ${
+          left === 1 ? "it" : "them"
+        } again: ` +
           `baton pubsub client ${shellQuoteIfNeeded(id)} put ${shellQuoteIfNeeded(topic)} --resume\n`,
       );
     }
     const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
     if (stream.taken !== null && !values.quiet) {
       const were = stream.taken === 1 ? "was" : "were";
-      io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
+      io.err(`baton: ${countWithNoun(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
     } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
       const were = place === 1 ? "was" : "were";
-      io.err(`baton: ${counted(place, "message")} of the input ${were} taken; --resume continues after that\n`);
+      io.err(`baton: ${countWithNoun(place, "message")} of the input ${were} taken; --resume continues after that\n`);
     }
     throw thrown;
   }
@@ -56,19 +58,21 @@ async function putInput(
   const { state } = client;
   const publisher = new Publisher(client, topic);
   const isWanted = input !== null && !isSingle(input);
-  const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
+  const total = isWanted && BulkProgressLine.canShow(call) ? input.totalBytes() : null;
   using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
   using ending = new PutStop(until);
   const { signal } = ending;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
-  const onStored = (messages: number, bytes: number) => progress.more(messages, inInput(messages, bytes));
+  const onStored = (messages: number, bytes: number) => progress.addProgress(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
   else warnOfIntents(call, topic, state.countIntents(topic));
-  if (resumed > 0 && !values.quiet) io.err(`baton: put ${counted(resumed, "message")} again; each is stored once\n`);
+  if (resumed > 0 && !values.quiet) {
+    io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
+  }
   if (input === null) return;
   state.trimInputs(topic);
-  const onSkipped = (messages: number, bytes: number) => progress.skipped(inInput(messages, bytes));
+  const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
   const { notes, chunks } = partOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
   const count = await publisher.putAll(chunks, {
     ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
@@ -102,9 +106,9 @@ function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
   if (count === 0 || values.quiet) return;
   io.err(
-    `baton: the outcome of ${counted(count, "earlier message")} for "${topic}" is unknown; to send them again: put ${
-      shellQuoteIfNeeded(topic)
-    } --resume\n`,
+    `baton: the outcome of ${
+      countWithNoun(count, "earlier message")
+    } for "${topic}" is unknown; to send them again: put ${shellQuoteIfNeeded(topic)} --resume\n`,
   );
 }
 
@@ -120,11 +124,11 @@ export class PutStop implements Disposable {
     const clock = systemClock();
     // If the signal has already arrived, the callback runs immediately.
     const offTime = onAbort(until, (reason) => {
-      this.#offs.push(clock.after(endingMsMax, () => this.#over.abort(reason)));
+      this.#offs.push(clock.startTimer(endingMsMax, () => this.#over.abort(reason)));
     });
     const offSignals = listenForStops(processSignals(), clock, {
-      first: () => {}, // `until` aborts with it
-      again: (name) => this.#over.abort(new StoppedBySignal(name)),
+      onFirst: () => {}, // `until` aborts with it
+      onAgain: (name) => this.#over.abort(new StoppedBySignal(name)),
     });
     this.#offs.push(offTime, offSignals);
   }

@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { parseEndpoint } from "../../src/zeromq/endpoint.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
-import { atOrigin } from "../../src/config/resolve_settings.ts";
+import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { announcementsBelow } from "../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
-import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 
 /** The settings of a call that say where proxies are. */
 export type ProxyLookupCall = Pick<
@@ -32,7 +32,12 @@ export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Pro
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined
-    ? atOrigin("pubsubProxies", pubsubClientSettings.pubsubProxies, sources, () => pubsubProxies.map(proxyEndpoint))
+    ? addOriginToErrors(
+      "pubsubProxies",
+      pubsubClientSettings.pubsubProxies,
+      sources,
+      () => pubsubProxies.map(proxyEndpoint),
+    )
     : pubsubProxiesFile === undefined
     ? null
     : inFile(pubsubProxiesFile);
@@ -43,7 +48,7 @@ export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Pro
   return async (signal) => {
     const place = coordinationOf(values, sources, signal);
     if (place.assumed && !values.quiet && !isSaid) {
-      io.err(`baton: this is about ${reach[place.scope]}; --servers or --proxies names others\n`);
+      io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
     }
     isSaid = true;
     await using zk = await connect({ ...place.connect, signal });

@@ -3,7 +3,7 @@ import { keyText, secretCertificate } from "../../src/zeromq/curve_certificate.t
 import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
 import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { toggle } from "../../src/config/value_types.ts";
+import { toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { x25519Secret } from "../../src/support/x25519.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -11,17 +11,17 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 
 const settings = {
-  force: setting(toggle(), {
+  force: setting(toggleType(), {
     flag: "-f, --force",
     help: "replace an existing key",
     default: false,
   }),
-  public: setting(toggle(), {
+  public: setting(toggleType(), {
     flag: "-p, --public",
     help: "make no key: check FILE and print its public key",
     default: false,
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
 } satisfies SettingTable;
 
 export const keygenCommand = defineCommand({

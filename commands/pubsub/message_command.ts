@@ -83,7 +83,7 @@ export class MessageCommand implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#guard.done();
+    this.#guard.end();
   }
 
   #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<ExitCode> {
@@ -101,12 +101,12 @@ export class MessageCommand implements Disposable {
       closeSync(input);
       const { pid } = child;
       if (pid !== undefined) {
-        this.#guard.child(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
+        this.#guard.reportChild(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
       }
       const toAll = (name: NodeJS.Signals) => {
         if (pid !== undefined) sendSignal(-pid, name);
       };
-      const unlisten = listenForStops(processSignals(), clock, { first: toAll, again: () => toAll("SIGKILL") });
+      const unlisten = listenForStops(processSignals(), clock, { onFirst: toAll, onAgain: () => toAll("SIGKILL") });
       const end = (code: ExitCode) => {
         unlisten();
         resolve(code);

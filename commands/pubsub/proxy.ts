@@ -6,7 +6,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { dieOf, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { endBySignal, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -16,13 +16,13 @@ import type { TopicDirectory } from "../../src/pubsub/proxy/topic_directory.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/text.ts";
-import { type Coordination, coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { countWithNoun } from "../../src/support/text.ts";
+import { type Coordination, coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
@@ -98,11 +98,11 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
       () => rereads && readAgain(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
     ),
     listenForStops(signals, clock, {
-      first: (signal) => {
+      onFirst: (signal) => {
         log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
-      again: (signal) => void dieOf(signal),
+      onAgain: (signal) => void endBySignal(signal),
       signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
     }),
   ];
@@ -156,7 +156,7 @@ function readAgain(
   try {
     const keys = read();
     proxy?.interruptWaiting();
-    log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} accepted`, { file, keys });
+    log.say("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
   } catch (thrown) {
     log.say("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
   }
@@ -189,7 +189,7 @@ async function serve(
     await Promise.race([directory.ready, running]);
     const bound = proxy.endpoints.join(", ");
     const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
-    log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${reach[place.scope]}`, {
+    log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
       id: proxy.id,
       endpoint,
       pid: process.pid,
@@ -221,27 +221,27 @@ function checkAddresses({ values, sources }: PubsubProxyCall): void {
   checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
-const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
+const { named, gauge, counter } = metricFactory("baton_pubsub_proxy");
 
 export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
   const { counters, inFlight, loads } = proxy;
   const links = [...proxy.links];
   const perServer = (name: string, help: string, values: Iterable<readonly [string, number]>) =>
-    labelled("gauge", named(name), help, "server", Object.fromEntries(values));
+    labelledMetric("gauge", named(name), help, "server", Object.fromEntries(values));
   return [
     gauge("coordination_connected", "1 while the coordination service responds", directory.isConnected ? 1 : 0),
     gauge("servers", "Announced servers", directory.servers.size),
     gauge("clients", "Client connections", proxy.connections),
     ...socketMetrics("baton_pubsub_proxy", proxy.load),
     counter("requests_total", "Messages received from clients", counters.requests),
-    labelled(
+    labelledMetric(
       "counter",
       named("responses_total"),
       "Responses by status",
       "status",
       Object.fromEntries(counters.responses),
     ),
-    histograms(
+    histogramMetric(
       named("request_seconds"),
       "Time from the arrival of a request to its response, without gets that may wait for a message",
       "name",

@@ -8,7 +8,7 @@ import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
 import { emptyDigest, type FileCheckpoint, rollingDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import type { ClientCall } from "./client_options.ts";
 
 /** The input of a put. */
@@ -198,6 +198,6 @@ export async function* unsentMessages(
 function inputChangedMessage(name: string, taken: number): string {
   const first = taken === 1
     ? "its first message is not the one that was"
-    : `its first ${counted(taken, "message")} are not those that were`;
+    : `its first ${countWithNoun(taken, "message")} are not those that were`;
   return `Cannot go on with ${name}: ${first} put; without --resume all are put`;
 }

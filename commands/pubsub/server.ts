@@ -8,7 +8,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { dieOf, listenForStops } from "../../src/process/supervise/stop_signals.ts";
+import { endBySignal, listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -17,13 +17,13 @@ import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts"
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/text.ts";
-import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { countWithNoun } from "../../src/support/text.ts";
+import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 export const pubsubServerCommand = defineCommand({
@@ -92,14 +92,14 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const stopping = new AbortController();
   const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
   const unlisten = listenForStops(processSignals(), systemClock(), {
-    first: (signal) => {
+    onFirst: (signal) => {
       stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
       log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
         signal,
       });
       stop();
     },
-    again: (signal) => void dieOf(signal),
+    onAgain: (signal) => void endBySignal(signal),
   });
   try {
     await using server = await TopicServer.start({
@@ -124,7 +124,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
         metrics: () => serverMetrics(server),
       });
     if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
-    log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${reach[place.scope]}`, {
+    log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
       id,
       endpoint: server.endpoint,
       data_dir: dataDir,
@@ -135,7 +135,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
     log.say(
       "info",
       "left",
-      `"${id}" has left; ${counted(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
+      `"${id}" has left; ${countWithNoun(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
       { id, topics: kept.length },
     );
     return exitCodes.SUCCESS;
@@ -197,7 +197,7 @@ function checkAddresses({ values, sources }: ServerCall): void {
   checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
-const { named, gauge, counter } = metricsNamed("baton_pubsub_server");
+const { named, gauge, counter } = metricFactory("baton_pubsub_server");
 
 export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   const { requests, responses, refused, responsesDropped } = server.counters;
@@ -205,15 +205,15 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
-    labelled("counter", named("requests_total"), "Valid requests", "name", requests),
+    labelledMetric("counter", named("requests_total"), "Valid requests", "name", requests),
     counter("invalid_requests_total", "Invalid requests", refused),
-    labelled("counter", named("responses_total"), "Responses by status", "status", responses),
+    labelledMetric("counter", named("responses_total"), "Responses by status", "status", responses),
     counter(
       "responses_dropped_total",
       "Responses that could not be sent: the peer does not read, or has disconnected",
       responsesDropped,
     ),
-    histograms(
+    histogramMetric(
       named("request_seconds"),
       "Time from the arrival of a request to its durable response, without gets that wait for a message",
       "name",

@@ -14,9 +14,9 @@ import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identit
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted, printable } from "../../src/support/text.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
   PubsubClientForgottenJson,
@@ -80,7 +80,7 @@ export async function operate(call: ServerCall): Promise<ExitCode> {
 
 async function list(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
   if (values.json) {
     const result: PubsubServersJson = {
       version: 1,
@@ -121,7 +121,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
   const { values, io } = call;
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
   if (values.undo) {
-    const isThere = await connected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
+    const isThere = await runConnected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
     if (!isThere) throw new BatonError("NOT_FOUND", `there is no server "${id}" that could take topics again`);
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
@@ -179,7 +179,7 @@ async function perform(
 ): Promise<ExitCode> {
   const { values, io } = call;
   const outcomes = new Map<string, MoveResult>();
-  await connected(call, async (zk) => {
+  await runConnected(call, async (zk) => {
     const path = new PubsubPath(values.root);
     await work(zk, path, async (moves) => {
       const done = values.dryRun
@@ -260,7 +260,7 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
         "--accept-loss if the data of this server cannot be recovered",
     );
   }
-  const { lost, returned } = await connected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
+  const { lost, returned } = await runConnected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
   const result: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else {
@@ -284,8 +284,8 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (problems.length === 0) {
     io.out(
-      `${folder} is whole: ${counted(topics, "topic")}, ${counted(messages, "message")}, ${
-        counted(clients, "client")
+      `${folder} is whole: ${countWithNoun(topics, "topic")}, ${countWithNoun(messages, "message")}, ${
+        countWithNoun(clients, "client")
       }\n`,
     );
   } else for (const problem of problems) io.out(`${problem}\n`);
@@ -355,7 +355,7 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
   const hooks = { responded: () => {}, broken: (error: BatonError) => void (broken = error) };
   await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
   claimDataDir(dataDir, id, { wasMoved: true });
-  const done = await connected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
+  const done = await runConnected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
   if (broken !== null) throw broken;
   return done;
 }

@@ -3,7 +3,7 @@ import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "
 import { logSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
@@ -12,36 +12,36 @@ export const serverCommandSettings = {
   ...pubsubServerSettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
-  handOff: setting(toggle(), {
+  handOff: setting(toggleType(), {
     flag: "--hand-off",
     help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
     default: false,
   }),
-  moved: setting(toggle(), {
+  moved: setting(toggleType(), {
     flag: "--moved",
     help: "the data directory is a copy, and its original is never served again",
     default: false,
   }),
   ...logSettings,
-  to: setting(text("id"), { flag: "--to", help: "move: the new owner of the topic" }),
-  topics: setting(toggle(), { flag: "--topics", help: "ls: list each topic, too", default: false }),
-  dryRun: setting(toggle(), {
+  to: setting(textType("id"), { flag: "--to", help: "move: the new owner of the topic" }),
+  topics: setting(toggleType(), { flag: "--topics", help: "ls: list each topic, too", default: false }),
+  dryRun: setting(toggleType(), {
     flag: "--dry-run",
     help: "move, drain, rebalance: print what would be moved",
     default: false,
   }),
-  undo: setting(toggle(), {
+  undo: setting(toggleType(), {
     flag: "--undo",
     help: "drain: the server takes new topics again; topics that were handed off do not come back",
     default: false,
   }),
-  acceptLoss: setting(toggle(), {
+  acceptLoss: setting(toggleType(), {
     flag: "--accept-loss",
     help: "forget: the data of the server is lost for good; restore: accept the loss of everything after the copy; " +
       "forget-client: accept the loss of undelivered or unresolved messages",
     default: false,
   }),
-  json: setting(toggle(), {
+  json: setting(toggleType(), {
     flag: "--json",
     help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
     default: false,

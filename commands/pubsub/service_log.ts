@@ -66,7 +66,7 @@ export class ConnectionLog implements Disposable {
   }
 
   #lookAgain(): void {
-    this.#cancel = this.#clock.after(lookEveryMs, () => {
+    this.#cancel = this.#clock.startTimer(lookEveryMs, () => {
       this.#look();
       this.#lookAgain();
     });

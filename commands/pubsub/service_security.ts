@@ -6,7 +6,7 @@ import { curveDialing, curveListening } from "../../src/zeromq/curve_security.ts
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
-import { utf8Text } from "../../src/support/text.ts";
+import { decodeUtf8 } from "../../src/support/text.ts";
 
 export interface ServiceSecurity {
   /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */
@@ -78,5 +78,5 @@ function textOf(file: string): string {
   } catch (thrown) {
     throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return utf8Text(bytes, file);
+  return decodeUtf8(bytes, file);
 }

@@ -1,9 +1,9 @@
 /** Metrics of the accepted connections of a server or proxy. */
-import { type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import type { SocketCounters, SocketLoad } from "../../src/zeromq/socket_event.ts";
 
 export function socketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
-  const { gauge, counter } = metricsNamed(prefix);
+  const { gauge, counter } = metricFactory(prefix);
   return [
     gauge("connections", "Connections accepted, in their handshake or after it", socket.connections),
     counter(

@@ -2,7 +2,7 @@
 import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { toggle } from "../../src/config/value_types.ts";
+import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { printTable } from "../../src/terminal/table.ts";
@@ -15,7 +15,7 @@ import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { printable } from "../../src/support/text.ts";
-import { connected } from "../coordination/connected.ts";
+import { runConnected } from "../coordination/connected.ts";
 import type {
   PubsubTopicDeletedJson,
   PubsubTopicListJson,
@@ -25,12 +25,12 @@ import type {
 import { serviceSecurity } from "./service_security.ts";
 
 export const topicCommandSettings = {
-  acceptLoss: setting(toggle(), {
+  acceptLoss: setting(toggleType(), {
     flag: "--accept-loss",
     help: "delete: delete a topic with subscribers, too; repair: give up damaged data",
     default: false,
   }),
-  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...pubsubKeySettings,
   ...connectionSettings,
 } satisfies SettingTable;
@@ -96,7 +96,7 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 
 async function list(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
   const topics = servers.flatMap(({ id, endpoint, topics }) =>
     topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
   ).sort((a, b) => a.topic < b.topic ? -1 : 1);
@@ -192,5 +192,5 @@ export async function manage(
   const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.dialing;
   const options = { clock: systemClock(), withinMs: answerMsMax, socket };
   const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
-  return await connected(call as PubsubTopicCall, ask);
+  return await runConnected(call as PubsubTopicCall, ask);
 }

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { closeSync } from "node:fs";
@@ -25,16 +25,16 @@ import { storeLocationOf } from "./retry_store_location.ts";
 
 export const callSettings = {
   ...retryStoreSettings,
-  key: setting(text("key"), {
+  key: setting(textType("key"), {
     flag: "--key",
     help: "run --order key tries messages with the same key one after the other",
   }),
-  noStdin: setting(toggle(), {
+  noStdin: setting(toggleType(), {
     flag: "--no-stdin",
     help: "give the command an empty stdin and read none: for use in a loop that reads stdin itself",
     default: false,
   }),
-  killAfter: setting(duration(), {
+  killAfter: setting(durationType(), {
     flag: "--kill-after",
     help: "time between the stop signal and SIGKILL for a command that exceeds --attempt-timeout",
     default: 5000,

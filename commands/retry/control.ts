@@ -1,6 +1,6 @@
 /** `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a condition. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { toggle } from "../../src/config/value_types.ts";
+import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { inspectSettings, openToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
@@ -13,7 +13,7 @@ import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
 
 export const changeSettings = {
   ...inspectSettings,
-  all: setting(toggle(), { flag: "--all", help: "all waiting messages", default: false }),
+  all: setting(toggleType(), { flag: "--all", help: "all waiting messages", default: false }),
   where: whereFlag,
 } satisfies SettingTable;
 

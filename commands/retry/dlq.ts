@@ -1,7 +1,7 @@
 /** `baton retry-processor dlq`: dead letters for operators. */
 import { retryRedactSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand, givenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openToRead, parseWhere, whereFlag } from "./inspect_options.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
@@ -12,7 +12,7 @@ import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/r
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import type { StoreMethods } from "../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -26,15 +26,15 @@ import { list, show } from "./inspect.ts";
 export const dlqSettings = {
   ...inspectSettings,
   ...retryRedactSettings,
-  all: setting(toggle(), { flag: "--all", help: "redrive, purge: all dead letters", default: false }),
+  all: setting(toggleType(), { flag: "--all", help: "redrive, purge: all dead letters", default: false }),
   where: whereFlag,
   limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
-  rate: setting(text("count/time"), {
+  rate: setting(textType("count/time"), {
     flag: "--rate",
     help: "redrive: at most this many per time, such as 10/s",
     unset: "all immediately",
   }),
-  body: setting(toggle(), { flag: "--body", help: "show: print the body, and nothing else", default: false }),
+  body: setting(toggleType(), { flag: "--body", help: "show: print the body, and nothing else", default: false }),
 } satisfies SettingTable;
 
 export type DlqCall = Call<typeof dlqSettings>;
@@ -124,7 +124,7 @@ async function redriveAll(
 ): Promise<number> {
   const clock = systemClock();
   using stop = new StopRequest(processSignals());
-  const isWanted = BulkProgressLine.fits(call);
+  const isWanted = BulkProgressLine.canShow(call);
   using line = new BulkProgressLine(call, {
     verb: "redriven",
     total: isWanted ? store.read("countRedrivable", where) : null,
@@ -140,7 +140,7 @@ async function redriveAll(
       done += count;
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, changesMax)) return done;
-      line.more(count, count);
+      line.addProgress(count, count);
     }
     // Yields to the event loop at least once, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);
@@ -166,7 +166,7 @@ function exportAll(call: DlqCall): ExitCode {
   }
   const damages = store.read("damageCount");
   if (damages === 0) return exitCodes.SUCCESS;
-  const which = counted(damages, "damaged dead letter");
+  const which = countWithNoun(damages, "damaged dead letter");
   throw new BatonError("IO", `${which} skipped by the export; list what is damaged with baton retry-processor verify`);
 }
 

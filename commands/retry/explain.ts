@@ -4,7 +4,7 @@ import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -59,7 +59,7 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
   ]);
   if (result.max_tries > result.tries.length) io.out(`… up to try ${result.max_tries}\n`);
   io.out(
-    `then it is a dead letter: after ${counted(result.max_tries, "try", "tries")}, ${
+    `then it is a dead letter: after ${countWithNoun(result.max_tries, "try", "tries")}, ${
       formatDuration(result.max_total_ms)
     } after the first at the latest\n`,
   );

@@ -20,7 +20,7 @@ import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { redactedHead, redactedText, redactionFor } from "../../src/retry/dead_letters/redaction.ts";
 import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
@@ -95,7 +95,9 @@ export async function list(call: ListCall): Promise<ExitCode> {
   const damages = store.read("damageCount");
   if (damages > 0) {
     io.err(
-      `baton: ${counted(damages, "damaged row")} skipped; list what is damaged with baton retry-processor verify\n`,
+      `baton: ${
+        countWithNoun(damages, "damaged row")
+      } skipped; list what is damaged with baton retry-processor verify\n`,
     );
   }
   if (values.json) {
@@ -182,7 +184,9 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   if (deadLetters.count > 0) {
     const why = deadLetters.error === null ? "" : `: ${deadLetters.error}`;
     io.out(
-      `${counted(deadLetters.count, "dead letter is", "dead letters are")} not delivered to --dead-letter yet${why}\n`,
+      `${
+        countWithNoun(deadLetters.count, "dead letter is", "dead letters are")
+      } not delivered to --dead-letter yet${why}\n`,
     );
   }
   if (paused) io.out("paused: no tries until baton retry-processor resume\n");
@@ -197,7 +201,7 @@ export async function verify(call: InspectCall): Promise<ExitCode> {
   const { messages, bytes, problems } = verifyRetryStore(folder);
   if (values.json) printJson<RetryVerifyJson>(io, { version: 1, folder, messages, bytes, problems: [...problems] });
   else if (problems.length === 0) {
-    io.out(`no damage found in ${folder}: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
+    io.out(`no damage found in ${folder}: ${countWithNoun(messages, "message")}, ${countWithNoun(bytes, "byte")}\n`);
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }

@@ -1,7 +1,7 @@
 /** Options of the commands that look into a message store, and the parsers of `--where` and `--state`. */
 import { retryRedactSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { integer, list, toggle } from "../../src/config/value_types.ts";
+import { integerType, listType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
@@ -10,15 +10,15 @@ import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.t
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";
 
-export const jsonFlag = setting(toggle(), { flag: "--json", help: "print one JSON object", default: false });
+export const jsonFlag = setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false });
 
-export const whereFlag = setting(list("key=K|reason=R|error=TEXT"), {
+export const whereFlag = setting(listType("key=K|reason=R|error=TEXT"), {
   flag: "--where",
   once: true,
   help: "only messages with this key, this reason, or this text in the last error; several conditions must all match",
 });
 
-export const limitFlag = setting(integer("count", { min: 1, max: 100_000 }), {
+export const limitFlag = setting(integerType("count", { min: 1, max: 100_000 }), {
   flag: "--limit",
   help: "print at most N messages, the oldest first",
   default: 1000,
@@ -31,7 +31,7 @@ export const inspectSettings = {
 
 export const listSettings = {
   ...inspectSettings,
-  state: setting(list("state"), {
+  state: setting(listType("state"), {
     flag: "--state",
     once: true,
     help: "only messages in these states: waiting, in_flight, done, dead, dropped, cancelled",
@@ -44,7 +44,7 @@ export const listSettings = {
 export const showSettings = {
   ...inspectSettings,
   ...retryRedactSettings,
-  body: setting(toggle(), { flag: "--body", help: "print the body, and nothing else", default: false }),
+  body: setting(toggleType(), { flag: "--body", help: "print the body, and nothing else", default: false }),
 } satisfies SettingTable;
 
 export type InspectCall = Call<typeof inspectSettings>;

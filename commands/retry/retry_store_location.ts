@@ -1,6 +1,6 @@
 /** The name and the folder of a message store. */
 import { join, resolve } from "node:path";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { retryStoreSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -19,7 +19,7 @@ export function storeLocationOf(
 ): StoreLocation {
   const { retryName: name, retryStore } = values;
   if (!/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/.test(name)) {
-    return atOrigin("retryName", retryStoreSettings.retryName, sources, () => {
+    return addOriginToErrors("retryName", retryStoreSettings.retryName, sources, () => {
       const wanted = "1 to 64 letters, digits, dots, dashes and underscores, not starting with a dot";
       throw new BatonError("USAGE", `"${name}" is not a valid name of a message store: use ${wanted}`);
     });

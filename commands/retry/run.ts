@@ -3,7 +3,7 @@ import process from "node:process";
 import { retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { duration, list, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, listType, textType, toggleType } from "../../src/config/value_types.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
@@ -25,38 +25,38 @@ import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 const runSettings = {
   ...retryStoreSettings,
-  exec: setting(text("line"), {
+  exec: setting(textType("line"), {
     flag: "--exec",
     once: true,
     help: "run this shell command for each message, with the body as stdin, instead of the message's own command",
   }),
-  url: setting(text("url"), {
+  url: setting(textType("url"), {
     flag: "--url",
     once: true,
     help: "send each message to this URL by HTTP, instead of running a command",
   }),
-  topic: setting(text("topic"), {
+  topic: setting(textType("topic"), {
     flag: "--topic",
     once: true,
     help: "put each message into this publish/subscribe topic, once, instead of running a command",
   }),
-  method: setting(text("method"), {
+  method: setting(textType("method"), {
     flag: "--method",
     help: "HTTP method for messages without their own; it must have a body",
     default: "POST",
   }),
-  headers: setting(list("name:value"), {
+  headers: setting(listType("name:value"), {
     flag: "--header",
     once: true,
     help: "headers for --url; headers of a message override them",
   }),
-  once: setting(toggle(), {
+  once: setting(toggleType(), {
     flag: "--once",
     help: "try each message that is due now once, then end: for a crontab",
     default: false,
   }),
-  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
-  killAfter: setting(duration(), {
+  untilEmpty: setting(toggleType(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
+  killAfter: setting(durationType(), {
     flag: "--kill-after",
     help: "time between the stop signal and SIGKILL for a command",
     default: 5000,
@@ -143,7 +143,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = listenForStops(signals, systemClock(), {
       signals: stopSignals,
-      first: (signal) => {
+      onFirst: (signal) => {
         log(
           "info",
           "stopping",
@@ -152,7 +152,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
         );
         processor.stop();
       },
-      again: () => processor.stop(),
+      onAgain: () => processor.stop(),
     });
     try {
       log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {
@@ -172,7 +172,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     throw error;
   } finally {
     // A process that could not be killed is left to the guard, which acts when its pipe closes.
-    if (!isBreached) guard.done();
+    if (!isBreached) guard.end();
   }
 }
 

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { type Call, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
@@ -13,7 +13,7 @@ import { RetryStore } from "../../src/retry/queue/retry_store.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { checkListenAddress, listenAddress } from "../listen_address.ts";
+import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
@@ -24,19 +24,19 @@ import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
-  listen: setting(text("host:port|unix:PATH"), {
+  listen: setting(textType("host:port|unix:PATH"), {
     flag: "--listen",
     once: true,
     help: "listen address; :PORT means this machine only, port 0 any free port",
     default: "127.0.0.1:0",
   }),
-  url: setting(text("url"), { flag: "--url", help: "URL of the backend; the path of a request is appended" }),
-  noProcess: setting(toggle(), {
+  url: setting(textType("url"), { flag: "--url", help: "URL of the backend; the path of a request is appended" }),
+  noProcess: setting(toggleType(), {
     flag: "--no-process",
     help: "only serve and store; baton retry-processor run tries stored messages",
     default: false,
   }),
-  killAfter: setting(duration(), {
+  killAfter: setting(durationType(), {
     flag: "--kill-after",
     help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
     default: 5000,
@@ -107,7 +107,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     throw new BatonError("USAGE", "serve: use only one of --no-process and --from-topic");
   }
   const backend = parseBackend(values.url);
-  const address = listenAddress(values.listen);
+  const address = parseListenFlag(values.listen);
   const { retryMetricsListen } = retryProcessorSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const location = storeLocationOf(values, sources);
@@ -216,9 +216,9 @@ async function untilStopped(
   let cancel = () => {};
   const unlisten = listenForStops(processSignals(), systemClock(), {
     signals: stopSignals,
-    first: (signal) => {
+    onFirst: (signal) => {
       asked.resolve();
-      cancel = systemClock().after(drainMs, () => hurried.abort());
+      cancel = systemClock().startTimer(drainMs, () => hurried.abort());
       log(
         "info",
         "stopping",
@@ -226,7 +226,7 @@ async function untilStopped(
         { signal },
       );
     },
-    again: () => {
+    onAgain: () => {
       hurried.abort();
       service.stop();
     },

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { text, toggle } from "../../src/config/value_types.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
@@ -13,7 +13,7 @@ import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { RetryStore } from "../../src/retry/queue/retry_store.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
-import { counted } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { readBody, readChunks } from "./read_body.ts";
@@ -24,16 +24,16 @@ import { storeLocationOf } from "./retry_store_location.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
-  lines: setting(toggle(), {
+  lines: setting(toggleType(), {
     flag: "--lines",
     help: "one message from each line, without its newline",
     default: false,
   }),
-  key: setting(text("key"), {
+  key: setting(textType("key"), {
     flag: "--key",
     help: "run --order key tries messages with the same key one after the other",
   }),
-  json: setting(toggle(), { flag: "--json", help: "print the result as one JSON object", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print the result as one JSON object", default: false }),
   ...retryLimitSettings,
 } satisfies SettingTable;
 
@@ -106,12 +106,12 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     await lines.end();
   } catch (error) {
     await lines.settle();
-    io.err(`baton: ${counted(lines.stored, "line is", "lines are")} stored, the rest is not\n`);
+    io.err(`baton: ${countWithNoun(lines.stored, "line is", "lines are")} stored, the rest is not\n`);
     throw error;
   }
   printResult(call, lines);
   if (!values.json && !values.quiet) {
-    io.err(`baton: ${counted(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
+    io.err(`baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
   }
   return exitCodes.SUCCESS;
 }
@@ -139,7 +139,7 @@ class Submission {
   constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, { io, values }: SubmitCall) {
     this.#store = store;
     this.#message = message;
-    this.#bar = WaitLine.fits(io) && !values.quiet ? new WaitLine(io) : null;
+    this.#bar = WaitLine.canShow(io) && !values.quiet ? new WaitLine(io) : null;
   }
 
   async add(items: readonly Uint8Array[]): Promise<void> {
@@ -180,6 +180,6 @@ class Submission {
   #show(): void {
     if (this.#bar === null || performance.now() - this.#shownMs < 200) return;
     this.#shownMs = performance.now();
-    this.#bar.show(`${counted(this.stored, "message is", "messages are")} stored`);
+    this.#bar.show(`${countWithNoun(this.stored, "message is", "messages are")} stored`);
   }
 }

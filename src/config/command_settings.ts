@@ -1,6 +1,14 @@
 /** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]` and `[keeper]`. */
 import { inSection, setting, type SettingTable } from "./setting.ts";
-import { choice, duration, integer, list, sessionTimeout, text, toggle } from "./value_types.ts";
+import {
+  choiceType,
+  durationType,
+  integerType,
+  listType,
+  sessionTimeoutType,
+  textType,
+  toggleType,
+} from "./value_types.ts";
 
 const elect = inSection("elect.");
 const barrier = inSection("barrier.");
@@ -10,41 +18,41 @@ export const restartModes = ["always", "on-loss", "never"] as const;
 
 /** Settings of `baton elect`. Settings of a single election, such as its value, are flags only. */
 export const electSettings = {
-  restart: elect("restart", choice(restartModes), {
+  restart: elect("restart", choiceType(restartModes), {
     help:
       "when to stand for election again: on-loss (after the leadership was lost or given up), always (also after the command ended by itself), or never",
     default: "on-loss",
   }),
-  preempt: elect("preempt", toggle(), {
+  preempt: elect("preempt", toggleType(), {
     help: "ask the leader to step down if its --priority has a higher number",
     default: false,
   }),
-  health: elect("health", text("command"), {
+  health: elect("health", textType("command"), {
     once: true,
     help: "shell command that checks the health of the command; exit code 0 means healthy",
   }),
-  healthInterval: elect("health_interval", duration({ minMs: 1 }), {
+  healthInterval: elect("health_interval", durationType({ minMs: 1 }), {
     help: "time from the start of the command, and from each check, to the next check",
     default: 5000,
   }),
-  healthTimeout: elect("health_timeout", duration({ minMs: 1 }), {
+  healthTimeout: elect("health_timeout", durationType({ minMs: 1 }), {
     help: "maximum duration of a health check; a longer check counts as failed",
     default: 5000,
   }),
-  healthFailures: elect("health_failures", integer("count", { min: 1, max: 1000 }), {
+  healthFailures: elect("health_failures", integerType("count", { min: 1, max: 1000 }), {
     help: "number of consecutive failed checks after which the leadership is given up",
     default: 3,
   }),
-  onElected: elect("on_elected", text("command"), {
+  onElected: elect("on_elected", textType("command"), {
     once: true,
     help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
   }),
-  onDeposed: elect("on_deposed", text("command"), {
+  onDeposed: elect("on_deposed", textType("command"), {
     once: true,
     help:
       "shell command to run after the command has ended and before the leadership is given up; not run if the leadership was lost",
   }),
-  hookTimeout: elect("hook_timeout", duration({ minMs: 1 }), {
+  hookTimeout: elect("hook_timeout", durationType({ minMs: 1 }), {
     help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
     default: 10_000,
   }),
@@ -55,58 +63,67 @@ export const barrierPartiesMax = 1000;
 
 /** Settings of `baton barrier`. */
 export const barrierSettings = {
-  parties: barrier("parties", integer("count", { min: 1, max: barrierPartiesMax }), {
+  parties: barrier("parties", integerType("count", { min: 1, max: barrierPartiesMax }), {
     flag: "-N, --parties",
     help: "number of processes that start together",
   }),
-  within: barrier("within", duration(), {
+  within: barrier("within", durationType(), {
     flag: "-w, --within",
     help: "maximum wait for the start, or for the gate to open; then exit 75",
     unset: "no limit",
   }),
-  onMemberLost: barrier("on_member_lost", choice(["fail", "wait"]), {
+  onMemberLost: barrier("on_member_lost", choiceType(["fail", "wait"]), {
     help:
       "what happens when a member is lost before the start: the others exit with 82 (fail), or wait for a new member (wait)",
     default: "fail",
   }),
-  maxHold: barrier("max_hold", duration({ minMs: 1 }), {
+  maxHold: barrier("max_hold", durationType({ minMs: 1 }), {
     help: "stop the command if it runs longer than this (exit 124)",
     unset: "no limit",
   }),
 } satisfies SettingTable;
 
 /** A duration of the keeper. */
-const time = (name: string, help: string, standardMs: number) =>
-  keeper(name, sessionTimeout({ minMs: 10 }), { help, default: standardMs });
+const timeSetting = (name: string, help: string, standardMs: number) =>
+  keeper(name, sessionTimeoutType({ minMs: 10 }), { help, default: standardMs });
 
 /** Settings of `baton keeper`. Limits and durations also apply to the keeper that other commands start. */
 export const keeperSettings = {
-  keeperListen: keeper("listen", list("unix:PATH|host:port,…"), {
+  keeperListen: keeper("listen", listType("unix:PATH|host:port,…"), {
     once: true,
     help: "addresses to listen on; over TCP all clients that reach the port have access",
     unset: "a Unix socket in the data folder",
   }),
-  keeperTlsCert: keeper("tls.cert", text("file"), {
+  keeperTlsCert: keeper("tls.cert", textType("file"), {
     help: "PEM file with the server certificate; turns on TLS for TCP connections",
   }),
-  keeperTlsKey: keeper("tls.key", text("file"), { help: "PEM file with the private key of the server certificate" }),
-  keeperTlsCa: keeper("tls.ca", text("file"), {
+  keeperTlsKey: keeper("tls.key", textType("file"), {
+    help: "PEM file with the private key of the server certificate",
+  }),
+  keeperTlsCa: keeper("tls.ca", textType("file"), {
     help: "PEM file with the authorities that sign client certificates",
     unset: "clients need no certificate",
   }),
-  keeperTickTime: time("tick_time", "resolution of session timeouts", 500),
-  keeperSessionTimeoutMin: time("session_timeout_min", "minimum session timeout of clients", 1000),
-  keeperSessionTimeoutMax: time("session_timeout_max", "maximum session timeout of clients", 60_000),
-  keeperContainerCheck: time("container_check", "interval between two searches for empty container nodes", 60_000),
-  keeperLimits: setting(list("NAME=VALUE,…"), {
+  keeperTickTime: timeSetting("tick_time", "resolution of session timeouts", 500),
+  keeperSessionTimeoutMin: timeSetting("session_timeout_min", "minimum session timeout of clients", 1000),
+  keeperSessionTimeoutMax: timeSetting("session_timeout_max", "maximum session timeout of clients", 60_000),
+  keeperContainerCheck: timeSetting(
+    "container_check",
+    "interval between two searches for empty container nodes",
+    60_000,
+  ),
+  keeperLimits: setting(listType("NAME=VALUE,…"), {
     flag: "--limit",
     key: "keeper.limits",
     once: true,
     help:
       "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; all data is kept in memory",
   }),
-  keeperIdleExit: keeper("idle_exit", duration(), { help: "exit after this time without a session", unset: "never" }),
-  keeperMetricsListen: keeper("metrics_listen", text("host:port|unix:PATH"), {
+  keeperIdleExit: keeper("idle_exit", durationType(), {
+    help: "exit after this time without a session",
+    unset: "never",
+  }),
+  keeperMetricsListen: keeper("metrics_listen", textType("host:port|unix:PATH"), {
     help:
       "serve /healthz and /metrics (Prometheus) over HTTP on this address; :PORT is reachable from this machine only",
     unset: "not served",
@@ -115,7 +132,7 @@ export const keeperSettings = {
 
 /** Settings for the log of commands that run for a long time. */
 export const logSettings = {
-  log: setting(choice(["text", "json"]), {
+  log: setting(choiceType(["text", "json"]), {
     flag: "--log",
     help: "format of the log on stderr: text, or one JSON object per line",
     default: "text",

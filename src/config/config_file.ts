@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { readAtMost } from "../support/read_at_most.ts";
-import { utf8Text } from "../support/text.ts";
+import { decodeUtf8 } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import type { SettingTable } from "./setting.ts";
 
@@ -27,12 +27,14 @@ export interface ConfigFileOptions {
  */
 export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
   const { named } = options;
-  const own = named === undefined ? await userFile(options) : { path: named, source: read(named, true) ?? "" };
-  const files = [own, fileIn(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
+  const own = named === undefined
+    ? await readUserFile(options)
+    : { path: named, source: readSource(named, true) ?? "" };
+  const files = [own, readFileIn(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
-  const { checkedConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
+  const { checkConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
   return files.flatMap((source) => {
-    const { file, mistakes } = checkedConfigFile(settings, source);
+    const { file, mistakes } = checkConfigFile(settings, source);
     for (const mistake of mistakes) {
       if (options.onMistake === undefined) throw mistake;
       options.onMistake(mistake);
@@ -45,16 +47,16 @@ export async function readConfigFiles(settings: SettingTable, options: ConfigFil
  * The user's file, in XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the home folder of the user database is
  * used, so that a command reads the same file from cron and from a shell.
  */
-async function userFile(
+async function readUserFile(
   { env, accountHome }: ConfigFileOptions,
 ): Promise<{ path: string; source: string } | null> {
   const configHome = env["XDG_CONFIG_HOME"];
-  if (configHome?.startsWith("/")) return fileIn(`${configHome}/baton`, "XDG_CONFIG_HOME");
+  if (configHome?.startsWith("/")) return readFileIn(`${configHome}/baton`, "XDG_CONFIG_HOME");
   const home = env["HOME"];
-  if (home) return fileIn(`${home}/.config/baton`, "HOME");
+  if (home) return readFileIn(`${home}/.config/baton`, "HOME");
   const { userInfo } = await import("node:os");
   try {
-    return fileIn(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
+    return readFileIn(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
     return null; // the user has no entry, which is common in containers
@@ -62,13 +64,13 @@ async function userFile(
 }
 
 /** `variable` is the environment variable that the folder is derived from, if any. */
-function fileIn(folder: string, variable?: string): { path: string; source: string } | null {
+function readFileIn(folder: string, variable?: string): { path: string; source: string } | null {
   const path = `${folder}/config.toml`;
-  const source = read(path, false, variable);
+  const source = readSource(path, false, variable);
   return source === null ? null : { path, source };
 }
 
-function read(path: string, required: boolean, variable?: string): string | null {
+function readSource(path: string, required: boolean, variable?: string): string | null {
   let source: Uint8Array;
   try {
     source = readFile(path);
@@ -86,7 +88,7 @@ function read(path: string, required: boolean, variable?: string): string | null
   if (source.length > fileBytesMax) {
     throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);
   }
-  return utf8Text(source, `The configuration file ${path}`);
+  return decodeUtf8(source, `The configuration file ${path}`);
 }
 
 function readFile(path: string): Uint8Array {

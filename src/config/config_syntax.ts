@@ -21,7 +21,7 @@ interface ConfigSource {
  * Checks the whole file, including settings of other commands. Each mistake is a CONFIG error; they are sorted by line. `file` holds
  * the settings without a mistake; it is null if the file is not TOML.
  */
-export function checkedConfigFile(
+export function checkConfigFile(
   settings: SettingTable,
   { path, source }: ConfigSource,
 ): { readonly file: ConfigFile | null; readonly mistakes: readonly BatonError[] } {
@@ -157,11 +157,11 @@ function mistakesOf(
   return unknown.map((name) => {
     const key = [...issue.path, ...name === undefined ? [] : [name]].join(".");
     const line = document.lineOf(key);
-    return { line, error: errorOf(path, document, declared, issue, { key, line, unknown: name }) };
+    return { line, error: issueError(path, document, declared, issue, { key, line, unknown: name }) };
   });
 }
 
-function errorOf(
+function issueError(
   path: string,
   document: ConfigDocument,
   declared: readonly Setting<unknown>[],
@@ -169,7 +169,7 @@ function errorOf(
   { key, line, unknown }: { readonly key: string; readonly line: number | null; readonly unknown: string | undefined },
 ): BatonError {
   const where = line === null ? path : `${path}, line ${line}`;
-  const keys = declared.flatMap((setting) => setting.key === undefined ? [] : keyLike(setting.key, issue.path));
+  const keys = declared.flatMap((setting) => setting.key === undefined ? [] : keyAtPath(setting.key, issue.path));
   if (unknown !== undefined) {
     if (keys.includes(key) && unknown.includes(".")) {
       return new BatonError(
@@ -180,7 +180,7 @@ function errorOf(
     return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
   }
   const setting = declared.find((candidate) =>
-    candidate.key !== undefined && keyLike(candidate.key, issue.path) === key
+    candidate.key !== undefined && keyAtPath(candidate.key, issue.path) === key
   );
   const isSecret = declared.some((one) => one.secret === true && (one.key === key || one.key?.startsWith(`${key}.`)));
   const value = isSecret ? "(secret)" : JSON.stringify(valueAt(document.value, issue.path));
@@ -212,7 +212,7 @@ function pathsOf(key: string, document: unknown): string[][] {
 }
 
 /** The declared key with NAME replaced by the name that stands there in `path`. */
-function keyLike(key: string, path: readonly PropertyKey[]): string {
+function keyAtPath(key: string, path: readonly PropertyKey[]): string {
   return key.split(".").map((part, at) => (part === "NAME" ? String(path[at] ?? part) : part)).join(".");
 }
 

@@ -1,6 +1,6 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
 import { inSection, type SettingTable } from "./setting.ts";
-import { duration, integer, list, size, text } from "./value_types.ts";
+import { durationType, integerType, listType, sizeType, textType } from "./value_types.ts";
 
 const pubsub = inSection("pubsub.");
 const server = inSection("pubsub.server.");
@@ -9,77 +9,80 @@ const client = inSection("pubsub.client.");
 
 /** Settings of `baton pubsub server`. */
 export const pubsubServerSettings = {
-  pubsubServerId: server("id", text("id"), { help: "the ID of the server; it is stored in the data directory" }),
-  pubsubDataDir: server("data_dir", text("folder"), {
+  pubsubServerId: server("id", textType("id"), { help: "the ID of the server; it is stored in the data directory" }),
+  pubsubDataDir: server("data_dir", textType("folder"), {
     help: "folder for the topics of the server; created if it does not exist",
   }),
-  pubsubServerListen: server("listen", text("tcp://host:port|ipc:///path"), {
+  pubsubServerListen: server("listen", textType("tcp://host:port|ipc:///path"), {
     once: true,
     help: "endpoint for proxies and other servers; port 0 is any free port",
     default: "tcp://127.0.0.1:0",
   }),
-  pubsubServerAdvertise: server("advertise", text("tcp://host:port"), {
+  pubsubServerAdvertise: server("advertise", textType("tcp://host:port"), {
     help: "the endpoint to announce, if it is not the one of --listen",
     unset: "the actual endpoint of --listen",
   }),
-  pubsubMaxPending: server("max_pending", integer("count", { min: 1, max: 1_000_000_000 }), {
+  pubsubMaxPending: server("max_pending", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85",
     unset: "no limit",
   }),
-  pubsubMaxTopicSize: server("max_topic_size", size(), {
+  pubsubMaxTopicSize: server("max_topic_size", sizeType(), {
     help: "maximum bytes of the messages of one topic; further puts fail with 85",
     unset: "no limit",
   }),
-  pubsubMaxDiskSize: server("max_disk_size", size(), {
+  pubsubMaxDiskSize: server("max_disk_size", sizeType(), {
     help: "maximum size of the data directory: a warning at 80 %; from 95 % on puts fail with 85",
     unset: "the size of the disk",
   }),
-  pubsubRetainMessages: server("retain_messages", integer("count", { min: 1, max: 1_000_000_000 }), {
+  pubsubRetainMessages: server("retain_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help:
       "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how many they missed",
     unset: "no limit",
   }),
-  pubsubRetainSize: server("retain_size", size(), { help: "the same limit by size", unset: "no limit" }),
-  pubsubRetainAge: server("retain_age", duration({ minMs: 1 }), { help: "the same limit by age", unset: "no limit" }),
+  pubsubRetainSize: server("retain_size", sizeType(), { help: "the same limit by size", unset: "no limit" }),
+  pubsubRetainAge: server("retain_age", durationType({ minMs: 1 }), {
+    help: "the same limit by age",
+    unset: "no limit",
+  }),
 } satisfies SettingTable;
 
 /** Settings of `baton pubsub proxy`. */
 export const pubsubProxySettings = {
-  pubsubProxyId: proxy("id", text("id"), {
+  pubsubProxyId: proxy("id", textType("id"), {
     help: "the ID of the proxy",
     unset: "the advertised host name, or the host name and the advertised address; then the port, or with port 0 the " +
       "process ID",
   }),
-  pubsubProxyListen: proxy("listen", list("tcp://host:port|ipc:///path"), {
+  pubsubProxyListen: proxy("listen", listType("tcp://host:port|ipc:///path"), {
     once: true,
     help: "one or several endpoints for clients; port 0 is any free port",
     default: ["tcp://127.0.0.1:0"],
   }),
-  pubsubProxyAdvertise: proxy("advertise", text("tcp://host:port"), {
+  pubsubProxyAdvertise: proxy("advertise", textType("tcp://host:port"), {
     help: "the endpoint to announce to clients and servers, if it is not the one of --listen",
     unset: "the actual first endpoint of --listen",
   }),
-  pubsubProxyTimeout: proxy("request_timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
+  pubsubProxyTimeout: proxy("request_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long a request without a deadline is tried",
     default: 5000,
   }),
-  pubsubProxyMaxRequests: proxy("max_requests", integer("count", { min: 1, max: 10_000_000 }), {
+  pubsubProxyMaxRequests: proxy("max_requests", integerType("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight; further requests are refused as overloaded",
     default: 65_536,
   }),
-  pubsubProxyMaxRequestsPerClient: proxy("max_requests_per_client", integer("count", { min: 1, max: 10_000_000 }), {
+  pubsubProxyMaxRequestsPerClient: proxy("max_requests_per_client", integerType("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight for one connection",
     default: 1024,
   }),
-  pubsubProxyMaxRequestsPerTopic: proxy("max_requests_per_topic", integer("count", { min: 1, max: 10_000_000 }), {
+  pubsubProxyMaxRequestsPerTopic: proxy("max_requests_per_topic", integerType("count", { min: 1, max: 10_000_000 }), {
     help: "maximum requests in flight for one topic",
     default: 16_384,
   }),
-  pubsubProxyMaxBytes: proxy("max_bytes", size(), {
+  pubsubProxyMaxBytes: proxy("max_bytes", sizeType(), {
     help: "maximum bytes of the requests in flight",
     default: 512 * 1024 ** 2,
   }),
-  pubsubClients: proxy("clients", text("file"), {
+  pubsubClients: proxy("clients", textType("file"), {
     help: "file with the accepted clients, one per line: public key, IDs, topics, and get, put or list",
     unset: "every client; with --key, every client with a key",
   }),
@@ -87,7 +90,7 @@ export const pubsubProxySettings = {
 
 /** Settings of servers, proxies and clients. */
 export const pubsubKeySettings = {
-  pubsubKey: pubsub("key", text("file"), {
+  pubsubKey: pubsub("key", textType("file"), {
     help:
       "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts all " +
       "connections, and servers accept only processes with the service's key",
@@ -97,20 +100,20 @@ export const pubsubKeySettings = {
 
 /** Settings of servers and proxies. */
 export const pubsubServiceSettings = {
-  pubsubMetricsListen: pubsub("metrics_listen", text("host:port|unix:PATH"), {
+  pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
-  pubsubMaxConnections: pubsub("max_connections", integer("count", { min: 1, max: 1_000_000 }), {
+  pubsubMaxConnections: pubsub("max_connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,
   }),
-  pubsubMaxIncomingBytes: pubsub("max_incoming_bytes", size({ minBytes: 100 * 1024 ** 2 }), {
+  pubsubMaxIncomingBytes: pubsub("max_incoming_bytes", sizeType({ minBytes: 100 * 1024 ** 2 }), {
     help: "memory for incomplete messages of all connections; when it is short, the connections that hold most are " +
       "not read, and closed if their message does not arrive within 10s",
     default: 256 * 1024 ** 2,
   }),
-  pubsubDrainTimeout: pubsub("drain_timeout", duration(), {
+  pubsubDrainTimeout: pubsub("drain_timeout", durationType(), {
     help: "how long requests in flight may take to end after SIGTERM",
     default: 10_000,
   }),
@@ -118,31 +121,31 @@ export const pubsubServiceSettings = {
 
 /** Settings of `baton pubsub client`. */
 export const pubsubClientSettings = {
-  pubsubProxies: pubsub("proxies", list("tcp://host:port"), {
+  pubsubProxies: pubsub("proxies", listType("tcp://host:port"), {
     help: "the proxies, in the order in which they are tried",
     unset: "the proxies announced in the coordination service",
   }),
-  pubsubServiceKey: pubsub("service_key", text("file"), {
+  pubsubServiceKey: pubsub("service_key", textType("file"), {
     help: "file with the public key of the proxies, if they have one",
   }),
-  pubsubProxiesFile: pubsub("proxies_file", text("file"), {
+  pubsubProxiesFile: pubsub("proxies_file", textType("file"), {
     help: "file with one proxy address per line; --proxies takes precedence",
     unset: "none is read",
   }),
-  pubsubClientId: client("id", text("id"), { help: "the client ID, if it is not given before the operation" }),
-  pubsubStateDir: pubsub("state_dir", text("folder"), {
+  pubsubClientId: client("id", textType("id"), { help: "the client ID, if it is not given before the operation" }),
+  pubsubStateDir: pubsub("state_dir", textType("folder"), {
     help: "folder for the states of clients: sessions, positions, and puts with an unknown outcome",
     unset: "~/.local/state/baton/pubsub, with the home folder of the user database",
   }),
-  pubsubTimeout: pubsub("timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
+  pubsubTimeout: pubsub("timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long a request is tried in total",
     default: 30_000,
   }),
-  pubsubRetryTimeout: pubsub("retry_timeout", duration({ minMs: 1, maxMs: 3_600_000 }), {
+  pubsubRetryTimeout: pubsub("retry_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
     help: "how long one try may take before the next proxy is used",
     default: 5000,
   }),
-  pubsubRetries: pubsub("retries", integer("count", { min: 0, max: 1_000_000 }), {
+  pubsubRetries: pubsub("retries", integerType("count", { min: 0, max: 1_000_000 }), {
     help: "tries after the first",
     unset: "as many as fit into --timeout",
   }),

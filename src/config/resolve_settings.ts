@@ -71,7 +71,7 @@ export function resolveOne<T>(
   setting: Setting<T>,
   sources: ConfigSources,
 ): { value: T | undefined; origin: () => Origin } {
-  const found = find(name, setting, sources);
+  const found = findValue(name, setting, sources);
   if (found === null) return { value: setting.default, origin: () => ({ kind: "default" }) };
   try {
     return { value: setting.type.parse(found.written), origin: found.origin };
@@ -89,11 +89,11 @@ export function sectionNames(settings: SettingTable, files: readonly ConfigFile[
 }
 
 /** Runs `act`. Its errors are caused by the value of the setting, so their message begins with the place of that value. */
-export function atOrigin<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
+export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {
     return act();
   } catch (thrown) {
-    throw errorAt(find(name, setting, sources), messageOf(thrown), thrown);
+    throw errorAt(findValue(name, setting, sources), messageOf(thrown), thrown);
   }
 }
 
@@ -102,7 +102,7 @@ function errorAt(found: FoundValue | null, why: string, cause: unknown): BatonEr
   return new BatonError(found.code, `${found.where()}: ${why}`, { cause });
 }
 
-function find(name: string, setting: Setting<unknown>, sources: ConfigSources): FoundValue | null {
+function findValue(name: string, setting: Setting<unknown>, sources: ConfigSources): FoundValue | null {
   const flag = sources.flags.get(name);
   if (flag !== undefined) {
     const long = setting.flag?.split(", ").pop() ?? name;

@@ -1,13 +1,13 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
 import { inSection, setting, type SettingTable } from "./setting.ts";
-import { choice, duration, integer, list, size, text, toggle } from "./value_types.ts";
+import { choiceType, durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
 
 const retry = inSection("retry.");
 
 /** The store. For every command of the retry processor. */
 export const retryStoreSettings = {
-  retryName: retry("name", text("name"), { help: "name of the message store", default: "default" }),
-  retryStore: retry("store", text("folder"), {
+  retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
+  retryStore: retry("store", textType("folder"), {
     help: "folder of the store, on a disk of this machine",
     unset: "~/.local/state/baton/retry/NAME; the home directory comes from the user database",
   }),
@@ -15,15 +15,15 @@ export const retryStoreSettings = {
 
 /** Limits of a store. */
 export const retryLimitSettings = {
-  retryMaxMessages: retry("max_messages", integer("count", { min: 1, max: 1_000_000_000 }), {
+  retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "maximum number of waiting, in-flight and dead messages; further ones are refused (85)",
     default: 1_000_000,
   }),
-  retryMaxBytes: retry("max_bytes", size(), {
+  retryMaxBytes: retry("max_bytes", sizeType(), {
     help: "maximum size of the bodies of these messages",
     default: 4 * 1024 ** 3,
   }),
-  retryMaxBody: retry("max_body", size(), {
+  retryMaxBody: retry("max_body", sizeType(), {
     help: "maximum size of the body of one message, up to 256MiB",
     default: 16 * 1024 ** 2,
   }),
@@ -31,50 +31,50 @@ export const retryLimitSettings = {
 
 /** The policy: when a message is tried again, and when it is given up. */
 export const retryPolicySettings = {
-  retryInterval: retry("interval", duration(), {
+  retryInterval: retry("interval", durationType(), {
     help: "time between a failure and the next try; the first delay of a growing backoff",
     default: 3000,
   }),
-  retryMaxRetries: retry("max_retries", integer("count", { min: 0, max: 1_000_000 }), {
+  retryMaxRetries: retry("max_retries", integerType("count", { min: 0, max: 1_000_000 }), {
     help: "redeliveries after the first try: N+1 tries in all",
     default: 10,
   }),
-  retryBackoff: retry("backoff", choice(["fixed", "linear", "exponential", "list"]), {
+  retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
     help: "how the time between tries grows; list uses --delays",
     default: "fixed",
   }),
-  retryDelays: retry("delays", list("duration", { eachCounts: true }), {
+  retryDelays: retry("delays", listType("duration", { eachCounts: true }), {
     help: "for --backoff list: the time before each redelivery; the last one repeats",
   }),
-  retryMaxDelay: retry("max_delay", duration(), {
+  retryMaxDelay: retry("max_delay", durationType(), {
     help: "maximum time between tries; Retry-After of the backend may be longer, up to a day",
     default: 3_600_000,
   }),
-  retryJitter: retry("jitter", choice(["none", "full", "equal"]), {
+  retryJitter: retry("jitter", choiceType(["none", "full", "equal"]), {
     help: "full: a random time up to the delay; equal: half of the delay and a random part of the other half",
     default: "none",
   }),
-  retryMaxElapsed: retry("max_elapsed", duration({ minMs: 1 }), {
+  retryMaxElapsed: retry("max_elapsed", durationType({ minMs: 1 }), {
     help: "no try starts later than this after the message was accepted",
     unset: "no limit",
   }),
-  retryOn: retry("retry_on", list("code"), {
+  retryOn: retry("retry_on", listType("code"), {
     help: "exit codes or HTTP statuses that are retried, such as 65,5xx,404-410",
     unset: "all failures except those of --no-retry-on",
   }),
-  retryNoRetryOn: retry("no_retry_on", list("code"), {
+  retryNoRetryOn: retry("no_retry_on", listType("code"), {
     help: "exit codes or HTTP statuses that are final: the message is dead immediately; overrides --retry-on",
     unset: "exit codes 64,65,77,78,126,127; HTTP 4xx except 408, 425, 429",
   }),
-  retryAttemptTimeout: retry("attempt_timeout", duration({ minMs: 1 }), {
+  retryAttemptTimeout: retry("attempt_timeout", durationType({ minMs: 1 }), {
     help: "a try that takes longer is stopped and counts as failed",
     default: 60_000,
   }),
-  retryMaxCrashes: retry("max_crashes", integer("count", { min: 1, max: 1000 }), {
+  retryMaxCrashes: retry("max_crashes", integerType("count", { min: 1, max: 1000 }), {
     help: "a message is dead after its processor died this often during a try; counted separately from the tries",
     default: 3,
   }),
-  retryDeadLetter: retry("dead_letter", text("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
+  retryDeadLetter: retry("dead_letter", textType("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
     once: true,
     help:
       "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the stdin of a " +
@@ -85,53 +85,53 @@ export const retryPolicySettings = {
 
 /** How messages are claimed and tried: for `run` and `serve`. */
 export const retryProcessorSettings = {
-  retryConcurrency: retry("concurrency", integer("count", { min: 1, max: 1024 }), {
+  retryConcurrency: retry("concurrency", integerType("count", { min: 1, max: 1024 }), {
     flag: "-j, --concurrency",
     help: "maximum number of tries at the same time",
     default: 1,
   }),
-  retryBatch: retry("batch", integer("count", { min: 1, max: 1_000_000 }), {
+  retryBatch: retry("batch", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "claim at most N messages in each --interval, or at each time of --cron",
     unset: "all due messages",
   }),
-  retryCron: retry("cron", text("schedule"), {
+  retryCron: retry("cron", textType("schedule"), {
     help: "claim due messages only at the times of this schedule, five fields as in crontab(5), in local time",
     unset: "as soon as they are due",
   }),
-  retryRate: retry("rate", text("count/time"), {
+  retryRate: retry("rate", textType("count/time"), {
     help: "start at most this many tries per time, such as 10/s or 100/m",
     unset: "no limit",
   }),
-  retryOrder: retry("order", choice(["none", "key", "fifo"]), {
+  retryOrder: retry("order", choiceType(["none", "key", "fifo"]), {
     help:
       "none: each message when it is due; key: messages with the same --key one after the other; fifo: all one after the other",
     default: "none",
   }),
-  retryElect: retry("elect", toggle(), {
+  retryElect: retry("elect", toggleType(), {
     help: "elect one of several processors of a store to try messages; the others wait",
     default: false,
   }),
-  retryLease: retry("lease", duration({ minMs: 2000, maxMs: 3_600_000 }), {
+  retryLease: retry("lease", durationType({ minMs: 2000, maxMs: 3_600_000 }), {
     help: "if a processor crashes, another one retries its in-flight messages after this time",
     default: 10_000,
   }),
-  retryBreakerFailures: retry("breaker_failures", integer("count", { min: 0, max: 1_000_000 }), {
+  retryBreakerFailures: retry("breaker_failures", integerType("count", { min: 0, max: 1_000_000 }), {
     help: "open the circuit breaker after N failures in a row, which stops tries; 0: never",
     default: 0,
   }),
-  retryBreakerReset: retry("breaker_reset", duration({ minMs: 1 }), {
+  retryBreakerReset: retry("breaker_reset", durationType({ minMs: 1 }), {
     help: "how long the circuit breaker stays open; then one try decides whether it closes",
     default: 30_000,
   }),
-  retryDrainTimeout: retry("drain_timeout", duration(), {
+  retryDrainTimeout: retry("drain_timeout", durationType(), {
     help: "how long tries may continue after SIGTERM; then they are stopped and count as failed",
     default: 10_000,
   }),
-  retryMetricsListen: retry("metrics_listen", text("host:port|unix:PATH"), {
+  retryMetricsListen: retry("metrics_listen", textType("host:port|unix:PATH"), {
     help: "serve /healthz and /metrics (Prometheus) at this address by HTTP; :PORT means this machine only",
     unset: "nothing is served",
   }),
-  retryKeepDone: retry("keep_done", duration(), {
+  retryKeepDone: retry("keep_done", durationType(), {
     help: "how long the store keeps done messages, without their bodies, for show and ls",
     default: 7 * 86_400_000,
   }),
@@ -139,20 +139,20 @@ export const retryProcessorSettings = {
 
 /** Redaction of messages that leave the store: dead letters, and the output of operator commands. */
 export const retryRedactSettings = {
-  retryRedact: retry("redact", choice(["secrets", "none"]), {
+  retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
       "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
       "Authorization, Proxy-Authorization, Cookie and Set-Cookie, and user and password in a URL; none: nothing is redacted",
     default: "secrets",
   }),
-  retryRedactHeaders: setting(list("name"), {
+  retryRedactHeaders: setting(listType("name"), {
     flag: "--redact-header",
     once: true,
     key: "retry.redact_headers",
     help: "further headers to redact",
     unset: "no others",
   }),
-  retryRedactQuery: retry("redact_query", list("name"), {
+  retryRedactQuery: retry("redact_query", listType("name"), {
     once: true,
     help: "query parameters to redact, in the path and in any URL",
     unset: "none",
@@ -161,20 +161,20 @@ export const retryRedactSettings = {
 
 /** Limits of `serve` for requests at the same time. */
 export const retryServeSettings = {
-  retryMaxBackendRequests: retry("max_backend_requests", integer("count", { min: 1, max: 65_536 }), {
+  retryMaxBackendRequests: retry("max_backend_requests", integerType("count", { min: 1, max: 65_536 }), {
     help:
       "serve: maximum number of requests at the backend at the same time; further ones are stored without a first try",
     default: 256,
   }),
-  retryMaxConnections: retry("max_connections", integer("count", { min: 1, max: 65_536 }), {
+  retryMaxConnections: retry("max_connections", integerType("count", { min: 1, max: 65_536 }), {
     help: "serve: maximum number of client connections; another one replaces the one that has been idle for longest",
     default: 1024,
   }),
-  retryBodyTimeout: retry("body_timeout", duration({ minMs: 1, maxMs: 86_400_000 }), {
+  retryBodyTimeout: retry("body_timeout", durationType({ minMs: 1, maxMs: 86_400_000 }), {
     help: "serve: time limit for receiving the body of a request; then it is refused (408)",
     default: 60_000,
   }),
-  retryBodyMemory: retry("body_memory", size(), {
+  retryBodyMemory: retry("body_memory", sizeType(), {
     help:
       "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice --max-body",
     unset: "256MiB, or twice --max-body if that is more",
@@ -183,12 +183,12 @@ export const retryServeSettings = {
 
 /** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
 export const retryTopicSettings = {
-  retryFromTopic: retry("from_topic", text("topic"), {
+  retryFromTopic: retry("from_topic", textType("topic"), {
     once: true,
     help: "move the messages of this publish/subscribe topic into the store, each once",
     unset: "no topic is read",
   }),
-  retryClientId: retry("client_id", text("id"), {
+  retryClientId: retry("client_id", textType("id"), {
     help: "client ID for topics: ID puts messages, ID.source gets them, ID.dead-letters puts dead letters",
     unset: "retry- and the random name of the store, which starts the ids of its messages",
   }),

@@ -4,18 +4,18 @@ import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
 import { inSection, setting, type SettingTable, variableOf } from "./setting.ts";
 import {
-  absolutePath,
-  choice,
-  commandLine,
-  duration,
-  integer,
-  list,
-  priority,
-  sessionTimeout,
-  signalName,
-  size,
-  text,
-  toggle,
+  absolutePathType,
+  choiceType,
+  commandLineType,
+  durationType,
+  integerType,
+  listType,
+  priorityType,
+  sessionTimeoutType,
+  signalNameType,
+  sizeType,
+  textType,
+  toggleType,
 } from "./value_types.ts";
 
 /** The maximum of --jobs: each job is a process and a lock. */
@@ -31,74 +31,74 @@ const component = inSection("pool.component.NAME.");
 
 /** Settings of all commands that use a coordination server. */
 export const connectionSettings = {
-  servers: topLevel("servers", text("host:port,…[/chroot]"), {
+  servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
     help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
     unset: "the embedded keeper; a message on stderr says so",
   }),
-  root: topLevel("root", text("path"), {
+  root: topLevel("root", textType("path"), {
     help: "ZooKeeper node below which baton keeps all of its nodes",
     default: "/baton",
   }),
-  sessionTimeout: topLevel("session.timeout", sessionTimeout({ minMs: 2000 }), {
+  sessionTimeout: topLevel("session.timeout", sessionTimeoutType({ minMs: 2000 }), {
     help:
       "time after which the servers end the session of a client that they no longer hear from; its locks then go to other clients",
     default: 10_000,
   }),
-  connectTimeout: topLevel("connect.timeout", duration({ minMs: 1 }), {
+  connectTimeout: topLevel("connect.timeout", durationType({ minMs: 1 }), {
     help: "maximum time to connect to a server; then exit 69",
     unset: "the value of -w, else 10s; no limit if connect.retries is set",
   }),
-  connectRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
+  connectRetries: setting(integerType("count", { min: 0, max: 1_000_000 }), {
     key: "connect.retries",
     help: "number of additional passes over the list of servers",
     unset: "no limit within connect.timeout",
   }),
-  connectDelay: setting(duration(), {
+  connectDelay: setting(durationType(), {
     key: "connect.delay",
     help: "pause between two passes over the list of servers",
     unset: "random, longer after each pass",
   }),
-  connectMaxRequestSize: setting(size(), {
+  connectMaxRequestSize: setting(sizeType(), {
     key: "connect.max_request_size",
     help: "maximum size of a request; use the value of jute.maxbuffer of the servers",
     default: 0xfffff,
   }),
-  tls: setting(toggle(), {
+  tls: setting(toggleType(), {
     flag: "--tls",
     key: "tls.enabled",
     help: "use TLS for TCP connections to the servers (never for Unix sockets); any other tls setting turns it on, too",
     default: false,
   }),
-  tlsCa: topLevel("tls.ca", text("file"), {
+  tlsCa: topLevel("tls.ca", textType("file"), {
     help: "PEM file with the trusted certificate authorities",
     unset: "the system's",
   }),
-  tlsCert: topLevel("tls.cert", text("file"), { help: "PEM file with the client certificate" }),
-  tlsKey: topLevel("tls.key", text("file"), { help: "PEM file with the private key of the client certificate" }),
-  tlsPassphrase: setting(text("text"), {
+  tlsCert: topLevel("tls.cert", textType("file"), { help: "PEM file with the client certificate" }),
+  tlsKey: topLevel("tls.key", textType("file"), { help: "PEM file with the private key of the client certificate" }),
+  tlsPassphrase: setting(textType("text"), {
     key: "tls.passphrase",
     help: "passphrase of the private key",
     secret: true,
   }),
-  tlsServerName: topLevel("tls.server_name", text("name"), {
+  tlsServerName: topLevel("tls.server_name", textType("name"), {
     help: "name that the server certificate must contain",
     unset: "the host name of the server",
   }),
-  authCredentials: setting(text("scheme:credentials"), {
+  authCredentials: setting(textType("scheme:credentials"), {
     key: "auth.credentials",
     help: "ZooKeeper credentials of this client, for example digest:USER:PASSWORD",
     secret: true,
   }),
-  authFile: topLevel("auth.file", text("file"), {
+  authFile: topLevel("auth.file", textType("file"), {
     help: "file with one scheme:credentials per line; no other user may have read access to it",
   }),
-  acl: topLevel("acl", list("open|creator|scheme:id:perms,…"), {
+  acl: topLevel("acl", listType("open|creator|scheme:id:perms,…"), {
     help:
       "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
     default: ["open"],
   }),
-  keeperDir: setting(absolutePath("folder"), {
+  keeperDir: setting(absolutePathType("folder"), {
     key: "keeper.dir",
     help: "folder for the data and the socket of the embedded keeper",
     unset: "a folder of this user, the same from cron and from a login shell",
@@ -107,38 +107,38 @@ export const connectionSettings = {
 
 /** Settings of `baton lock`. */
 export const lockSettings = {
-  scope: topLevel("scope", choice(scopes), {
+  scope: topLevel("scope", choiceType(scopes), {
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",
     unset: "any scope",
   }),
-  priority: lock("priority", priority(), {
+  priority: lock("priority", priorityType(), {
     help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
     default: 100,
   }),
-  foregroundWait: setting(duration(), {
+  foregroundWait: setting(durationType(), {
     key: "lock.foreground.wait",
     help: "maximum wait for the lock with a priority below 200, if -w is not given",
     unset: "no limit",
   }),
-  backgroundWait: setting(duration(), {
+  backgroundWait: setting(durationType(), {
     key: "lock.background.wait",
     help: "maximum wait for the lock with priority 200 and up, if -w is not given",
     unset: "no limit",
   }),
-  killAfter: lock("kill_after", duration(), {
+  killAfter: lock("kill_after", durationType(), {
     help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
     default: 5000,
   }),
-  onDoubt: lock("on_doubt", choice(["ignore", "freeze"]), {
+  onDoubt: lock("on_doubt", choiceType(["ignore", "freeze"]), {
     help:
       "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
-  signal: lock("signal", signalName(), {
+  signal: lock("signal", signalNameType(), {
     help: "signal with which baton asks the command to stop",
     default: "SIGTERM",
   }),
-  publishCommand: lock("publish_command", toggle(), {
+  publishCommand: lock("publish_command", toggleType(), {
     help: "publish the full command line of the holder; otherwise other clients see the program name only",
     default: false,
   }),
@@ -146,13 +146,13 @@ export const lockSettings = {
 
 /** Settings of `baton pool`. */
 export const poolSettings = {
-  poolComponentPath: setting(text("template"), {
+  poolComponentPath: setting(textType("template"), {
     key: "pool.component_path",
     help:
       "template of the path of a pool's own lock, with {root} and {component}; must be the same in all calls, else exit 78",
     default: "{root}/locks/{component}",
   }),
-  poolItemPath: setting(text("template"), {
+  poolItemPath: setting(textType("template"), {
     key: "pool.item_path",
     help:
       "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} for the words of the item; must be the same in all calls, else exit 78",
@@ -162,29 +162,29 @@ export const poolSettings = {
 
 /** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
 export const poolComponentSettings = {
-  query: component("query", text("command"), {
+  query: component("query", textType("command"), {
     once: true,
     help: "shell command that prints the items, one per line; it runs while this call holds the component's lock",
   }),
-  jobs: component("jobs", integer("count", { min: 1, max: poolJobsMax }), {
+  jobs: component("jobs", integerType("count", { min: 1, max: poolJobsMax }), {
     flag: "-j, --jobs",
     help: "number of items that this call runs at the same time",
     default: 1,
   }),
-  total: component("total", integer("count", { min: 1, max: 1_000_000 }), {
+  total: component("total", integerType("count", { min: 1, max: 1_000_000 }), {
     help:
       "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
     unset: "no limit",
   }),
-  doneTtl: component("done_ttl", duration({ minMs: 1 }), {
+  doneTtl: component("done_ttl", durationType({ minMs: 1 }), {
     help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
     unset: "results are not kept",
   }),
-  retries: component("retries", integer("count", { min: 0, max: 1000 }), {
+  retries: component("retries", integerType("count", { min: 0, max: 1000 }), {
     help: "how many times a failed item is run again",
     default: 0,
   }),
-  componentCommand: setting(commandLine(), {
+  componentCommand: setting(commandLineType(), {
     key: "pool.component.NAME.command",
     help:
       "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item",

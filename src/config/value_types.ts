@@ -15,7 +15,7 @@ export interface ValueType<T> {
 }
 
 /** Any text with at least one character. */
-export function text(placeholder: string): ValueType<string> {
+export function textType(placeholder: string): ValueType<string> {
   return {
     placeholder,
     fileType: "string",
@@ -28,7 +28,7 @@ export function text(placeholder: string): ValueType<string> {
 }
 
 /** An absolute path. The meaning of a relative path would depend on the working folder. */
-export function absolutePath(placeholder: string): ValueType<string> {
+export function absolutePathType(placeholder: string): ValueType<string> {
   return {
     placeholder,
     fileType: "string",
@@ -38,7 +38,7 @@ export function absolutePath(placeholder: string): ValueType<string> {
 }
 
 /** One of a fixed list of words. */
-export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
+export function choiceType<const T extends string>(words: readonly T[]): ValueType<T> {
   return {
     placeholder: words.join("|"),
     fileType: "string",
@@ -48,7 +48,7 @@ export function choice<const T extends string>(words: readonly T[]): ValueType<T
 }
 
 /** A whole number between two bounds, both included. */
-export function integer(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
+export function integerType(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
   return {
     placeholder,
     fileType: "integer",
@@ -62,7 +62,9 @@ export function integer(placeholder: string, bounds: { min: number; max: number 
 }
 
 /** A duration with a unit; the value is in whole milliseconds. */
-export function duration({ minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {}): ValueType<number> {
+export function durationType(
+  { minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {},
+): ValueType<number> {
   return {
     placeholder: "duration",
     fileType: "string",
@@ -77,14 +79,14 @@ export function duration({ minMs = 0, maxMs = Infinity }: { minMs?: number; maxM
 }
 
 /** A session timeout. ZooKeeper's protocol has 31 bits of milliseconds for it, which is 24 days. */
-export function sessionTimeout({ minMs }: { minMs: number }): ValueType<number> {
-  return duration({ minMs, maxMs: 24 * 86_400_000 });
+export function sessionTimeoutType({ minMs }: { minMs: number }): ValueType<number> {
+  return durationType({ minMs, maxMs: 24 * 86_400_000 });
 }
 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
 /** A size with a unit (`512B`, `64KiB`, `1MiB`); the value is in bytes. */
-export function size({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
+export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
   return {
     placeholder: "size",
     fileType: "string",
@@ -100,7 +102,7 @@ export function size({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<nu
 }
 
 /** A switch. The flag takes no value; a variable is true or false. */
-export function toggle(): ValueType<boolean> {
+export function toggleType(): ValueType<boolean> {
   return {
     placeholder: "",
     fileType: "boolean",
@@ -117,7 +119,7 @@ export function toggle(): ValueType<boolean> {
  * A list of at least one text, separated by commas; in a file also an array. `eachCounts`: positions have a meaning, so an empty text
  * is an error.
  */
-export function list(
+export function listType(
   placeholder: string,
   { eachCounts = false }: { readonly eachCounts?: boolean } = {},
 ): ValueType<readonly string[]> {
@@ -135,7 +137,7 @@ export function list(
 }
 
 /** A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag; it is passed on as JSON. */
-export function commandLine(): ValueType<string | readonly string[]> {
+export function commandLineType(): ValueType<string | readonly string[]> {
   return {
     placeholder: "command",
     fileType: "words",
@@ -151,7 +153,7 @@ export function commandLine(): ValueType<string | readonly string[]> {
 const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
 
 /** A signal that can end a process, with or without the prefix SIG. */
-export function signalName(): ValueType<NodeJS.Signals> {
+export function signalNameType(): ValueType<NodeJS.Signals> {
   return {
     placeholder: "name",
     fileType: "string",
@@ -164,8 +166,8 @@ export function signalName(): ValueType<NodeJS.Signals> {
 }
 
 /** A position in a queue; the lowest number is first. */
-export function priority(): ValueType<number> {
-  const numbers = integer("0-999", { min: 0, max: 999 });
+export function priorityType(): ValueType<number> {
+  const numbers = integerType("0-999", { min: 0, max: 999 });
   return {
     placeholder: "foreground|background|0-999",
     fileType: "string",

@@ -1,7 +1,7 @@
 /** Description of the process behind a node: stored in the nodes of contenders and holders, for display only. */
 import { hostname } from "node:os";
 import process from "node:process";
-import { isFields, jsonFields, textOf } from "../support/json_fields.ts";
+import { isJsonObject, jsonFields, stringOrEmpty } from "../support/json_fields.ts";
 import { isInstant } from "../support/instant.ts";
 import { printable } from "../support/text.ts";
 import { userName } from "../support/user_name.ts";
@@ -49,7 +49,7 @@ export function holderInfo({ command, values, script }: {
     host: hostname(),
     pid: script?.pid ?? process.pid,
     user: userName(),
-    argv0: shortened(values.publishCommand ? command.join(" ") : command[0]),
+    argv0: shortenCommand(values.publishCommand ? command.join(" ") : command[0]),
     reason: values.reason ?? "",
   };
 }
@@ -57,7 +57,7 @@ export function holderInfo({ command, values, script }: {
 /** The longest published command, in characters: every contender reads it, and a node holds a megabyte at most. */
 const commandLengthMax = 1000;
 
-function shortened(command: string): string {
+function shortenCommand(command: string): string {
   return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
 }
 
@@ -77,17 +77,17 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);
   const { revoke, value, priority, isChoosing } = fields;
   return {
-    host: textOf(fields["host"]),
+    host: stringOrEmpty(fields["host"]),
     pid: count(fields["pid"]),
-    user: textOf(fields["user"]),
-    argv0: textOf(fields["argv0"]),
-    reason: textOf(fields["reason"]),
+    user: stringOrEmpty(fields["user"]),
+    argv0: stringOrEmpty(fields["argv0"]),
+    reason: stringOrEmpty(fields["reason"]),
     sinceMs: isInstant(fields["sinceMs"]) ? fields["sinceMs"] : 0,
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
     ...(isChoosing === true ? { isChoosing } : {}),
-    revoke: isFields(revoke) ? { by: textOf(revoke["by"]), reason: textOf(revoke["reason"]) } : null,
+    revoke: isJsonObject(revoke) ? { by: stringOrEmpty(revoke["by"]), reason: stringOrEmpty(revoke["reason"]) } : null,
   };
 }
 

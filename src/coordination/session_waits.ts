@@ -66,7 +66,7 @@ export class AttemptWaits {
   async pause(failures: number): Promise<void> {
     const event = new Event();
     if (!this.#isStopped) this.#event = event;
-    const cancel = this.#clock.after(backoffMs(failures, retryWait), event.set);
+    const cancel = this.#clock.startTimer(backoffMs(failures, retryWait), event.set);
     await event.wait();
     cancel();
   }
@@ -84,7 +84,7 @@ export async function withinLeaveTime<T>(
 ): Promise<T | null> {
   const { promise, resolve } = Promise.withResolvers<null>();
   // No response can arrive without a connection.
-  const cancel = clock.after(session.state === "connected" ? leaveMsMax[why] : 0, () => resolve(null));
+  const cancel = clock.startTimer(session.state === "connected" ? leaveMsMax[why] : 0, () => resolve(null));
   try {
     return await Promise.race([work, promise]);
   } finally {
@@ -113,7 +113,7 @@ export async function waitForFreshLease(session: ZooKeeperSession, { clock, sign
     session.guard(),
     session.subscribe(() => isProven() && resolve()),
     onAbort(signal, reject),
-    isPatient ? () => {} : clock.after(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
+    isPatient ? () => {} : clock.startTimer(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
   ];
   try {
     await promise;

@@ -29,7 +29,7 @@ export interface ZooKeeperLeaseOptions
    */
   readonly watchDelayMs?: number | undefined;
   /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
-  readonly revocationIn?: ((data: Uint8Array) => Revocation | null) | undefined;
+  readonly parseRevocation?: ((data: Uint8Array) => Revocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
@@ -52,7 +52,7 @@ export class ZooKeeperLease implements Lease {
   readonly #clock: Clock;
   readonly #holderPath: string;
   readonly #kind: string;
-  readonly #revocationIn: (data: Uint8Array) => Revocation | null;
+  readonly #parseRevocation: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
   /** Functions that end the subscriptions of this lease. */
@@ -71,7 +71,7 @@ export class ZooKeeperLease implements Lease {
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
     this.#kind = options.kind;
-    this.#revocationIn = options.revocationIn ?? ((data) => parseNodeInfo(data).revoke);
+    this.#parseRevocation = options.parseRevocation ?? ((data) => parseNodeInfo(data).revoke);
     this.name = options.name;
     this.path = options.path;
     this.holderId = options.holderId;
@@ -153,7 +153,7 @@ export class ZooKeeperLease implements Lease {
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
     const deadline = new Event();
-    const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.set);
+    const cancel = this.#clock.startTimer(this.sessionTimeoutMs / 2, deadline.set);
     const late = deadline.wait().then((): "late" => "late");
     try {
       const deleted = this.#retryDeletion(deleting);
@@ -204,12 +204,12 @@ export class ZooKeeperLease implements Lease {
     this.#cancelEnd();
     if (!this.isHeld()) return;
     const leftMs = this.#zk.session.leaseEndMs() - this.#clock.now();
-    this.#cancelEnd = this.#clock.after(leftMs, () => this.#watchEnd());
+    this.#cancelEnd = this.#clock.startTimer(leftMs, () => this.#watchEnd());
   }
 
   #watchNodeIn(delayMs: number): void {
     this.#cancelWatch();
-    this.#cancelWatch = this.#clock.after(delayMs, () => void this.#watchNode());
+    this.#cancelWatch = this.#clock.startTimer(delayMs, () => void this.#watchNode());
   }
 
   async #watchNode(): Promise<void> {
@@ -220,7 +220,7 @@ export class ZooKeeperLease implements Lease {
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
         return this.#lose(`its node "${this.#holderPath}" was deleted`);
       }
-      const revoke = this.#revocationIn(found.data);
+      const revoke = this.#parseRevocation(found.data);
       if (revoke === null || this.#isOver) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
       const why = revoke.reason === "" ? "" : `, reason "${revoke.reason}"`;

@@ -10,7 +10,7 @@ import { resign, type ResignOptions } from "../coordination/election/step_down.t
 import { watchLeader } from "../coordination/election/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
-import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
   /** Priority as for a lock: the lowest number leads first; 100 when left out. */
@@ -64,7 +64,7 @@ export class Election implements AsyncDisposable {
       return leadership;
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
-      throw sessionExpired(`lead "${this.name}"`, zk, thrown) ?? thrown;
+      throw sessionExpiredError(`lead "${this.name}"`, zk, thrown) ?? thrown;
     } finally {
       limit.cancel();
     }
@@ -88,7 +88,7 @@ export class Election implements AsyncDisposable {
         yield* watchLeader(zk, this.name, { ...this.#root, signal, changes, ...this.#clock });
       } catch (thrown) {
         if (signal.aborted) return;
-        if (!isSessionEnd(thrown) || !this.#sessions.reopens) throw thrown;
+        if (!isSessionEnd(thrown) || !this.#sessions.canReopen) throw thrown;
       }
     }
   }

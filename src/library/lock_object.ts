@@ -14,7 +14,7 @@ import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { WaitTimeout } from "../support/deadline.ts";
-import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface LockOptions
   extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
@@ -133,16 +133,16 @@ export class Lock implements AsyncDisposable {
         });
       return { zk, lease };
     } catch (thrown) {
-      throw stop.aborted ? thrown : this.#named(thrown, zk);
+      throw stop.aborted ? thrown : this.#acquireError(thrown, zk);
     } finally {
       limit.cancel();
     }
   }
 
   /** Returns the failure with the code of its cause. */
-  #named(thrown: unknown, zk: ZooKeeper | null): unknown {
+  #acquireError(thrown: unknown, zk: ZooKeeper | null): unknown {
     const what = `acquire lock "${this.name}"`;
-    const expired = zk === null ? null : sessionExpired(what, zk, thrown);
+    const expired = zk === null ? null : sessionExpiredError(what, zk, thrown);
     if (expired !== null) return expired;
     if (!(thrown instanceof BatonError)) return thrown;
     if (thrown instanceof WaitTimeout) {

@@ -13,10 +13,10 @@ import { clearPoolResults } from "../coordination/pool/clear_pool_results.ts";
 import { itemsMax } from "../coordination/pool/pool_items.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
-import { type PoolStatus, poolStatus } from "../coordination/pool/read_pool_status.ts";
+import { type PoolStatus, readPoolStatus } from "../coordination/pool/read_pool_status.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
-import { callLimit, ownInfo, sessionExpired, type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {
   /** Number of items that one `run` works on at the same time; 1 when left out. */
@@ -49,9 +49,9 @@ export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock"
 export type PoolItems = readonly string[] | ((component: Lease) => readonly string[] | Promise<readonly string[]>);
 
 /** Resolves when the item is done; a rejection is a failure. It has to stop when `lease.lost` aborts. */
-export type PoolWork = (item: string, job: PoolWorkJob) => Promise<unknown> | unknown;
+export type PoolWork = (item: string, job: PoolItemContext) => Promise<unknown> | unknown;
 
-export interface PoolWorkJob {
+export interface PoolItemContext {
   /** Lease of the item's lock and, with `total`, of a permit. */
   readonly lease: Lease;
   /** Fencing token of the item's lock. */
@@ -102,12 +102,12 @@ export class Pool implements AsyncDisposable {
 
   /** Returns the running items and the results; with `named` also which of these are free. */
   async status(named: readonly string[] | null = null): Promise<PoolStatus> {
-    return await poolStatus(await this.#session(), this.component, { path: this.#path, named });
+    return await readPoolStatus(await this.#getSession(), this.component, { path: this.#path, named });
   }
 
   /** Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared results. */
   async clear(named: readonly string[] | null = null): Promise<number> {
-    return await clearPoolResults(await this.#session(), { path: this.#path, named, clock: this.#clock });
+    return await clearPoolResults(await this.#getSession(), { path: this.#path, named, clock: this.#clock });
   }
 
   /** Starts no new items, waits for the running ones, and closes the connection if this object opened it. */
@@ -123,7 +123,7 @@ export class Pool implements AsyncDisposable {
     return this.#options.clock ?? systemClock();
   }
 
-  #session() {
+  #getSession() {
     return this.#sessions.get(this.#closed.signal);
   }
 
@@ -152,9 +152,9 @@ export class Pool implements AsyncDisposable {
         retries,
         rememberMs: doneTtlMs ?? null,
         wait,
-        list: async (component) => this.#checked(typeof items === "function" ? await items(component) : items),
+        list: async (component) => this.#validateItems(typeof items === "function" ? await items(component) : items),
         listsAgain: typeof items === "function",
-        run: (job) => this.#work(job, work),
+        run: (job) => this.#runItem(job, work),
         stop,
         limit: limit.signal,
         onProblem: onProblem ?? (() => {}),
@@ -163,13 +163,13 @@ export class Pool implements AsyncDisposable {
       });
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
-      throw sessionExpired(`run pool "${this.component}"`, zk, thrown) ?? thrown;
+      throw sessionExpiredError(`run pool "${this.component}"`, zk, thrown) ?? thrown;
     } finally {
       limit.cancel();
     }
   }
 
-  async #work({ item, itemLease, lease, attempt }: PoolJob, work: PoolWork): Promise<PoolJobEnd> {
+  async #runItem({ item, itemLease, lease, attempt }: PoolJob, work: PoolWork): Promise<PoolJobEnd> {
     const end = { mayRetry: true, stopsPool: false, keepsLock: false } as const;
     try {
       await work(item, { lease, fencingToken: itemLease.fencingToken, attempt });
@@ -181,7 +181,7 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Checks all items before any is started. */
-  #checked(items: readonly string[]): readonly string[] {
+  #validateItems(items: readonly string[]): readonly string[] {
     if (items.length > itemsMax) {
       throw new BatonError(
         "BAD_DATA",

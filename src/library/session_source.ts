@@ -24,7 +24,7 @@ export class SessionSource {
   }
 
   /** True if a session that has ended is replaced by another. */
-  get reopens(): boolean {
+  get canReopen(): boolean {
     return !("session" in this.#place);
   }
 
@@ -57,7 +57,7 @@ export class SessionSource {
 }
 
 /** Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock "a"`. */
-export function sessionExpired(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
+export function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
   if (!isSessionEnd(session.ended.reason)) return null;
   const why = "the servers have ended its session, because they received nothing from it for the session timeout";
   return new BatonError("SESSION_EXPIRED", `Cannot ${what}: ${why}`, { cause });

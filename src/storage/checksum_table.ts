@@ -14,9 +14,9 @@ export interface ChecksumTable<Column extends string> {
   readonly insert: string;
   readonly replace: string;
   /** The values that `insert` and `replace` bind. Other values of the row are ignored. */
-  bind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
+  valuesToBind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
   /** The checksum of a row with these values. */
-  sumOf(row: Readonly<Record<Column, SqlValue>>): number;
+  checksumOfRow(row: Readonly<Record<Column, SqlValue>>): number;
   /** Whether a row has the values that were stored. */
   isIntact(row: SqlRow): boolean;
 }
@@ -35,8 +35,8 @@ export function checksumTable<const Column extends string>(
     allColumns,
     insert: `INSERT ${into}`,
     replace: `INSERT OR REPLACE ${into}`,
-    sumOf,
-    bind: (row) => {
+    checksumOfRow: sumOf,
+    valuesToBind: (row) => {
       const values = valuesOf(row);
       values.push(checksumOf(values));
       return values;

@@ -36,7 +36,7 @@ export class DamageLog {
   }
 
   /** Records a damage, and returns an error that the caller may throw. */
-  found(sentence: string): DamageError {
+  reportDamage(sentence: string): DamageError {
     if (!this.#known.has(sentence) && this.#known.size < reportedMax) {
       this.#known.add(sentence);
       this.onFound(sentence);
@@ -45,23 +45,23 @@ export class DamageLog {
   }
 
   /** Returns an intact row. Throws DamageError otherwise. `where`: as in "of topic news". */
-  checked<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
+  requireIntactRow<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
     if (table.isIntact(row)) return row;
-    throw this.found(sentenceOf(table.name, row["id"], where));
+    throw this.reportDamage(describeDamagedRow(table.name, row["id"], where));
   }
 
   /** The result of `read`. Throws DamageError when SQLite finds damaged pages, or a number that was never stored. */
-  reading<T>(what: string, read: () => T): T {
+  detectDamage<T>(what: string, read: () => T): T {
     try {
       return read();
     } catch (error) {
       if (error instanceof DamageError || !isDamage(error)) throw error;
-      throw this.found(`${what} cannot be read: ${(error as Error).message}`);
+      throw this.reportDamage(`${what} cannot be read: ${(error as Error).message}`);
     }
   }
 }
 
-export function sentenceOf(table: string, id: unknown, where: string): string {
+export function describeDamagedRow(table: string, id: unknown, where: string): string {
   return `${id === undefined ? "a row" : `row ${id}`} of the ${table} ${where} is damaged`;
 }
 

@@ -9,7 +9,10 @@ export type SqlRow = Record<string, SqlValue>;
  * If a disk error has produced one, the row gets the nearest number: its checksum detects the damage, and the other rows can be
  * read.
  */
-export function withNearestNumbers<Read>(statement: StatementSync, read: (statement: StatementSync) => unknown): Read {
+export function readWithNearestNumbers<Read>(
+  statement: StatementSync,
+  read: (statement: StatementSync) => unknown,
+): Read {
   try {
     return read(statement) as Read;
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Verifies a store of tables with checksums: SQLite's structure, the schema, and every row's checksum. */
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../errors.ts";
-import { sentenceOf } from "./damage.ts";
+import { describeDamagedRow } from "./damage.ts";
 import type { SqlRow } from "./sql_row.ts";
 import { checkSchema } from "./sqlite_format.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
@@ -44,7 +44,7 @@ export function verifyTables(database: DatabaseSync, { schema, tables, addProble
   });
   verifyPart("the schema", addProblem, () => checkSchema(database, schema));
   const sentence = damaged ?? ((table, row) => {
-    return table.isIntact(row) ? null : sentenceOf(table.name, row["seq"] ?? row["id"], "of this store");
+    return table.isIntact(row) ? null : describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store");
   });
   for (const table of tables) {
     // Read the table itself, without using an index.

@@ -73,13 +73,13 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
     }
     const frames = new WalFrames(log, header);
     const whole = frames.wholeCount();
-    const stored = [...framesIndexed(index), ...(seen === null ? [] : [seen])]
+    const stored = [...readIndexHeaders(index), ...(seen === null ? [] : [seen])]
       .find(({ salts, count }) => isSame(salts, header.salts) && count > whole);
     if (stored !== undefined) {
       if (staysAsItIs()) return `the log is damaged in frame ${whole + 1}: ${stored.why}`;
       continue;
     }
-    const later = frames.laterCommit(whole + 1);
+    const later = frames.findLaterCommit(whole + 1);
     if (later === null) return null;
     // The frames before that commit may have been read before they were written; in the next read they must be there.
     const why = `frame ${later}, a later commit, was stored`;
@@ -118,7 +118,7 @@ class WalFrames {
   /** The number of frames from the beginning whose checksums follow from each other. */
   wholeCount(): number {
     let frame = 1;
-    while (frame <= this.#count && this.#goesOn(frame)) frame++;
+    while (frame <= this.#count && this.#continuesChecksum(frame)) frame++;
     return frame - 1;
   }
 
@@ -126,15 +126,15 @@ class WalFrames {
    * The first commit from `damaged` on that another frame continues; null when there is none. A frame with a wrong checksum
    * counts as a commit only if a later commit exists: it may be a frame of a rolled-back transaction that is being overwritten.
    */
-  laterCommit(damaged: number): number | null {
+  findLaterCommit(damaged: number): number | null {
     let unsure: number | null = null;
     for (let frame = damaged; frame <= this.#count; frame++) {
       if (frame > damaged && !this.#hasSalts(frame)) return null; // a frame of an earlier log
-      const isCommit = this.#view.getUint32(this.#at(frame) + 4) !== 0;
+      const isCommit = this.#view.getUint32(this.#offsetOf(frame) + 4) !== 0;
       if (!isCommit) continue;
-      const isSure = this.#goesOn(frame);
+      const isSure = this.#continuesChecksum(frame);
       if (isSure && unsure !== null) return unsure;
-      if (frame === this.#count || !this.#goesOn(frame + 1)) continue;
+      if (frame === this.#count || !this.#continuesChecksum(frame + 1)) continue;
       if (isSure) return frame;
       unsure ??= frame;
     }
@@ -142,13 +142,13 @@ class WalFrames {
   }
 
   /** Whether the frame's checksum follows from the stored checksum of the frame before it. */
-  #goesOn(frame: number): boolean {
+  #continuesChecksum(frame: number): boolean {
     if (!this.#hasSalts(frame)) return false;
-    const at = this.#at(frame);
-    const before = frame === 1 ? this.#header.sums : pairAt(this.#view, this.#at(frame - 1) + 16);
+    const at = this.#offsetOf(frame);
+    const before = frame === 1 ? this.#header.sums : pairAt(this.#view, this.#offsetOf(frame - 1) + 16);
     const { isBigEndian, pageBytes } = this.#header;
-    const start = summed(this.#log.subarray(at, at + 8), before, isBigEndian);
-    const sums = summed(
+    const start = walChecksum(this.#log.subarray(at, at + 8), before, isBigEndian);
+    const sums = walChecksum(
       this.#log.subarray(at + frameHeaderBytes, at + frameHeaderBytes + pageBytes),
       start,
       isBigEndian,
@@ -157,10 +157,10 @@ class WalFrames {
   }
 
   #hasSalts(frame: number): boolean {
-    return isSame(pairAt(this.#view, this.#at(frame) + 8), this.#header.salts);
+    return isSame(pairAt(this.#view, this.#offsetOf(frame) + 8), this.#header.salts);
   }
 
-  #at(frame: number): number {
+  #offsetOf(frame: number): number {
     return logHeaderBytes + (frame - 1) * this.#frameBytes;
   }
 }
@@ -173,7 +173,7 @@ function headerOf(log: Uint8Array): WalHeader | "none" | null {
   const isBigEndian = (view.getUint32(0) & 1) === 1;
   const sums = pairAt(view, 24);
   if ((view.getUint32(0) & ~1) !== magic) return null;
-  if (!isSame(summed(bytes.subarray(0, 24), [0, 0], isBigEndian), sums)) return null;
+  if (!isSame(walChecksum(bytes.subarray(0, 24), [0, 0], isBigEndian), sums)) return null;
   return { pageBytes: view.getUint32(8), salts: pairAt(view, 16), sums, isBigEndian };
 }
 
@@ -182,20 +182,20 @@ function hasHeaderOf(log: Uint8Array, again: Uint8Array | null): boolean {
 }
 
 /** The facts in each copy of the index's header whose checksum matches. */
-function framesIndexed(index: Uint8Array | null): StoredFrames[] {
+function readIndexHeaders(index: Uint8Array | null): StoredFrames[] {
   const copies = [0, indexHeaderBytes].map((at) => index?.subarray(at, at + indexHeaderBytes) ?? new Uint8Array());
   return copies.flatMap((copy) => {
     if (copy.byteLength < indexHeaderBytes) return [];
     const view = viewOf(copy);
     const native = (at: number) => view.getUint32(at, true); // in the byte order of the machine, which is little-endian
-    if (!isSame(summed(copy.subarray(0, 40), [0, 0], false), [native(40), native(44)])) return [];
+    if (!isSame(walChecksum(copy.subarray(0, 40), [0, 0], false), [native(40), native(44)])) return [];
     const count = native(16);
     return [{ salts: pairAt(view, 32), count, why: `its index lists ${count} frames` }];
   });
 }
 
 /** SQLite's checksum over pairs of 32-bit words, continued from `before`. */
-function summed(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
+function walChecksum(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
   let [first, second] = before;
   for (let at = 0; at < bytes.byteLength; at += 8) {

@@ -7,7 +7,7 @@ export interface Clock {
   /** Checks whether the machine was suspended since the last check. Call it before a `now()` that safety depends on. */
   noticeSuspend(): void;
   /** Calls `callback` once after `delayMs`; the timer keeps the process alive. Returns a function that cancels it. */
-  after(delayMs: number, callback: () => void): () => void;
+  startTimer(delayMs: number, callback: () => void): () => void;
 }
 
 /** setTimeout takes 32 bits; a longer delay would fire immediately. */
@@ -53,7 +53,7 @@ function startClock(): Clock {
       const gapMs = nowMs - performance.now() - gapAtStartMs;
       if (gapMs > suspendedMs + suspendMsMin) suspendedMs = gapMs;
     },
-    after(delayMs, callback) {
+    startTimer(delayMs, callback) {
       let leftMs = Math.max(0, delayMs);
       const arm = (): ReturnType<typeof setTimeout> => {
         const stepMs = Math.min(leftMs, delayMsMax);

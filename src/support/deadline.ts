@@ -16,7 +16,7 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
   readonly reason: () => unknown;
 }): Deadline {
   const controller = new AbortController();
-  const cancelTimer = clock.after(delayMs, () => controller.abort(reason()));
+  const cancelTimer = clock.startTimer(delayMs, () => controller.abort(reason()));
   const offAbort = onAbort(signal, (parentReason) => controller.abort(parentReason));
   return {
     signal: controller.signal,
@@ -52,7 +52,7 @@ export function waitLimit(
 /** Waits for `delayMs`, or rejects with the signal's reason. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const cancelTimer = clock.after(delayMs, () => {
+    const cancelTimer = clock.startTimer(delayMs, () => {
       offAbort();
       resolve();
     });

@@ -6,7 +6,7 @@ export type JsonFields = Readonly<Record<string, unknown>>;
 export function jsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    return isFields(value) ? value : {};
+    return isJsonObject(value) ? value : {};
   } catch {
     return {};
   }
@@ -22,6 +22,6 @@ export function demandJson(data: Uint8Array, refuse: (what: string, cause: unkno
 }
 
 /** The text; empty when the value is not a text. */
-export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+export const stringOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export const isFields = (value: unknown): value is JsonFields => typeof value === "object" && value !== null;
+export const isJsonObject = (value: unknown): value is JsonFields => typeof value === "object" && value !== null;

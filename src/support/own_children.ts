@@ -27,7 +27,7 @@ export function isOwnHelper(pid: number): boolean {
  * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a supervisor that
  * kills all descendants of a command. It starts no processes that could inherit the variable.
  */
-export const keeperMark = "BATON_KEEPER_PROCESS";
+export const keeperVariable = "BATON_KEEPER_PROCESS";
 
 /** Whether this child is an adopted orphan, which this process has to reap. */
 export function isAdopted(pid: number): boolean {

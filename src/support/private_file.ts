@@ -11,15 +11,15 @@ export function checkPrivateMode(file: string, what: string, { mode, uid }: Stat
   const user = process.geteuid?.();
   const printed = (mode & 0o777).toString(8).padStart(3, "0");
   if (user !== undefined && uid !== user && uid !== 0) {
-    throw config(
+    throw configError(
       `${what} ${file} belongs to user ${uid}, who can read and change it: it must be owned by user ${user}`,
     );
   }
   if ((mode & (uid === 0 ? 0o037 : 0o077)) === 0) return;
   if (uid === 0 && user !== 0) {
-    throw config(`${what} ${file} has mode ${printed}, which gives other users access: chmod 640 ${file}`);
+    throw configError(`${what} ${file} has mode ${printed}, which gives other users access: chmod 640 ${file}`);
   }
-  throw config(`${what} ${file} has mode ${printed}, which lets other users read it: chmod 600 ${file}`);
+  throw configError(`${what} ${file} has mode ${printed}, which lets other users read it: chmod 600 ${file}`);
 }
 
 /** Checks a file that was just read by its name. A pipe, such as the shell's `<(…)`, passes. */
@@ -28,4 +28,4 @@ export function checkPrivateFile(file: string, what: string): void {
   if (stat?.isFile()) checkPrivateMode(file, what, stat);
 }
 
-const config = (message: string): BatonError => new BatonError("CONFIG", message);
+const configError = (message: string): BatonError => new BatonError("CONFIG", message);

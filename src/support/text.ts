@@ -8,14 +8,14 @@ export function printable(text: string): string {
 }
 
 /** A number and its noun in the singular or plural: `1 message`, `2 messages`. */
-export function counted(count: number, singular: string, plural = `${singular}s`): string {
+export function countWithNoun(count: number, singular: string, plural = `${singular}s`): string {
   return `${count} ${count === 1 ? singular : plural}`;
 }
 
 const newline = 0x0a;
 
 /** The number (from 1) of the first line with bytes that are not UTF-8; null when all bytes are UTF-8. */
-export function lineNotUtf8(bytes: Uint8Array): number | null {
+export function firstNonUtf8Line(bytes: Uint8Array): number | null {
   if (isUtf8(bytes)) return null;
   for (let line = 1, from = 0;; line++) {
     const end = bytes.indexOf(newline, from);
@@ -25,8 +25,8 @@ export function lineNotUtf8(bytes: Uint8Array): number | null {
 }
 
 /** Decodes a file that must be UTF-8: names are compared as text. `name` begins the message. Throws CONFIG. */
-export function utf8Text(bytes: Uint8Array, name: string): string {
-  const line = lineNotUtf8(bytes);
+export function decodeUtf8(bytes: Uint8Array, name: string): string {
+  const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("CONFIG", `${name}, line ${line}, is not valid UTF-8`);
 }

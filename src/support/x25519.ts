@@ -14,7 +14,7 @@ const zeros = new Uint8Array(x25519KeyBytes);
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
   /** The shared secret; null for a public key with which the result would not depend on the secret. */
-  agree(publicKey: Uint8Array): Uint8Array | null;
+  deriveSharedSecret(publicKey: Uint8Array): Uint8Array | null;
 }
 
 /** Prepares a secret key of 32 bytes, which is copied. Throws RangeError for another length. */
@@ -24,7 +24,7 @@ export function x25519Secret(bytes: Uint8Array): X25519Secret {
   const own = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
   der.fill(0);
   const publicKey = rawPublicKey(createPublicKey(own));
-  return { publicKey, agree: (theirs) => agree(own, theirs) };
+  return { publicKey, deriveSharedSecret: (theirs) => deriveSharedSecretOf(own, theirs) };
 }
 
 /**
@@ -38,7 +38,7 @@ export function isCanonicalPublicKey(bytes: Uint8Array): boolean {
     ((bytes[0] ?? 0xff) < 0xed || bytes.subarray(1, x25519KeyBytes - 1).some((byte) => byte < 0xff));
 }
 
-function agree(own: KeyObject, theirs: Uint8Array): Uint8Array | null {
+function deriveSharedSecretOf(own: KeyObject, theirs: Uint8Array): Uint8Array | null {
   checkLength(theirs);
   const key = Buffer.concat([publicPrefix, theirs]);
   try {

@@ -22,32 +22,32 @@ export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 export function metricsText(metrics: readonly Metric[]): string {
   let text = "";
   for (const { name, help, type, samples } of metrics) {
-    text += `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`;
+    text += `# HELP ${name} ${escapeText(help)}\n# TYPE ${name} ${type}\n`;
     for (const { suffix = "", labels = {}, value } of samples) {
-      const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escaped(content, true)}"`);
-      text += `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberOf(value)}\n`;
+      const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escapeText(content, true)}"`);
+      text += `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${formatNumber(value)}\n`;
     }
   }
   return text;
 }
 
 /** A metric with one value and no labels. */
-export function single(type: Metric["type"], name: string, help: string, value: number): Metric {
+export function singleMetric(type: Metric["type"], name: string, help: string, value: number): Metric {
   return { name, help, type, samples: [{ value }] };
 }
 
 /** Constructors for metrics whose names have the same prefix. */
-export function metricsNamed(prefix: string) {
+export function metricFactory(prefix: string) {
   const named = (name: string) => `${prefix}_${name}`;
   return {
     named,
-    gauge: (name: string, help: string, value: number) => single("gauge", named(name), help, value),
-    counter: (name: string, help: string, value: number) => single("counter", named(name), help, value),
+    gauge: (name: string, help: string, value: number) => singleMetric("gauge", named(name), help, value),
+    counter: (name: string, help: string, value: number) => singleMetric("counter", named(name), help, value),
   };
 }
 
 /** A metric with one value for each value of a label. */
-export function labelled(
+export function labelledMetric(
   type: Metric["type"],
   name: string,
   help: string,
@@ -59,7 +59,7 @@ export function labelled(
 }
 
 /** A histogram in seconds for each value of a label. */
-export function histograms(
+export function histogramMetric(
   name: string,
   help: string,
   label: string,
@@ -70,7 +70,7 @@ export function histograms(
     const counts = histogram.cumulative();
     const buckets = counts.map((value, at): Sample => ({
       suffix: "_bucket",
-      labels: { ...labels, le: numberOf(histogram.bounds[at] ?? Infinity) },
+      labels: { ...labels, le: formatNumber(histogram.bounds[at] ?? Infinity) },
       value,
     }));
     return [
@@ -82,12 +82,12 @@ export function histograms(
   return { name, help, type: "histogram", samples };
 }
 
-function escaped(text: string, isLabel = false): string {
+function escapeText(text: string, isLabel = false): string {
   const plain = text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
   return isLabel ? plain.replaceAll('"', '\\"') : plain;
 }
 
-function numberOf(value: number): string {
+function formatNumber(value: number): string {
   if (Number.isNaN(value)) return "NaN";
   return Number.isFinite(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
 }

@@ -53,7 +53,7 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, args: reado
     if (spec === undefined) {
       throw new BatonError(
         "USAGE",
-        `There is no option ${flag}${didYouMean(flag, likelyMeant(flag, [...byFlag.keys()]))}`,
+        `There is no option ${flag}${didYouMean(flag, similarFlags(flag, [...byFlag.keys()]))}`,
       );
     }
     if (!spec.takesValue && token.value !== undefined) {
@@ -64,19 +64,19 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, args: reado
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
     const [before, value] = [flags.get(spec.name), token.value ?? "true"];
-    if (spec.isOnce && before !== undefined && before !== value) throw givenTwice(flag, [before, value], spec);
+    if (spec.isOnce && before !== undefined && before !== value) throw givenTwiceError(flag, [before, value], spec);
     flags.set(spec.name, value);
   }
   return { flags, names, command: null };
 }
 
-function givenTwice(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {
+function givenTwiceError(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {
   const what = isList ? `write several values as one list: ${flag} ${one},${other}` : "give only one of them";
   return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": ${what}`);
 }
 
 /** A long flag may be a misspelling of any other flag; a short one only of the same letter in the other case. */
-function likelyMeant(flag: string, known: readonly string[]): string[] {
+function similarFlags(flag: string, known: readonly string[]): string[] {
   if (flag.startsWith("--")) return [...known];
   return known.filter((one) => one.toLowerCase() === flag.toLowerCase());
 }

@@ -11,7 +11,7 @@ export class WaitLine implements Disposable {
   }
 
   /** Whether stderr is a terminal that can overwrite a line. */
-  static fits(io: Io): boolean {
+  static canShow(io: Io): boolean {
     return io.stderrIsTerminal && io.env["TERM"] !== "dumb";
   }
 

@@ -52,7 +52,7 @@ export class StatusConnection implements ConnectionHandlers {
   constructor(connection: Connection, options: StatusConnectionOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#cancelDeadline = options.clock.after(phaseMsMax, () => this.destroy());
+    this.#cancelDeadline = options.clock.startTimer(phaseMsMax, () => this.destroy());
   }
 
   /** Whether a request header has arrived. */
@@ -92,7 +92,7 @@ export class StatusConnection implements ConnectionHandlers {
       return this.#send({ status: 400, type: plainText, text: "Not an HTTP/1 request\n" }, false);
     }
     this.#cancelDeadline();
-    this.#cancelDeadline = this.#options.clock.after(responseMsMax, () => this.destroy());
+    this.#cancelDeadline = this.#options.clock.startTimer(responseMsMax, () => this.destroy());
     const path = target.replace(/\?.*$/s, "");
     void this.#options.respond({ method, path }).then((response) => this.#send(response, method === "HEAD"));
   }
@@ -107,7 +107,7 @@ export class StatusConnection implements ConnectionHandlers {
     this.#connection.end();
     this.#cancelDeadline();
     // The client closes after its remaining data. Closing with unread data could lose the response.
-    this.#cancelDeadline = this.#options.clock.after(
+    this.#cancelDeadline = this.#options.clock.startTimer(
       this.#hasEnded ? phaseMsMax / 5 : phaseMsMax,
       () => this.destroy(),
     );

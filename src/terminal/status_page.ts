@@ -44,7 +44,7 @@ export async function serveStatusPage(
   const connections = new Set<StatusConnection>();
   const respond = (request: StatusRequest) => responseTo(request, source, clock);
   const accept = (connection: Connection) => {
-    if (connections.size >= connectionsMax) makeRoom(connections);
+    if (connections.size >= connectionsMax) closeOldestIdle(connections);
     const accepted: StatusConnection = new StatusConnection(connection, {
       clock,
       respond,
@@ -72,7 +72,7 @@ export async function serveStatusPage(
 }
 
 /** Closes the oldest connection without a request, so that a new request does not wait. */
-function makeRoom(connections: Set<StatusConnection>): void {
+function closeOldestIdle(connections: Set<StatusConnection>): void {
   const [oldest] = connections;
   const gone = [...connections].find(({ hasRequest }) => !hasRequest) ?? oldest;
   if (gone === undefined) return;

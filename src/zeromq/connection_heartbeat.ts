@@ -92,7 +92,7 @@ export class Heart {
     this.#dueMs = 0;
     if (step.nextMs === Infinity || !this.#isBeating) return;
     this.#dueMs = nowMs + step.nextMs;
-    this.#cancel = this.#clock.after(step.nextMs, () => this.#beat());
+    this.#cancel = this.#clock.startTimer(step.nextMs, () => this.#beat());
   }
 }
 

@@ -68,7 +68,7 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
 
 function checkPublicKey(key: Uint8Array, name: string): void {
   const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
-  if (isCanonicalPublicKey(key) && anySecret.agree(key) !== null) return;
+  if (isCanonicalPublicKey(key) && anySecret.deriveSharedSecret(key) !== null) return;
   throw config(`${name} cannot be a public key: no secret key belongs to it`);
 }
 

@@ -81,7 +81,7 @@ export class Dialer {
     if (stop === null) return 0;
     const { clock, reconnect, random } = this.#options;
     const waitMs = backoffMs(this.#attempt++, { firstMs: reconnect.minMs, maxMs: reconnect.maxMs, random });
-    this.#cancelWait = clock.after(waitMs, () => void this.#dial(stop.signal));
+    this.#cancelWait = clock.startTimer(waitMs, () => void this.#dial(stop.signal));
     return waitMs;
   }
 }

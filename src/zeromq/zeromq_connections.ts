@@ -107,7 +107,7 @@ export class Connections implements PortOwner {
     const { clock } = this.host.options;
     await Promise.all(this.#bindings.map((binding) => binding.close()));
     let isTimeUp = lingerMs <= 0;
-    const cancel = clock.after(lingerMs, () => {
+    const cancel = clock.startTimer(lingerMs, () => {
       isTimeUp = true;
       this.#whenChanged?.();
     });
@@ -198,7 +198,7 @@ export class Connections implements PortOwner {
     if (!this.#input.isShort) {
       this.#stopLooking?.();
       this.#stopLooking = null;
-    } else this.#stopLooking ??= this.host.options.clock.after(shortMsMax / 10, () => this.#closeExpired());
+    } else this.#stopLooking ??= this.host.options.clock.startTimer(shortMsMax / 10, () => this.#closeExpired());
   }
 
   /** A connection whose messages the program does not take is not at fault. */

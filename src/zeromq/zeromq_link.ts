@@ -131,7 +131,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
     };
     // If this process was suspended, bytes that arrived meanwhile are read before the next timer.
-    this.#stopDeadline = clock.after(handshakeMsMax, () => this.#stopDeadline = clock.after(0, fail));
+    this.#stopDeadline = clock.startTimer(handshakeMsMax, () => this.#stopDeadline = clock.startTimer(0, fail));
     this.flush();
   }
 
@@ -184,7 +184,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     connection.resume();
     connection.end();
     this.#stopDeadline?.();
-    this.#stopDeadline = this.#options.settings.clock.after(goodbyeMsMax, () => connection.destroy());
+    this.#stopDeadline = this.#options.settings.clock.startTimer(goodbyeMsMax, () => connection.destroy());
   }
 
   /** Closes immediately. */

@@ -52,7 +52,7 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
 }): Promise<number | null> {
   try {
     const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
-    const outcome = await connector.round(wanted, { attemptMs, staggerMs: attemptMs, signal });
+    const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs: attemptMs, signal });
     if (outcome.kind !== "accepted") return null;
     // Do not wait for the response: such a short session expires soon.
     const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });

@@ -10,7 +10,7 @@ import {
   establish,
   type EstablishedConnection,
   type EstablishOptions,
-  expired,
+  sessionExpiredMark,
   type SessionRequest,
 } from "./establish.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
@@ -58,14 +58,14 @@ export class Connector {
   }
 
   /** Tries each server once. Rejects only with the signal's reason. */
-  async round(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
+  async tryEachServer(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
     const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
-    const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
+    const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
     const faults: PermanentFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
-    const outcome = await race<Endpoint, RoundOutcome>(candidates, {
+    const outcome = await raceStaggered<Endpoint, RoundOutcome>(candidates, {
       attempt: (endpoint, raceSignal) =>
         this.#attempt(endpoint, wanted, { attemptMs, signal: raceSignal, report, faults }),
       discard(late) {
@@ -94,7 +94,7 @@ export class Connector {
         signal: deadline.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
-      if (established !== expired) return { kind: "accepted", established };
+      if (established !== sessionExpiredMark) return { kind: "accepted", established };
       if (wanted.identity !== null) return { kind: "expired" };
       throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
@@ -121,9 +121,9 @@ export class Connector {
     try {
       for (let retry = 0;; retry++) {
         const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
-        const outcome = await this.round(wanted, round);
+        const outcome = await this.tryEachServer(wanted, round);
         if (outcome.kind === "accepted") return outcome.established;
-        if (outcome.kind === "refused" && !mayPass(outcome.error, retry, retries)) throw outcome.error;
+        if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
         if (retries !== undefined && retry >= retries) throw tooLate;
         const pauseMs = delayMs ?? backoffMs(retry, { firstMs: 50, maxMs: 1000 });
         await sleep(this.#clock, pauseMs, deadline.signal);
@@ -140,7 +140,7 @@ export class Connector {
   }
 }
 
-function mayPass(error: BatonError, retry: number, retries: number | undefined): boolean {
+function mayRetryFault(error: BatonError, retry: number, retries: number | undefined): boolean {
   return error instanceof PermanentFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
 }
 
@@ -197,7 +197,7 @@ interface RaceOptions {
  * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted; results that
  * they still resolve with go to `discard`.
  */
-export function race<C, T>(
+export function raceStaggered<C, T>(
   candidates: readonly C[],
   { attempt, discard }: { attempt(candidate: C, signal: AbortSignal): Promise<T>; discard(late: T): void },
   { clock, staggerMs, signal }: RaceOptions,
@@ -226,7 +226,7 @@ export function race<C, T>(
       }
       begun++;
       running++;
-      cancelTimer = clock.after(staggerMs, next);
+      cancelTimer = clock.startTimer(staggerMs, next);
       attempt(candidate, losers.signal).then((value) => {
         running--;
         if (over) discard(value);

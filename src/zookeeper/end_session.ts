@@ -34,7 +34,7 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   const { signal, cancel } = deadlineAfter(clock, limitMs, { reason: () => null });
   try {
     for (let failures = 0;; failures++) {
-      const outcome = await connector.round(wanted, { attemptMs, staggerMs, signal });
+      const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs, signal });
       if (outcome.kind === "expired") return true;
       if (outcome.kind === "refused") return false;
       const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, signal) : null;

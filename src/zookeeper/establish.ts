@@ -43,17 +43,17 @@ export interface EstablishedConnection {
 }
 
 /** The server no longer knows the session. */
-export const expired = Symbol("expired");
+export const sessionExpiredMark = Symbol("expired");
 
 /**
- * Resolves with a connection that is ready for requests, or with `expired`. Rejects with a system error, a BatonError, or the
+ * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a BatonError, or the
  * signal's reason. `progress` receives what the attempt is waiting for.
  */
 export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, signal, progress }: {
   readonly options: EstablishOptions;
   readonly signal: AbortSignal;
   readonly progress: (waitingFor: string) => void;
-}): Promise<EstablishedConnection | typeof expired> {
+}): Promise<EstablishedConnection | typeof sessionExpiredMark> {
   const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
   const handshake = new SessionHandshake({
     ...wanted,
@@ -61,7 +61,7 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
     // Import it only when needed: node:crypto is slow to load.
     sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
   });
-  const outcome = Promise.withResolvers<AcceptedSession | typeof expired>();
+  const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
   outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
   // Possible reasons why a server closes the connection without a response.
   const hint = () =>
@@ -75,7 +75,7 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
       const step = handshake.receive(frame);
       progress(`no response to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
-      else if (step.kind === "expired") outcome.resolve(expired);
+      else if (step.kind === "expired") outcome.resolve(sessionExpiredMark);
       else if (step.kind === "accepted") outcome.resolve(step);
     },
     chunkEnd() {},
@@ -99,9 +99,11 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
     const connectSentMs = options.clock.now();
     connection.write(handshake.begin());
     const accepted = await outcome.promise;
-    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs, lastZxid: wanted.lastZxid };
+    if (accepted !== sessionExpiredMark) {
+      return { endpoint, stream, accepted, connectSentMs, lastZxid: wanted.lastZxid };
+    }
     stream.destroy();
-    return expired;
+    return sessionExpiredMark;
   } catch (error) {
     stream.destroy();
     throw error;

@@ -24,20 +24,20 @@ const portDefault = 2181;
 export function parseServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);
-    if (!path.startsWith("/")) throw usage(text, "unix: needs the absolute path of a socket");
+    if (!path.startsWith("/")) throw serverListError(text, "unix: needs the absolute path of a socket");
     return { addresses: [{ kind: "unix", path }], chroot: "" };
   }
   const slash = text.indexOf("/");
   const hosts = slash === -1 ? text : text.slice(0, slash);
   const chroot = slash === -1 ? "" : text.slice(slash).replace(/^\/$/, "");
   if (chroot.includes(",")) {
-    throw usage(text, "write the chroot once, after the last server, as in zk1:2181,zk2:2181/app");
+    throw serverListError(text, "write the chroot once, after the last server, as in zk1:2181,zk2:2181/app");
   }
   if (chroot !== "") {
     try {
       validatePath(chroot);
     } catch (error) {
-      throw usage(text, messageOf(error));
+      throw serverListError(text, messageOf(error));
     }
   }
   return { addresses: hosts.split(",").map((host) => parseHost(host.trim(), text)), chroot };
@@ -47,14 +47,14 @@ function parseHost(text: string, list: string): Address {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
   if (host === undefined) {
-    throw usage(list, `"${text}" is not host:port (write IPv6 addresses in brackets, as in [::1]:2181)`);
+    throw serverListError(list, `"${text}" is not host:port (write IPv6 addresses in brackets, as in [::1]:2181)`);
   }
   const port = match?.[3] === undefined ? portDefault : Number(match[3]);
-  if (port < 1 || port > 65_535) throw usage(list, `${port} is not a port`);
+  if (port < 1 || port > 65_535) throw serverListError(list, `${port} is not a port`);
   return { kind: "tcp", host, port };
 }
 
-function usage(list: string, why: string): BatonError {
+function serverListError(list: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${list}" as the list of servers: ${why}`);
 }
 
@@ -94,7 +94,10 @@ export class Hosts {
    * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`; then its
    * last addresses are used.
    */
-  async round(lookupMs: number, signal: AbortSignal): Promise<{ endpoints: Endpoint[]; failures: ServerFailure[] }> {
+  async resolveServers(
+    lookupMs: number,
+    signal: AbortSignal,
+  ): Promise<{ endpoints: Endpoint[]; failures: ServerFailure[] }> {
     const endpoints: Endpoint[] = [];
     const failures: ServerFailure[] = [];
     await Promise.all(this.#list.addresses.map(async (address) => {

@@ -15,7 +15,7 @@ const leaderCodes: ReadonlySet<number> = new Set([
 ]);
 
 /** Whether the response to this kind of request comes from the leader. */
-export function provesByLeader(code: number): boolean {
+export function isAnsweredByLeader(code: number): boolean {
   return leaderCodes.has(code);
 }
 
@@ -43,7 +43,7 @@ export class LeaderProof {
   }
 
   /** Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none. */
-  sent(nowMs: number): number {
+  recordSent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
     const sent = this.#sentMs;
     while (sent.length > 1 && (sent[1] as number) <= nowMs - this.#relayMs) sent.shift();
@@ -53,10 +53,10 @@ export class LeaderProof {
     return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }
 
-  /** Records the response to a request of this kind; `provesMs` is the result of `sent` for it. */
-  answered(code: number, err: number, provesMs: number): void {
+  /** Records the response to a request of this kind; `provesMs` is the result of `recordSent` for it. */
+  recordResponse(code: number, err: number, provesMs: number): void {
     // A follower may refuse a request itself, but only the leader grants one.
-    if (this.#relayMs > 0 && (err !== 0 || !provesByLeader(code))) return;
+    if (this.#relayMs > 0 && (err !== 0 || !isAnsweredByLeader(code))) return;
     this.provenMs = Math.max(this.provenMs, provesMs);
   }
 }

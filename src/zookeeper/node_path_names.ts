@@ -6,12 +6,12 @@ import { ZooKeeperError } from "./zookeeper_error.ts";
  * sequential node may end with a slash: its name is then the number.
  */
 export function validatePath(path: string, sequential = false): void {
-  const why = fault(sequential ? `${path}0` : path);
+  const why = describePathFault(sequential ? `${path}0` : path);
   if (why !== null) throw new ZooKeeperError("BADARGUMENTS", `"${path}" is not a ZooKeeper path: ${why}`, { path });
 }
 
 /** The fault of a path; null when it is valid. It uses patterns: a loop would be compiled at every start, and be slower. */
-function fault(path: string): string | null {
+function describePathFault(path: string): string | null {
   if (path === "/") return null;
   if (!path.startsWith("/")) return "it does not start with a slash";
   const found = forbidden.exec(path);

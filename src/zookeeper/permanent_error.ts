@@ -84,11 +84,11 @@ export function certificateFault(error: unknown, tls: TlsOptions | undefined): C
       ? { owner: "client", text: `it requires a client certificate; set tls.cert (alert: ${why})` }
       : { owner: "client", text: `it refuses the certificate in tls.cert (alert: ${why})` };
   }
-  const text = serverText(code, error, tls);
+  const text = describeServerFault(code, error, tls);
   return text === null ? null : { owner: "server", text };
 }
 
-function serverText(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
+function describeServerFault(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
   const message = messageOf(error);
   if (untrustedCodes.includes(code)) {
     const trusted = ca === undefined ? "the system's authorities (set tls.ca for others)" : "the authorities in tls.ca";

@@ -21,7 +21,7 @@ export interface ServerSearchOwner {
   /** `attempt` counts the failed rounds of this search, from 0. */
   nextRound(attempt: number): ServerSearchRound;
   /** Called at the end of the search; not after `stop`. */
-  found(finding: SearchResult): void;
+  onSearchEnded(finding: SearchResult): void;
 }
 
 export class ServerSearch {
@@ -65,7 +65,7 @@ export class ServerSearch {
     if (signal.aborted) return;
     for (let attempt = 0;; attempt++) {
       const { sessionRequest, backoff, ...limits } = this.#owner.nextRound(attempt);
-      const outcome = await this.#connector.round(sessionRequest, { ...limits, signal });
+      const outcome = await this.#connector.tryEachServer(sessionRequest, { ...limits, signal });
       if (signal.aborted) {
         if (outcome.kind === "accepted") outcome.established.stream.destroy();
         return;
@@ -74,7 +74,7 @@ export class ServerSearch {
       if (finding !== null) {
         this.#running = null;
         this.#acceptedMs = this.#clock.now();
-        return this.#owner.found(finding);
+        return this.#owner.onSearchEnded(finding);
       }
       await this.#pause(backoffMs(attempt, backoff));
       if (signal.aborted) return;
@@ -93,7 +93,7 @@ export class ServerSearch {
 
   #pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(delayMs, resolve);
+      const cancel = this.#clock.startTimer(delayMs, resolve);
       this.#endPause = () => {
         cancel();
         resolve();

@@ -35,7 +35,7 @@ interface WatchEntry {
 export interface RearmBatch {
   readonly body: Uint8Array;
   /** Call it when the server has confirmed the request: it watches all paths and has reported missed events. */
-  confirmed(): void;
+  onConfirmed(): void;
 }
 
 export class SessionWatches {
@@ -65,7 +65,7 @@ export class SessionWatches {
   }
 
   /** Removes and returns the watchers of an event at `path`, each once. */
-  take(type: EventTypeName, path: string): Set<Watcher> {
+  takeWatchers(type: EventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
       const entry = this.#tables[kind].get(path);
@@ -134,7 +134,7 @@ function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): RearmBa
   });
   return {
     body: writer.finish(),
-    confirmed: () => {
+    onConfirmed: () => {
       for (const { entry } of watched) entry.sinceZxid = null;
     },
   };

@@ -68,7 +68,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     clock,
     tls: options.tls,
     auth: options.auth ?? [],
-    startServer: options.startServer === undefined ? undefined : oneAtATime(options.startServer),
+    startServer: options.startServer === undefined ? undefined : joinConcurrentStarts(options.startServer),
   });
   const established = await connector.open({
     ...options,
@@ -85,7 +85,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
 }
 
 /** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
-function oneAtATime(start: () => Promise<void>): () => Promise<void> {
+function joinConcurrentStarts(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
   return () => running ??= start().finally(() => running = null);
 }
@@ -216,12 +216,12 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   async multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
-    const sent = requests.map((request) => this.#onServer(request));
+    const sent = requests.map((request) => this.#toServerRequest(request));
     const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
     const results = await this.session.request({
       label,
       code: multiCode,
-      body: this.#body(label, (writer) => multiRequest.write(writer, sent)),
+      body: this.#encodeBody(label, (writer) => multiRequest.write(writer, sent)),
       decode(err, reader) {
         if (err !== 0) throw responseError(label, err);
         return multiResponse.read(reader);
@@ -256,7 +256,7 @@ class ZooKeeperClient implements ZooKeeper {
     return this.session.request({
       label,
       code: row.code,
-      body: this.#body(label, (writer) => row.request.write(writer, request)),
+      body: this.#encodeBody(label, (writer) => row.request.write(writer, request)),
       decode(err: number, reader: ByteReader): OperationResponse<Name> | Expected {
         replied?.(err);
         if (err === 0) return row.response.read(reader);
@@ -268,7 +268,7 @@ class ZooKeeperClient implements ZooKeeper {
     }, signal);
   }
 
-  #body(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
+  #encodeBody(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
     const writer = new ByteWriter();
     write(writer);
     const frameBytes = writer.length + requestHeaderBytes;
@@ -282,7 +282,7 @@ class ZooKeeperClient implements ZooKeeper {
     return writer.finish();
   }
 
-  #onServer(request: MultiRequest): MultiRequest {
+  #toServerRequest(request: MultiRequest): MultiRequest {
     const sequential = "flags" in request && isSequential(request.flags);
     const path = this.#chroot.toServer(request.path, sequential);
     return "acl" in request ? { ...request, path, acl: request.acl ?? this.acl } : { ...request, path };

@@ -8,7 +8,7 @@ import { FifoQueue } from "../support/fifo_queue.ts";
 import { ByteReader, ByteWriter, protocolError } from "../wire/bytes.ts";
 import { eventType, type EventTypeName, operations, specialXid } from "../wire/jute/zookeeper_operations.ts";
 import { WatcherEvent } from "../wire/jute/zookeeper_records.ts";
-import { LeaderProof, provesByLeader } from "./leader_proof.ts";
+import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
 import type { LivenessFacts } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
@@ -124,13 +124,13 @@ export class ZooKeeperLink implements FrameListener {
     this.send(operations.sync.code, rootPath, ignoredReply);
   }
 
-  setWatches({ body, confirmed }: RearmBatch): void {
+  setWatches({ body, onConfirmed }: RearmBatch): void {
     this.#write(specialXid.setWatches, operations.setWatches.code, {
       body,
       reply: {
         received(err) {
           if (err !== 0) throw protocolError(`The server did not set the watches again: error ${err}`);
-          confirmed();
+          onConfirmed();
         },
         connectionLost() {},
       },
@@ -161,8 +161,8 @@ export class ZooKeeperLink implements FrameListener {
       throw protocolError(`The server responded to request ${xid}, but the next one is ${pending?.xid ?? "none"}`);
     }
     this.#pending.shift();
-    if (provesByLeader(pending.code)) this.#leaderRequestsPending--;
-    this.#proof.answered(pending.code, err, pending.provesMs);
+    if (isAnsweredByLeader(pending.code)) this.#leaderRequestsPending--;
+    this.#proof.recordResponse(pending.code, err, pending.provesMs);
     this.#hasNewReplies = true;
     pending.reply.received(err, reader);
   }
@@ -191,7 +191,7 @@ export class ZooKeeperLink implements FrameListener {
       this.#batch = batch;
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
-      this.#batchProvesMs = this.#proof.sent(this.#batchMs);
+      this.#batchProvesMs = this.#proof.recordSent(this.#batchMs);
       // Flush after all work of this event-loop turn, so that requests of the same moment leave together.
       queueMicrotask(() => process.nextTick(() => this.#flush()));
     }
@@ -199,7 +199,7 @@ export class ZooKeeperLink implements FrameListener {
     batch.i32(xid);
     batch.i32(code);
     batch.raw(body);
-    if (provesByLeader(code)) {
+    if (isAnsweredByLeader(code)) {
       this.#lastLeaderRequestMs = this.#batchMs;
       this.#leaderRequestsPending++;
     }

@@ -127,7 +127,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   eventReceived(type: EventTypeName, path: string): void {
     const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
-    for (const watcher of this.#options.watches.take(type, path)) queueMicrotask(() => watcher(event));
+    for (const watcher of this.#options.watches.takeWatchers(type, path)) queueMicrotask(() => watcher(event));
   }
 
   repliesReceived(): void {
@@ -140,7 +140,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       this.#search.stop();
       this.#setState("connected");
     }
-    this.#pump();
+    this.#sendQueued();
     this.#announce("renewed");
   }
 
@@ -157,14 +157,14 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#queue.length >= queuedMax) request.fail("THROTTLEDOP", undefined, `${queuedMax} requests are waiting`);
     else {
       this.#queue.push(request as ZooKeeperRequest<unknown>);
-      this.#pump();
+      this.#sendQueued();
       this.#scheduleQueue();
     }
     return request.promise;
   }
 
   /** Sends queued requests. A doubtful session sends nothing: queued requests are then certainly not executed. */
-  #pump(): void {
+  #sendQueued(): void {
     const link = this.#link;
     if (link === null || this.state !== "connected" || this.#queue.length === 0) return;
     const nowMs = this.#clock.now();
@@ -195,7 +195,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#setState("connected");
     old?.destroy(null);
     for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
-    this.#pump();
+    this.#sendQueued();
     this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
     this.#announce("renewed");
   }
@@ -265,7 +265,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (timeMs >= this.#wakeAtMs || this.state === "ended") return;
     this.#cancelWake();
     this.#wakeAtMs = timeMs;
-    this.#cancelWake = this.#clock.after(timeMs - this.#clock.now(), () => {
+    this.#cancelWake = this.#clock.startTimer(timeMs - this.#clock.now(), () => {
       this.#wakeAtMs = Infinity;
       this.#tick(timeMs);
     });
@@ -286,7 +286,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     };
   }
 
-  found(finding: SearchResult): void {
+  onSearchEnded(finding: SearchResult): void {
     if (finding.kind !== "accepted") {
       return this.#end(finding.kind === "expired" ? this.#expiredError() : finding.error);
     }
@@ -301,7 +301,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /**
    * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close the
    * connection without a response. If the client claims to have seen nothing, they respond that they do not know the session.
-   * `found` rejects a server that does know it.
+   * `onSearchEnded` rejects a server that does know it.
    */
   get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
@@ -315,7 +315,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.state === "ended") return;
     const limitMs = timingOf(this.timeoutMs).dropMs;
     const deadlineMs = this.#clock.now() + limitMs;
-    const cancelLimit = this.#clock.after(limitMs, () => this.#end(closedError()));
+    const cancelLimit = this.#clock.startTimer(limitMs, () => this.#end(closedError()));
     const { code } = operations.closeSession;
     const label = { action: "close the session", path: "/" };
     const body = new Uint8Array(0);

@@ -102,7 +102,7 @@ test("of run and serve", async () => {
     }
     // With a checksum that matches: no disk did this.
     const head = '{"kind":"http"}';
-    const sum = tables.bodies.sumOf({ seq: 1, head, body: new TextEncoder().encode("x\n") });
+    const sum = tables.bodies.checksumOfRow({ seq: 1, head, body: new TextEncoder().encode("x\n") });
     spoilt(`tampered.${word}`, `UPDATE bodies SET head = '${head}', sum = ${sum}`);
     spoilt(`damaged.${word}`, "UPDATE store SET paused = 1");
   }

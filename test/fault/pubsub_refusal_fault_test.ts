@@ -47,7 +47,7 @@ class SecondDelivery implements AsyncDisposable {
       if (decodeMessage(frames.slice(start + 1)).name !== "PUT") return;
       const copy = frames.map((frame) => frame.slice());
       this.underWay++;
-      clock.after(random() * lateMsMax, () => {
+      clock.startTimer(random() * lateMsMax, () => {
         this.underWay--;
         if (!this.#isClosed && this.#dealer.trySend(copy)) this.sent++;
       });

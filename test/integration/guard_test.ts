@@ -6,7 +6,7 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { cookieEnvironment } from "../../src/process/proc/process_marker.ts";
 import { descendantsOf, readProcess } from "../../src/process/proc/process_table.ts";
 import { isKeeperProcess } from "../support/keeper_process.ts";
-import { keeperMark } from "../../src/support/own_children.ts";
+import { keeperVariable } from "../../src/support/own_children.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { eventually } from "../support/eventually.ts";
 import { runtimes } from "../support/supervise_run.ts";
@@ -112,7 +112,7 @@ for (const { name, command } of runtimes) {
 
     test("a keeper that was started inside the job outlives it, and nothing else does", async () => {
       const seconds = 1000 + Math.floor(Math.random() * 1e6) / 1000;
-      const script = `env -i ${keeperMark}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
+      const script = `env -i ${keeperVariable}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
       await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
       const sleepers = () => descendantsOf(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
       const [keeper = 0, other = 0] = (await eventually(() => sleepers().length === 2 && sleepers()))

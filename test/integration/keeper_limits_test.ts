@@ -210,7 +210,7 @@ test("who is silent instead of opening a session is not kept", async () => {
   const clock = {
     now: () => nowMs,
     noticeSuspend() {},
-    after(delayMs: number, callback: () => void) {
+    startTimer(delayMs: number, callback: () => void) {
       const timer = { at: nowMs + delayMs, callback };
       timers.push(timer);
       return () => void timers.splice(timers.indexOf(timer), 1);

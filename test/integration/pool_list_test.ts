@@ -35,7 +35,7 @@ class Lists {
 
 async function recordsIn(crew: LockCrew, zk: ZooKeeper): Promise<string[]> {
   const tree = new ItemTree(zk, pathIn(crew).records);
-  const lists = await Promise.all((await tree.usedShards() ?? []).map((shard) => tree.items(shard)));
+  const lists = await Promise.all((await tree.listUsedShards() ?? []).map((shard) => tree.listItems(shard)));
   return lists.flat().sort();
 }
 

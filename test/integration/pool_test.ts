@@ -7,7 +7,7 @@ import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
 import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import type { PoolJob } from "../../src/coordination/pool/pool_run_options.ts";
-import { poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
+import { readPoolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
@@ -90,9 +90,9 @@ for (const kind of backends) {
       await work.end("bad");
       expect(await second).toEqual({ claimed: 1, done: 1, failed: 0, busy: 0, skipped: 1, remaining: 0 });
       const memory = new CompletionLog(zk, pathIn(crew), []);
-      const until = (await memory.find("good", 0))?.untilMs ?? 0;
+      const until = (await memory.findResult("good", 0))?.untilMs ?? 0;
       expect(until - Date.now()).toBeGreaterThan(50_000);
-      expect(await memory.find("good", until)).toBeNull();
+      expect(await memory.findResult("good", until)).toBeNull();
     });
 
     test("what is remembered past its time is deleted, and nothing else", async () => {
@@ -104,9 +104,9 @@ for (const kind of backends) {
         await memory.write(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
       }
       await memory.write("3", { ...end, untilMs: 2000 }); // its next end is written over the one before
-      expect((await memory.all(0)).size).toBe(50);
+      expect((await memory.readResults(0)).size).toBe(50);
       for (let turn = 0; turn < 16; turn++) await memory.clearExpired(turn, 1000);
-      expect([...(await memory.all(0)).keys()].map(Number).sort((a, b) => a - b)).toEqual([
+      expect([...(await memory.readResults(0)).keys()].map(Number).sort((a, b) => a - b)).toEqual([
         3,
         ...Array.from({ length: 25 }, (_, index) => index + 25),
       ]);
@@ -118,7 +118,7 @@ for (const kind of backends) {
       const path = pathIn(crew);
       const clock = systemClock();
       const states = async (named: string[]) =>
-        (await poolStatus(zk, "c", { path, named })).items.map(({ state }) => state).join(" ");
+        (await readPoolStatus(zk, "c", { path, named })).items.map(({ state }) => state).join(" ");
       const work = new PoolWork();
       const options = { items: ["good", "bad", "other"], jobs: 3, total: 3, rememberMs: 60_000 };
       const running = pool(crew, zk, work, options);
@@ -201,7 +201,7 @@ for (const kind of backends) {
       const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true });
       await work.end("1");
       const isHeld = async () => {
-        const { items } = await poolStatus(other, "c", { path: pathIn(crew), named: ["3"] });
+        const { items } = await readPoolStatus(other, "c", { path: pathIn(crew), named: ["3"] });
         return items[0]?.state === "running";
       };
       await eventually(async () => work.running.has("2") && await isHeld());
@@ -274,7 +274,7 @@ for (const kind of backends) {
       stop.abort(new Error("stop"));
       await work.end("2");
       expect(await running).toMatchObject({ claimed: 2, done: 2 });
-      const status = await poolStatus(zk, "c", { path: pathIn(crew), named: ["1", "2", "3"] });
+      const status = await readPoolStatus(zk, "c", { path: pathIn(crew), named: ["1", "2", "3"] });
       expect(status.items.map(({ state }) => state)).toEqual(["free", "free", "free"]);
     });
 
@@ -319,7 +319,7 @@ for (const kind of backends) {
       };
       const running = pool(crew, zk, work, { items: ["1", "2"], jobs: 2, run });
       await eventually(() => work.running.size === 2);
-      const status = await poolStatus(operator, "c", { path: pathIn(crew), named: null });
+      const status = await readPoolStatus(operator, "c", { path: pathIn(crew), named: null });
       expect(status.items.map(({ item, state }) => `${item} ${state}`)).toEqual(["1 running", "2 running"]);
       const holder = status.items[0]?.holder?.holderId ?? "";
       await breakLock(operator, "c/1", holder, { root: crew.root });
@@ -364,7 +364,7 @@ for (const kind of backends) {
       await work.end("good");
       await work.end("bad", failed);
       const states = async (of: string[] | null) => {
-        const { items } = await poolStatus(zk, "c", { path: pathIn(crew), named: of });
+        const { items } = await readPoolStatus(zk, "c", { path: pathIn(crew), named: of });
         return items.map(({ item, state }) => `${item} ${state}`);
       };
       await eventually(async () => (await states(named)).join() === "good done,bad failed,on running,free free");

@@ -1,7 +1,7 @@
 /** A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given another. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
-import { otherUses } from "../../src/coordination/admin/use_status.ts";
+import { findOtherUses } from "../../src/coordination/admin/use_status.ts";
 import { fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
@@ -69,7 +69,7 @@ for (const kind of backends) {
         { name: "mine", holders: 1, waiters: 0 },
         { name: "theirs", holders: hidden, waiters: hidden === null ? null : 0 },
       ]);
-      expect(await otherUses(open, { kind: "election", name: "theirs", root })).toEqual(
+      expect(await findOtherUses(open, { kind: "election", name: "theirs", root })).toEqual(
         hidden === null ? [] : ["lock"],
       );
 

@@ -5,7 +5,7 @@ import {
   type BarrierObservation,
   brokenState,
   openedState,
-  seenSoFar,
+  participantsSeen,
   startedState,
   stateAfterLeaving,
 } from "../../src/coordination/barrier/barrier_decision.ts";
@@ -178,7 +178,7 @@ export class PartyModel {
     // Only of the own gathering, and only where it matters.
     const isIn = ["wait", "respond", "open", "start", "break"].includes(decision.do);
     const remembers = isIn && this.#world.options.onLost === "fail";
-    const seen = remembers ? seenSoFar({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
+    const seen = remembers ? participantsSeen({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
     const isKnown = p.isKnown || this.#world.own(who, p, names) !== "";
     const label = `reads the names: ${decision.do}`;
     const known = { names, decision, seen, isKnown, impatient: false };

@@ -20,7 +20,7 @@ export class FakeClock implements Clock {
 
   noticeSuspend(): void {}
 
-  after(delayMs: number, callback: () => void): () => void {
+  startTimer(delayMs: number, callback: () => void): () => void {
     const timer = { atMs: this.#nowMs + Math.max(0, delayMs), callback };
     this.#timers.push(timer);
     return () => {

@@ -5,6 +5,6 @@ export function hastyClock(times: number): Clock {
   return {
     now: () => systemClock().now() * times,
     noticeSuspend: () => {},
-    after: (delayMs, callback) => systemClock().after(delayMs / times, callback),
+    startTimer: (delayMs, callback) => systemClock().startTimer(delayMs / times, callback),
   };
 }

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import { keeperMark } from "../../src/support/own_children.ts";
+import { keeperVariable } from "../../src/support/own_children.ts";
 
 /** Whether the process is a keeper started on demand. False for a process that has ended or belongs to another user. */
 export function isKeeperProcess(pid: number): boolean {
   try {
-    return `\0${readFileSync(`/proc/${pid}/environ`, "latin1")}`.includes(`\0${keeperMark}=`);
+    return `\0${readFileSync(`/proc/${pid}/environ`, "latin1")}`.includes(`\0${keeperVariable}=`);
   } catch {
     return false;
   }

@@ -1,10 +1,10 @@
 /** Reads the text of a configuration file that has to be correct. */
-import { checkedConfigFile } from "../../src/config/config_syntax.ts";
+import { checkConfigFile } from "../../src/config/config_syntax.ts";
 import type { ConfigFile } from "../../src/config/resolve_settings.ts";
 
 /** Throws the first mistake of the file. */
-export function parseConfigFile(...file: Parameters<typeof checkedConfigFile>): ConfigFile {
-  const { file: read, mistakes: [mistake] } = checkedConfigFile(...file);
+export function parseConfigFile(...file: Parameters<typeof checkConfigFile>): ConfigFile {
+  const { file: read, mistakes: [mistake] } = checkConfigFile(...file);
   if (read === null || mistake !== undefined) throw mistake;
   return read;
 }

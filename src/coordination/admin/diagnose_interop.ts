@@ -25,7 +25,7 @@ export async function diagnoseInterop(
 ): Promise<Diagnosis | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
-  const found = await mapInBatches(nodes, batchSize, (node) => read(zk, node, recipe));
+  const found = await mapInBatches(nodes, batchSize, (node) => readSnapshot(zk, node, recipe));
   // A node without children may be anything; only its counter is checked, and it is not counted as a lock.
   return {
     locks: nodes.filter(({ children }) => children.length > 0).length,
@@ -34,7 +34,7 @@ export async function diagnoseInterop(
   };
 }
 
-async function read(
+async function readSnapshot(
   zk: ZooKeeper,
   { path, children, sequence }: InteropNodeList,
   recipe: InteropRecipe,

@@ -46,11 +46,11 @@ export async function listInUse(
     list("pool", (path) => countLock(zk, `${path}/total`)),
   ]);
   const locks = pooled.length === 0 || kinds.includes("lock") ? lock : await listLocks();
-  const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders ?? 0, jobsOf(one.name, locks)) }));
+  const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders ?? 0, countJobs(one.name, locks)) }));
   return { lock, election, barrier, gate, pool };
 }
 
-function jobsOf(component: string, locks: readonly UseSummary[]): number {
+function countJobs(component: string, locks: readonly UseSummary[]): number {
   return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
 }
 

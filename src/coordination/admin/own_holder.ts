@@ -17,10 +17,10 @@ export interface OwnHolder {
  * at some moment after the call. Reads again if the connection is lost.
  */
 export async function ownHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
-  return await readTwiceAtMost(zk, () => readOnce(zk, path, ids));
+  return await readTwiceAtMost(zk, () => readOwnHolder(zk, path, ids));
 }
 
-async function readOnce(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
+async function readOwnHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
   // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
   const [, holders, own] = await Promise.all([
     zk.sync(path),

@@ -57,15 +57,15 @@ export interface UseStatusOptions {
  * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG for a
  * lock of another recipe.
  */
-export async function useStatus(
+export async function readUseStatus(
   zk: ZooKeeper,
   { kind, name, root, recipe }: UseStatusOptions,
 ): Promise<UseStatus> {
   return await readTwiceAtMost(zk, () => {
     if (recipe !== undefined) return interopUseStatus(zk, name, recipe);
-    if (kind === "barrier") return barrierStatus(zk, name, root);
-    if (kind === "gate") return gateStatus(zk, name, root);
-    return queueStatus(zk, { kind, name, root });
+    if (kind === "barrier") return barrierUseStatus(zk, name, root);
+    if (kind === "gate") return gateUseStatus(zk, name, root);
+    return queueUseStatus(zk, { kind, name, root });
   });
 }
 
@@ -79,7 +79,7 @@ async function interopUseStatus(zk: ZooKeeper, name: string, recipe: InteropReci
   };
 }
 
-async function queueStatus(
+async function queueUseStatus(
   zk: ZooKeeper,
   { kind, name, root }: {
     readonly kind: "lock" | "election";
@@ -99,7 +99,7 @@ async function queueStatus(
   };
 }
 
-async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
+async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const path = barrierPath(name, root);
   // The sync goes in one packet with the reads: a follower that lags could miss the newest member.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
@@ -129,7 +129,7 @@ async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefin
   };
 }
 
-async function gateStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
+async function gateUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const { gate } = gatePath(name, root);
   const [, found] = await Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate))]);
   const unowned = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
@@ -138,13 +138,13 @@ async function gateStatus(zk: ZooKeeper, name: string, root: string | undefined)
 }
 
 /** Returns the other kinds of objects that exist under a name, for a message. */
-export async function otherUses(
+export async function findOtherUses(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root?: string },
 ): Promise<readonly StatusKind[]> {
   const paths: Record<StatusKind, readonly string[]> = {
-    lock: inUse(lockPath(name, root)),
-    election: inUse(electionPath(name, root)),
+    lock: nodesInUse(lockPath(name, root)),
+    election: nodesInUse(electionPath(name, root)),
     barrier: [barrierPath(name, root).barrier],
     gate: [gatePath(name, root).gate],
   };
@@ -156,4 +156,4 @@ export async function otherUses(
   return statusKinds.filter((_, index) => found[index]);
 }
 
-const inUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
+const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];

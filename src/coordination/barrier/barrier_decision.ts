@@ -69,37 +69,37 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
     // No other generation can have started since: it would have waited until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
-  const gathering = gatheringOf(state, parties);
+  const gathering = gatheredParticipants(state, parties);
   const first = gathering[0] ?? mine;
-  const gathered = gathering.filter((node) => agree(node, first));
-  if (!agree(mine, first)) return { do: "disagree", first };
-  return inGathering(look, { mine, gathered, older: parties.length > gathering.length });
+  const gathered = gathering.filter((node) => hasSameOptions(node, first));
+  if (!hasSameOptions(mine, first)) return { do: "disagree", first };
+  return decideWhileGathering(look, { mine, gathered, older: parties.length > gathering.length });
 }
 
 /**
  * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with an empty
  * `seen`.
  */
-export function seenSoFar(
+export function participantsSeen(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
 ): string[] {
-  const gathering = gatheringOf(state, children.map(parseParticipant).filter((node) => node !== null));
+  const gathering = gatheredParticipants(state, children.map(parseParticipant).filter((node) => node !== null));
   const [first] = gathering;
-  const there = gathering.filter((node) => first !== undefined && agree(node, first)).map((node) => node.guid);
+  const there = gathering.filter((node) => first !== undefined && hasSameOptions(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
 }
 
 /** The participants of the current generation, in the order of their arrival. */
-function gatheringOf(state: BarrierState, parties: readonly ParticipantNode[]): ParticipantNode[] {
+function gatheredParticipants(state: BarrierState, parties: readonly ParticipantNode[]): ParticipantNode[] {
   const isGathered = (node: ParticipantNode) => node.epoch === state.epoch && node.generation === state.generation;
   return parties.filter(isGathered).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
 }
 
-function agree(left: ParticipantNode, right: ParticipantNode): boolean {
+function hasSameOptions(left: ParticipantNode, right: ParticipantNode): boolean {
   return left.parties === right.parties && left.onLost === right.onLost;
 }
 
-function inGathering(
+function decideWhileGathering(
   { state, children, guid, seen, impatient }: BarrierObservation,
   { mine, gathered, older }: {
     readonly mine: ParticipantNode;
@@ -115,7 +115,7 @@ function inGathering(
   }
   const { round } = state;
   if (round === null) {
-    if (enough && !older) return { do: "open", members: asked(gathered, mine) };
+    if (enough && !older) return { do: "open", members: participantsToAsk(gathered, mine) };
   } else {
     const there = new Set(children);
     const candidates = gathered.filter((node) => round.members.includes(node.guid));
@@ -131,13 +131,13 @@ function inGathering(
     }
     const isLeftOut = impatient && !round.members.includes(guid);
     const hopeless = candidates.length < mine.parties;
-    if (enough && (hopeless || isLeftOut) && !older) return { do: "open", members: asked(gathered, mine) };
+    if (enough && (hopeless || isLeftOut) && !older) return { do: "open", members: participantsToAsk(gathered, mine) };
   }
   const predecessor = gathered[gathered.indexOf(mine) - 1] ?? null;
   return { do: "wait", gathered, predecessor, round: enough ? round?.id ?? null : null };
 }
 
-function asked(gathered: readonly ParticipantNode[], mine: ParticipantNode): string[] {
+function participantsToAsk(gathered: readonly ParticipantNode[], mine: ParticipantNode): string[] {
   const first = gathered.slice(0, mine.parties + sparesMax);
   return (first.includes(mine) ? first : [...first, mine]).map((node) => node.guid);
 }
@@ -190,7 +190,7 @@ export interface BarrierChangeContext {
 }
 
 /** The transaction of a decision. */
-export function changesFor(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
+export function requestsOfDecision(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
   const { path: { barrier }, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;
   const at = (name: string) => `${barrier}/${name}`;

@@ -86,36 +86,36 @@ export async function waitGate(
         closer = found.data;
       } catch (thrown) {
         throwIfAborted(signal);
-        if (session.ended.aborted) throw unreachable(name, session.ended.reason);
+        if (session.ended.aborted) throw sessionEndedError(name, session.ended.reason);
         if (!isTransient(thrown)) throw thrown;
         await sleep(clock, backoffMs(failures++, retryWait), signal);
         continue;
       }
-      if (waitMs === 0) throw closed(name, 0, closer);
+      if (waitMs === 0) throw gateClosedError(name, 0, closer);
       await abortable(event.wait(), signal);
     }
   } catch (thrown) {
     if (!(thrown instanceof WaitTimeout)) throw thrown;
-    throw closer === null ? unanswered(name, thrown) : closed(name, thrown.waitMs, closer);
+    throw closer === null ? noResponseError(name, thrown) : gateClosedError(name, thrown.waitMs, closer);
   } finally {
     limit.cancel();
     off();
   }
 }
 
-function closed(name: string, waitMs: number, data: Uint8Array): BatonError {
+function gateClosedError(name: string, waitMs: number, data: Uint8Array): BatonError {
   const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
   const info = parseNodeInfo(data);
   const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
   return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; closed by ${nameOfHolder(info)}${why}`);
 }
 
-function unanswered(name: string, { waitMs }: WaitTimeout): BatonError {
+function noResponseError(name: string, { waitMs }: WaitTimeout): BatonError {
   const message = `Cannot read gate "${name}": no server responded within ${formatDuration(waitMs)}`;
   return new BatonError("UNREACHABLE", message);
 }
 
-function unreachable(name: string, reason: unknown): BatonError {
+function sessionEndedError(name: string, reason: unknown): BatonError {
   const message = `Cannot read gate "${name}": the session ended: ${messageOf(reason)}`;
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }

@@ -79,12 +79,12 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     await this.release();
     for (let failures = 0;;) {
       throwIfAborted(signal);
-      if (this.#zk.session.ended.aborted) throw this.#sessionEnded(this.#zk.session.ended.reason);
+      if (this.#zk.session.ended.aborted) throw this.#sessionEndedError(this.#zk.session.ended.reason);
       try {
         if (await this.#hasSeenAllLeave(signal)) return;
         failures = 0;
       } catch (thrown) {
-        if (this.#zk.session.ended.aborted) throw this.#sessionEnded(thrown);
+        if (this.#zk.session.ended.aborted) throw this.#sessionEndedError(thrown);
         if (!isTransient(thrown)) throw thrown;
         await sleep(this.#clock, backoffMs(failures++, retryWait), signal);
       }
@@ -118,7 +118,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     return false;
   }
 
-  #sessionEnded(cause: unknown): BatonError {
+  #sessionEndedError(cause: unknown): BatonError {
     const why = messageOf(this.#zk.session.ended.reason);
     const message = `Cannot tell whether the others have left barrier "${this.name}": the session ended: ${why}`;
     return new BatonError("LOCK_LOST", message, { cause });

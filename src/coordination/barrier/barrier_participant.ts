@@ -12,8 +12,8 @@ import {
   type BarrierChange,
   barrierDecision,
   type BarrierWaiting,
-  changesFor,
-  seenSoFar,
+  participantsSeen,
+  requestsOfDecision,
   stateAfterLeaving,
 } from "./barrier_decision.ts";
 import { type OnMemberLost, parseParticipant, type ParticipantNode, participantPrefix } from "./barrier_nodes.ts";
@@ -125,7 +125,7 @@ export class BarrierParticipant {
     for (let failures = 0; !this.#isStopped;) {
       try {
         if (step.do === "end") return step.outcome;
-        step = await this.#take(step);
+        step = await this.#runStep(step);
         failures = 0;
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
@@ -150,7 +150,7 @@ export class BarrierParticipant {
     this.#wake();
   }
 
-  #take(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
+  #runStep(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
     switch (step.do) {
       case "enter":
         return this.#enter();
@@ -166,9 +166,9 @@ export class BarrierParticipant {
       case "wait":
         return this.#wait(step.decision);
       case "quit":
-        return this.#quit(step.view, step.mine, step.then);
+        return this.#leaveBeforeStart(step.view, step.mine, step.then);
       case "drop":
-        return this.#drop(step.nodes, step.then);
+        return this.#deleteNodes(step.nodes, step.then);
     }
   }
 
@@ -179,7 +179,7 @@ export class BarrierParticipant {
     if (this.#leaving !== null || this.#isStopped) return { do: "enter" };
     try {
       // Requests are processed in this order, so the list contains the own node.
-      const entering = this.#zk.multi(this.#entry(found));
+      const entering = this.#zk.multi(this.#entryRequests(found));
       const reading = this.#read(false);
       reading.catch(() => {}); // handled below
       await entering;
@@ -196,16 +196,16 @@ export class BarrierParticipant {
   }
 
   /** Creates the container together with its first child: the server never removes a container that had no child. */
-  #entry(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
+  #entryRequests(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: { barrier }, acl } = this.#options;
     const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
     const guard: MultiRequest = found === null
       ? containerRequest(barrier, acl, formatBarrierState(state))
       : { type: "check", path: barrier, version: found.stat.version };
-    return [guard, this.#creation(state)];
+    return [guard, this.#createRequest(state)];
   }
 
-  #creation({ epoch, generation }: BarrierState): MultiRequest {
+  #createRequest({ epoch, generation }: BarrierState): MultiRequest {
     const { path: { barrier }, parties, onLost, info, acl } = this.#options;
     const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
     const data = formatNewNode(info, this.#zk.session);
@@ -226,21 +226,21 @@ export class BarrierParticipant {
   }
 
   async #decide(view: BarrierView | null, impatient: boolean): Promise<ParticipantStep> {
-    if (view === null) return this.#vanished();
+    if (view === null) return this.#stepWithoutNode();
     const { guid } = this;
     const { state, children } = view;
     const mine = children.map(parseParticipant).find((node) => node?.guid === guid) ?? null;
     if (mine !== null) this.#isKnown = true;
     const decision = barrierDecision({ state, children, guid, seen: this.#seen, impatient });
-    if (decision.do === "run") return this.#started(state, decision, mine);
-    if (decision.do === "vanished" || mine === null) return this.#vanished();
+    if (decision.do === "run") return this.#stepAfterStart(state, decision, mine);
+    if (decision.do === "vanished" || mine === null) return this.#stepWithoutNode();
     const nodes = this.#ownNodes(children);
     if (decision.do === "broken") {
       const broken = state.broken?.generation === mine.generation ? state.broken : null;
       return { do: "drop", nodes, then: { do: "broken", broken } };
     }
     if (decision.do === "disagree") return { do: "quit", view, mine, then: { do: "disagreed", first: decision.first } };
-    if (decision.do !== "move") this.#seen = seenSoFar({ state, children, seen: this.#seen });
+    if (decision.do !== "move") this.#seen = participantsSeen({ state, children, seen: this.#seen });
     if (this.#leaving !== null) return { do: "quit", view, mine, then: { do: "left" } };
     if (decision.do !== "wait") return { do: "write", view, mine, decision };
     await this.#readNames(decision);
@@ -252,7 +252,7 @@ export class BarrierParticipant {
     return { do: "wait", decision };
   }
 
-  #started(
+  #stepAfterStart(
     state: BarrierState,
     { rank, isThere }: { rank: number; isThere: boolean },
     mine: ParticipantNode | null,
@@ -264,7 +264,7 @@ export class BarrierParticipant {
   }
 
   /** The own node does not exist; it may have never existed. */
-  #vanished(): ParticipantStep {
+  #stepWithoutNode(): ParticipantStep {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
@@ -277,10 +277,10 @@ export class BarrierParticipant {
   async #write(view: BarrierView, mine: ParticipantNode, decision: BarrierChange): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
     const loss = decision.do === "break" ? { lost: this.#namesOf(decision.lost), why: sessionEnded } : null;
-    const creation = decision.do === "move" ? this.#creation(view.state) : null;
+    const creation = decision.do === "move" ? this.#createRequest(view.state) : null;
     const own = this.#ownNodes(view.children);
     try {
-      await this.#zk.multi(changesFor(decision, { path, view, mine, own, acl, loss, creation }));
+      await this.#zk.multi(requestsOfDecision(decision, { path, view, mine, own, acl, loss, creation }));
       this.#refusals = 0;
       if (decision.do === "move") this.#seen = [];
     } catch (thrown) {
@@ -309,7 +309,7 @@ export class BarrierParticipant {
     const offs = [session.subscribe((change) => change === "state" && check())];
     if (round !== null) {
       const delayMs = backoffMs(this.#checks++, { ...roundCheck, random: () => 0.5 + Math.random() / 2 });
-      offs.push(clock.after(delayMs, () => {
+      offs.push(clock.startTimer(delayMs, () => {
         impatient = true;
         event.set();
       }));
@@ -325,7 +325,11 @@ export class BarrierParticipant {
   }
 
   /** Leaves before the start. If the version has changed, read again: the barrier may have been started. */
-  async #quit(view: BarrierView, mine: ParticipantNode, then: ParticipantOutcome): Promise<ParticipantStep> {
+  async #leaveBeforeStart(
+    view: BarrierView,
+    mine: ParticipantNode,
+    then: ParticipantOutcome,
+  ): Promise<ParticipantStep> {
     const { path: { barrier }, info } = this.#options;
     const why = this.#leaving ?? "it requires another number of parties";
     const after = stateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
@@ -345,7 +349,7 @@ export class BarrierParticipant {
     }
   }
 
-  async #drop(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
+  async #deleteNodes(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
     const { barrier } = this.#options.path;
     await Promise.all(nodes.map((name) => nullIfNoNode(this.#zk.delete(`${barrier}/${name}`, -1))));
     return { do: "end", outcome: then };
@@ -380,7 +384,7 @@ export class BarrierParticipant {
   async #pause(failures: number): Promise<void> {
     const event = new Event();
     if (!this.#isStopped) this.#event = event;
-    const cancel = this.#options.clock.after(backoffMs(failures, retryWait), event.set);
+    const cancel = this.#options.clock.startTimer(backoffMs(failures, retryWait), event.set);
     await event.wait();
     this.#event = null;
     cancel();

@@ -1,6 +1,6 @@
 /** The state of a barrier, which is the data of its container. */
 import { BatonError } from "../../errors.ts";
-import { demandJson, isFields } from "../../support/json_fields.ts";
+import { demandJson, isJsonObject } from "../../support/json_fields.ts";
 
 export interface BarrierState {
   /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
@@ -64,7 +64,7 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `Cannot use the barrier "${path}": ${what}`, { cause });
   const value = demandJson(data, refuse);
-  if (!isFields(value) || !("layout" in value)) throw refuse("its data has no layout number");
+  if (!isJsonObject(value) || !("layout" in value)) throw refuse("its data has no layout number");
   if (value["layout"] !== layout) {
     throw refuse(`its layout is ${JSON.stringify(value["layout"])}, but this version of baton uses ${layout}`);
   }
@@ -82,23 +82,23 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
 }
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value);
-const texts = (value: unknown): string[] =>
+const stringsIn = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 
 function roundOf(value: unknown): BarrierRound | null {
-  if (!isFields(value) || typeof value["id"] !== "string") return null;
-  return { id: value["id"], members: texts(value["members"]) };
+  if (!isJsonObject(value) || typeof value["id"] !== "string") return null;
+  return { id: value["id"], members: stringsIn(value["members"]) };
 }
 
 function startedOf(value: unknown): StartedGeneration | null {
-  if (!isFields(value) || !isCount(value["generation"])) return null;
+  if (!isJsonObject(value) || !isCount(value["generation"])) return null;
   const { generation, members, token } = value;
   const isToken = typeof token === "string" && /^\d{1,20}$/.test(token);
-  return { generation, members: texts(members), token: isToken ? BigInt(token) : 0n };
+  return { generation, members: stringsIn(members), token: isToken ? BigInt(token) : 0n };
 }
 
 function brokenOf(value: unknown): BrokenGeneration | null {
-  if (!isFields(value) || !isCount(value["generation"])) return null;
+  if (!isJsonObject(value) || !isCount(value["generation"])) return null;
   const { generation, lost, why } = value;
-  return { generation, lost: texts(lost), why: typeof why === "string" ? why : "" };
+  return { generation, lost: stringsIn(lost), why: typeof why === "string" ? why : "" };
 }

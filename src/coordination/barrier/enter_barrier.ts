@@ -121,14 +121,14 @@ class BarrierEntry {
     ];
     try {
       const first = await Promise.race([passing, stopped.promise]);
-      if (first === "session") throw this.#sessionEnded();
+      if (first === "session") throw this.#sessionEndedError();
       if (first === "signal" || first instanceof WaitTimeout) return await this.#giveUp(first, passing);
-      return await this.#proven(first);
+      return await this.#awaitFreshLease(first);
     } catch (thrown) {
       const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
       // A request may fail with the end of the session before the session reports it.
       const isOver = session.ended.aborted || isSessionEnd(thrown);
-      if (isOver && !signal?.aborted && !isLost) throw this.#sessionEnded(thrown);
+      if (isOver && !signal?.aborted && !isLost) throw this.#sessionEndedError(thrown);
       throw thrown;
     } finally {
       if (!this.#isLeaving) this.#party.stop();
@@ -143,9 +143,9 @@ class BarrierEntry {
     if (why === "signal") {
       this.#party.giveUp("it was stopped");
       const outcome = await this.#withinLeaveTime("stopped", passing);
-      if (outcome === null) this.#leaveLater(passing);
+      if (outcome === null) this.#leaveInBackground(passing);
       if (outcome?.do === "started") {
-        await this.#withinLeaveTime("stopped", this.#membership(outcome).release().catch(() => {}));
+        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
       }
       throw signal?.reason;
     }
@@ -156,8 +156,8 @@ class BarrierEntry {
     const status = this.#withinLeaveTime(leaving, asking);
     this.#party.giveUp(`it stopped waiting after ${waited}`);
     const outcome = await this.#withinLeaveTime(leaving, passing);
-    if (outcome === null) this.#leaveLater(passing);
-    if (outcome !== null && outcome.do !== "left") return await this.#proven(outcome);
+    if (outcome === null) this.#leaveInBackground(passing);
+    if (outcome !== null && outcome.do !== "left") return await this.#awaitFreshLease(outcome);
     const found = await status;
     const lasts = `this participant may be counted until its session ends, within ${
       formatDuration(this.#zk.session.timeoutMs)
@@ -172,10 +172,10 @@ class BarrierEntry {
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}`);
   }
 
-  #leaveLater(passing: Promise<ParticipantOutcome>): void {
+  #leaveInBackground(passing: Promise<ParticipantOutcome>): void {
     this.#isLeaving = true;
     const leaving = passing.then((outcome) =>
-      outcome.do === "started" ? this.#membership(outcome).release() : undefined
+      outcome.do === "started" ? this.#toMembership(outcome).release() : undefined
     );
     leaving.catch(() => {}); // it ends with the session at the latest
   }
@@ -185,7 +185,7 @@ class BarrierEntry {
   }
 
   /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
-  async #proven(outcome: ParticipantOutcome): Promise<BarrierMembership> {
+  async #awaitFreshLease(outcome: ParticipantOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
     // The end of the wait has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
@@ -199,10 +199,10 @@ class BarrierEntry {
         throw new BatonError("LOCK_LOST", message, { cause });
       }
     }
-    return this.#membership(outcome);
+    return this.#toMembership(outcome);
   }
 
-  #membership(outcome: ParticipantOutcome): BarrierMembership {
+  #toMembership(outcome: ParticipantOutcome): BarrierMembership {
     if (outcome.do === "started") {
       return new ZooKeeperMembership(this.#zk, {
         name: this.#name,
@@ -213,10 +213,10 @@ class BarrierEntry {
         clock: this.#clock,
       });
     }
-    throw this.#failure(outcome);
+    throw this.#outcomeError(outcome);
   }
 
-  #failure(outcome: Exclude<ParticipantOutcome, { do: "started" }>): BatonError {
+  #outcomeError(outcome: Exclude<ParticipantOutcome, { do: "started" }>): BatonError {
     const broken = `Barrier "${this.#name}" is broken`;
     switch (outcome.do) {
       case "lost":
@@ -235,13 +235,13 @@ class BarrierEntry {
         );
       }
       case "disagreed":
-        return this.#mismatch(outcome.first);
+        return this.#mismatchError(outcome.first);
       case "left":
         return new BatonError("INTERNAL", `Barrier "${this.#name}" was left without a reason`);
     }
   }
 
-  #mismatch({ parties, onLost }: ParticipantNode): BatonError {
+  #mismatchError({ parties, onLost }: ParticipantNode): BatonError {
     const { parties: mine, onMemberLost = "fail" } = this.#options;
     const what = parties === mine
       ? `use --on-member-lost ${onLost}, and this one ${onMemberLost}`
@@ -250,7 +250,7 @@ class BarrierEntry {
   }
 
   /** The error for an ended session. The own node ends with it, so a member is lost before the start. */
-  #sessionEnded(cause?: unknown): BatonError {
+  #sessionEndedError(cause?: unknown): BatonError {
     const reason: unknown = this.#zk.session.ended.reason ?? cause;
     const refused = reason instanceof BatonError && reason.code === "REFUSED";
     const breaks = (this.#options.onMemberLost ?? "fail") === "fail";
@@ -304,12 +304,14 @@ function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string;
   const { parties, gathered, gatheredCount, leaving, silent } = status;
   const others = gathered.filter(({ node }) => node.guid !== guid);
   const isHere = others.length < gathered.length;
-  const names = listed(others, nowMs, gatheredCount - gathered.length);
+  const names = listParties(others, nowMs, gatheredCount - gathered.length);
   const who = [...names, ...(isHere ? ["this one"] : [])].join(", ");
   const missing = parties - gatheredCount;
   const parts = [`${gatheredCount} of ${parties} are here${who === "" ? "" : `: ${who}`}`];
   if (missing > 0) parts.push(missing === 1 ? "1 is missing" : `${missing} are missing`);
-  if (leaving.length > 0) parts.push(`the previous generation has not ended: ${listed(leaving, nowMs, 0).join(", ")}`);
+  if (leaving.length > 0) {
+    parts.push(`the previous generation has not ended: ${listParties(leaving, nowMs, 0).join(", ")}`);
+  }
   const notResponding = gathered.filter(({ node }) => silent.includes(node.guid));
   if (missing <= 0 && notResponding.length > 0) {
     parts.push(`no response from ${notResponding.map(nameOfHolder).join(", ")}`);
@@ -320,7 +322,7 @@ function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string;
 /** The maximum number of names in a message. */
 const namedMax = 8;
 
-function listed(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {
+function listParties(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {
   const named = parties.slice(0, namedMax).map((party) => {
     // The wall clocks of two machines may differ: a negative time counts as 0.
     const since = party.sinceMs === 0 ? "" : ` for ${formatDuration(Math.max(0, nowMs - party.sinceMs))}`;

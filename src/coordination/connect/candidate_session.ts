@@ -31,7 +31,7 @@ export class CandidateSession {
   }
 
   /** Returns the current session, or a new one. Rejects with the signal's reason, and with a permanent connection error. */
-  async session(signal: AbortSignal): Promise<ZooKeeper> {
+  async openSession(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;
     for (let failures = 0;; failures++) {

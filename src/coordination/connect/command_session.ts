@@ -7,7 +7,7 @@ import type { Clock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
-import { duration } from "../../config/value_types.ts";
+import { durationType } from "../../config/value_types.ts";
 
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
@@ -21,7 +21,7 @@ interface ConnectLimits {
  * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0 the call waits only for a
  * response, at most for the connect timeout. Without `waitMs` there is no time limit.
  */
-export function callLimit(
+export function callDeadline(
   clock: Clock,
   waitMs: number | undefined,
   { values, stop }: { readonly values: ConnectLimits; readonly stop?: AbortSignal },
@@ -54,7 +54,7 @@ export async function openSession(
   if (!isPatient) return await connect(options);
   const { retries: _retries, ...others } = options;
   const afterMs = options.connectTimeoutMs ?? connectTimeoutMsDefault;
-  const cancel = clock.after(afterMs, () => {
+  const cancel = clock.startTimer(afterMs, () => {
     if (!quiet) io.err(`baton: no server has responded for ${formatDuration(afterMs)}; still waiting for ${what}\n`);
   });
   try {
@@ -72,7 +72,7 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
   const tooLate = Promise.withResolvers<void>();
   let cancel = () => {};
   const off = onAbort(stop, (reason) => {
-    cancel = clock.after(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.resolve);
+    cancel = clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.resolve);
   });
   await Promise.race([zk.close().catch(() => {}), tooLate.promise]);
   off();
@@ -112,5 +112,5 @@ export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   }, and should be at most a fifth of the session timeout`;
   const lower = formatDuration(Math.floor(askedMs / 5));
   return `${what}; with ZooKeeper's default minimum of two ticks the servers' ${tick}: use --session-timeout ` +
-    `${duration().format(Math.ceil(grantedMs * 5 / 2))}, or set tickTime to ${lower} (docs/limits.md)\n`;
+    `${durationType().format(Math.ceil(grantedMs * 5 / 2))}, or set tickTime to ${lower} (docs/limits.md)\n`;
 }

@@ -4,14 +4,14 @@ import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../zookeeper/hosts.ts";
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import type { ConfigSources } from "../../config/resolve_settings.ts";
-import { atOrigin as atOriginOf } from "../../config/resolve_settings.ts";
+import { addOriginToErrors as atOriginOf } from "../../config/resolve_settings.ts";
 import { type SettingValues, variableOf } from "../../config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../../config/settings.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
 import type { TlsOptions } from "../../sockets/connection.ts";
 import { checkPrivateFile } from "../../support/private_file.ts";
-import { utf8Text } from "../../support/text.ts";
+import { decodeUtf8 } from "../../support/text.ts";
 import { tlsFilesOf } from "./tls_files.ts";
 import type { Acl } from "../../zookeeper/zookeeper.ts";
 
@@ -38,23 +38,27 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
   const connection = connectionOptions(values, sources);
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
-    const servers = atOrigin("servers", sources, () => parseServers(named));
+    const servers = readAtOrigin("servers", sources, () => parseServers(named));
     const unreachableHint = originOfServers(sources);
     return {
       servers: named,
       root: values.root,
       scope: "cluster",
       assumed: false,
-      connect: { servers, ...connection, ...optional({ signal, unreachableHint, tls: tlsOf(values, sources) }) },
+      connect: {
+        servers,
+        ...connection,
+        ...withoutUndefined({ signal, unreachableHint, tls: tlsOf(values, sources) }),
+      },
     };
   }
   refuseTls(sources, named);
   const place = ownKeeperLocation(values, sources);
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
-  const servers = atOrigin("servers", sources, () => parseServers(address));
+  const servers = readAtOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
-    (await import("../../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, optional({ signal }));
+    (await import("../../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
   const hint = place.dir === null ? {} : { unreachableHint: `see ${place.dir}/${keeperLogName}` };
   return {
     servers: address,
@@ -63,7 +67,12 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
     assumed: named === undefined,
     // A unix socket needs no TLS, and a keeper does not support it there.
     // A keeper is started only at this user's own address.
-    connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer, ...hint } : {}) },
+    connect: {
+      servers,
+      ...connection,
+      ...withoutUndefined({ signal }),
+      ...(address === own ? { startServer, ...hint } : {}),
+    },
   };
 }
 
@@ -82,7 +91,7 @@ export function ownKeeperLocation(
   sources: ConfigSources,
 ): KeeperLocation {
   const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
-  return atOrigin("keeperDir", sources, () => keeperLocation(env));
+  return readAtOrigin("keeperDir", sources, () => keeperLocation(env));
 }
 
 /** Returns the variable or file that names the servers; undefined for a flag. */
@@ -99,12 +108,12 @@ export function requireScope(required: Scope | undefined, { scope, servers }: Co
   if (required === undefined || scopes.indexOf(scope) >= scopes.indexOf(required)) return;
   throw new BatonError(
     "SCOPE_MISMATCH",
-    `--scope ${required} is required, but the scope of a lock at ${servers} is: ${reach[scope]}; use --servers`,
+    `--scope ${required} is required, but the scope of a lock at ${servers} is: ${scopeText[scope]}; use --servers`,
   );
 }
 
 /** Description of each scope, for messages. */
-export const reach: Readonly<Record<Scope, string>> = {
+export const scopeText: Readonly<Record<Scope, string>> = {
   user: "this user's processes on this machine only",
   machine: "all processes on this machine, and no other machine",
   cluster: "all processes that use the same servers",
@@ -121,14 +130,14 @@ function socketScope(path: string): Scope {
 
 function connectionOptions(values: ConnectionValues, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
   const auth = [
-    ...atOrigin(
+    ...readAtOrigin(
       "authCredentials",
       sources,
       () => credentialsOf(values.authCredentials ?? "", (line) => `line ${line} of the value`),
     ),
     ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
   ];
-  const acl = atOrigin("acl", sources, () => {
+  const acl = readAtOrigin("acl", sources, () => {
     // A client certificate also identifies the creator.
     const hasName = auth.length > 0 || values.tlsCert !== undefined;
     if (!values.acl.includes("creator") || hasName) return aclOf(values.acl);
@@ -137,12 +146,12 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
       "creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
     );
   });
-  atOrigin("root", sources, () => validatePath(values.root));
+  readAtOrigin("root", sources, () => validatePath(values.root));
   return {
     auth,
     sessionTimeoutMs: values.sessionTimeout,
     frameBytesMax: values.connectMaxRequestSize,
-    ...optional({
+    ...withoutUndefined({
       connectTimeoutMs: values.connectTimeout,
       retries: values.connectRetries,
       delayMs: values.connectDelay,
@@ -152,8 +161,8 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
 }
 
 function tlsOf(values: ConnectionValues, sources: ConfigSources): TlsOptions | undefined {
-  const options = optional({
-    ...tlsFilesOf(values, (name, read) => atOrigin(name, sources, read)),
+  const options = withoutUndefined({
+    ...tlsFilesOf(values, (name, read) => readAtOrigin(name, sources, read)),
     passphrase: values.tlsPassphrase,
     serverName: values.tlsServerName,
   });
@@ -161,8 +170,8 @@ function tlsOf(values: ConnectionValues, sources: ConfigSources): TlsOptions | u
 }
 
 function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof credentialsOf> {
-  return atOrigin("authFile", sources, () => {
-    const found = credentialsOf(textOf(file), (line) => `${file}, line ${line}`);
+  return readAtOrigin("authFile", sources, () => {
+    const found = credentialsOf(readTextFile(file), (line) => `${file}, line ${line}`);
     checkPrivateFile(file, "The file with credentials");
     if (found.length > 0) return found;
     throw new BatonError(
@@ -172,24 +181,24 @@ function readCredentials(file: string, sources: ConfigSources): ReturnType<typeo
   });
 }
 
-function textOf(file: string): string {
+function readTextFile(file: string): string {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
     throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return utf8Text(bytes, file);
+  return decodeUtf8(bytes, file);
 }
 
-function atOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, read: () => T): T {
+function readAtOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, read: () => T): T {
   return atOriginOf(name, connectionSettings[name], sources, read);
 }
 
 type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };
 
 /** Removes undefined options: they differ from options that are left out. */
-function optional<T extends Record<string, unknown>>(options: T): Present<T> {
+function withoutUndefined<T extends Record<string, unknown>>(options: T): Present<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Present<T>;
 }
 

@@ -75,8 +75,8 @@ export class LeaderChanges {
   #isVacant: boolean | null = null;
 
   /** Returns the changes. The first read reports the leader, not the history. */
-  after({ leader, history }: LeaderReading): LeaderChange[] {
-    const changes = this.#isVacant === null ? [] : this.#grants(history);
+  changesAfter({ leader, history }: LeaderReading): LeaderChange[] {
+    const changes = this.#isVacant === null ? [] : this.#grantChanges(history);
     if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });
     const isNews = this.#isVacant !== true || changes.length > 0;
     if (leader === null && isNews) changes.push({ kind: "vacant" });
@@ -85,7 +85,7 @@ export class LeaderChanges {
     return changes;
   }
 
-  #grants(history: readonly Grant[]): LeaderChange[] {
+  #grantChanges(history: readonly Grant[]): LeaderChange[] {
     const { missed, grants } = this.#newest === null
       ? { missed: (history[0]?.index ?? 1) - 1, grants: history }
       : grantsAfter(history, this.#newest);

@@ -1,7 +1,7 @@
 /** Path and state of an election: those of a lock, with the history of the leaders in the state. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
-import { demandJson, isFields } from "../../support/json_fields.ts";
+import { demandJson, isJsonObject } from "../../support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
 import { encodeLockName } from "../lock/lock_name.ts";
 import { folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
@@ -56,7 +56,7 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
   const state = demandJson(data, refuse);
-  const history = isFields(state) ? state["history"] : null;
+  const history = isJsonObject(state) ? state["history"] : null;
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort } from "../../support/abort.ts";
 import { Event } from "../../support/event.ts";
-import { breakLock, type BreakLockOptions, type BrokenLock, revoke } from "../lock/break_lock.ts";
+import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
 import { parseNodeInfo, type Revocation } from "../holder_info.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode } from "../request_errors.ts";
@@ -45,7 +45,7 @@ async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocatio
   if (found === null) return;
   const leader = parseNodeInfo(found.data);
   if (leader.priority === undefined || leader.priority <= priority || leader.revoke !== null) return;
-  await revoke(zk, node, revocation);
+  await writeRevocation(zk, node, revocation);
 }
 
 export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;

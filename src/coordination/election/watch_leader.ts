@@ -62,7 +62,7 @@ export async function* watchLeader(
         await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
         continue;
       }
-      yield* changes.after(reading);
+      yield* changes.changesAfter(reading);
       await event.wait();
     }
   } finally {

@@ -36,7 +36,7 @@ export interface OperationRefusal {
 }
 
 /** The error for a node that does not meet the conditions of the operation. Nothing was changed. */
-export function refusedOperation(
+export function refusedOperationError(
   operation: FencedOperation,
   { reason, stat = null, missing = [] }: OperationRefusal,
 ): BatonError {

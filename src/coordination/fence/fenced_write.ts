@@ -15,7 +15,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_contender.ts";
-import { type FencedOperation, refusedOperation } from "./fenced_operation.ts";
+import { type FencedOperation, refusedOperationError } from "./fenced_operation.ts";
 import { ancestorsOf, folderOf, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
@@ -86,9 +86,9 @@ class FencedWrite {
   async run(): Promise<FencedWriteResult> {
     for (let tries = 1;; tries++) {
       try {
-        return this.#written(await this.#zk.multi(this.#requests()));
+        return this.#toResult(await this.#zk.multi(this.#requests()));
       } catch (thrown) {
-        if (isSessionEnd(thrown)) throw this.#unknown(thrown);
+        if (isSessionEnd(thrown)) throw this.#unknownOutcomeError(thrown);
         // The request was not sent or not processed, so nothing was written.
         if (isRefusal(thrown, "OPERATIONTIMEOUT", "THROTTLEDOP")) throw thrown;
         if (isTransient(thrown)) {
@@ -136,7 +136,7 @@ class FencedWrite {
     }
   }
 
-  #written(results: readonly MultiResult[]): FencedWriteResult {
+  #toResult(results: readonly MultiResult[]): FencedWriteResult {
     const own = results.at(-2);
     if (own?.type === "setData") return { path: this.#operation.path, nodeVersion: own.stat.version };
     if (own?.type === "create") return { path: own.path, nodeVersion: 0 };
@@ -150,27 +150,27 @@ class FencedWrite {
     }
     const { index, reason } = thrown;
     const holder = this.#held[index];
-    if (holder !== undefined) throw staleHolder(holder, this.#operation);
+    if (holder !== undefined) throw staleHolderError(holder, this.#operation);
     const own = this.#held.length + this.#parents.length;
     if (index > own) {
       if (reason === "NONODE") return await createParents(this.#zk, lockPathAt(this.#mark), this.#acl);
       throw thrown;
     }
     if (index < own || (this.#operation.do === "create" && reason === "NONODE")) {
-      const missing = await this.#missingAbove();
+      const missing = await this.#missingAncestors();
       if (this.#operation.do !== "create" || !this.#operation.parents) {
-        throw refusedOperation(this.#operation, { reason, missing });
+        throw refusedOperationError(this.#operation, { reason, missing });
       }
       this.#parents = missing;
       return;
     }
-    throw refusedOperation(this.#operation, {
+    throw refusedOperationError(this.#operation, {
       reason,
       stat: await hiddenIfNoAuth(this.#zk.exists(this.#operation.path)),
     });
   }
 
-  async #missingAbove(): Promise<string[]> {
+  async #missingAncestors(): Promise<string[]> {
     const above = ancestorsOf(this.#operation.path);
     const stats = await Promise.all(above.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
@@ -182,26 +182,26 @@ class FencedWrite {
     for (let failures = 0;; failures++) {
       try {
         const [, mark] = await Promise.all([this.#zk.sync(this.#mark), this.#zk.exists(this.#mark)]);
-        return mark === null ? null : await this.#writtenBy(mark.czxid);
+        return mark === null ? null : await this.#findResult(mark.czxid);
       } catch (thrown) {
         if (!isTransient(thrown) || this.#zk.session.ended.aborted || this.#clock.now() >= deadlineMs) {
-          throw this.#unknown(cause);
+          throw this.#unknownOutcomeError(cause);
         }
         await sleep(this.#clock, backoffMs(failures, retryWait));
       }
     }
   }
 
-  async #writtenBy(zxid: bigint): Promise<FencedWriteResult> {
+  async #findResult(zxid: bigint): Promise<FencedWriteResult> {
     const operation = this.#operation;
-    if (operation.do === "create" && operation.sequential) return await this.#sequentialBy(zxid, operation.path);
+    if (operation.do === "create" && operation.sequential) return await this.#findSequentialNode(zxid, operation.path);
     const { path } = operation;
     if (operation.do === "create") return { path, nodeVersion: 0 };
     const stat = operation.do === "delete" ? null : await hiddenIfNoAuth(this.#zk.exists(path));
     return { path, nodeVersion: stat !== "hidden" && stat?.mzxid === zxid ? stat.version : null };
   }
 
-  async #sequentialBy(zxid: bigint, prefix: string): Promise<FencedWriteResult> {
+  async #findSequentialNode(zxid: bigint, prefix: string): Promise<FencedWriteResult> {
     const slash = prefix.lastIndexOf("/");
     const parent = slash === 0 ? "/" : prefix.slice(0, slash);
     const list = await nullIfNoNode(this.#zk.getChildren(parent));
@@ -219,7 +219,7 @@ class FencedWrite {
     );
   }
 
-  #unknown(cause: unknown): BatonError {
+  #unknownOutcomeError(cause: unknown): BatonError {
     const { ended, timeoutMs } = this.#zk.session;
     const why = ended.aborted || isSessionEnd(cause)
       ? "the session ended before the outcome was known"
@@ -239,7 +239,7 @@ const past = { set: "set", create: "created", delete: "deleted" } as const satis
 >;
 
 /** The error for a lock that this job no longer holds. `node` is null if the job has no holder node. */
-export function staleHolder(
+export function staleHolderError(
   { name, node }: { name: string; node: string | null },
   { path, do: verb }: FencedOperation,
 ): BatonError {

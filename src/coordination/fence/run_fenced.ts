@@ -36,12 +36,12 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
     throw new BatonError("START_FAILED", "The store needs flock(2), but the C library cannot be called here");
   }
   using stop = new StopRequest(signals);
-  using store = await TokenStore.hold(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
+  using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
   const spawned = await spawnWith(store, libc, { ...options, signal: stop.signal });
   if (spawned.kind === "cancelled") throw stop.signal.reason;
   if (spawned.kind !== "started") return spawned;
-  return await forwarding(spawned, signals);
+  return await waitForwardingSignals(spawned, signals);
 }
 
 /** Starts the command with the descriptor of the lock, so that it holds the store even if baton is killed. */
@@ -50,7 +50,7 @@ async function spawnWith(
   libc: Libc,
   { command, descriptors, signals, signal }: RunFencedOptions & { readonly signal: AbortSignal },
 ): Promise<SpawnResult> {
-  using shared = store.share(libc);
+  using shared = store.duplicateDescriptor(libc);
   return await spawnChild(command, {
     env: childEnvironment({}),
     ownGroup: false,
@@ -60,7 +60,7 @@ async function spawnWith(
   });
 }
 
-async function forwarding(
+async function waitForwardingSignals(
   { pid, ended }: Extract<SpawnResult, { kind: "started" }>,
   signals: SignalSource,
 ): Promise<ChildEnd> {

@@ -49,7 +49,7 @@ export class TokenStore implements Disposable {
    * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if it would wait for
    * itself, IO, or with the reason of the signal.
    */
-  static async hold(path: string, options: TokenStoreOptions): Promise<TokenStore> {
+  static async openLocked(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
     const deadlineMs = waitMs === undefined ? Infinity : clock.now() + waitMs;
     for (;;) {
@@ -73,7 +73,7 @@ export class TokenStore implements Disposable {
       if (tries === 0 && descriptors.some((fd) => this.#isHeldBy(fd))) {
         throw new BatonError("USAGE", `Store "${this.#path}" is already held by a baton fence run around this call`);
       }
-      if (clock.now() >= deadlineMs) throw busy(this.#path, waitMs ?? 0);
+      if (clock.now() >= deadlineMs) throw storeBusyError(this.#path, waitMs ?? 0);
       await sleep(clock, Math.min(tryEveryMs, Math.max(1, deadlineMs - clock.now())), signal);
     }
   }
@@ -110,7 +110,7 @@ export class TokenStore implements Disposable {
   }
 
   /** A descriptor with the same lock for the command to inherit. Dispose of it after the start of the command. */
-  share(libc: Libc): Disposable & { readonly fd: number } {
+  duplicateDescriptor(libc: Libc): Disposable & { readonly fd: number } {
     const fd = libc.duplicate(this.#fd);
     if (fd < 0) throw new BatonError("IO", `Cannot duplicate the descriptor of "${this.#path}"`);
     return { fd, [Symbol.dispose]: () => libc.close(fd) };
@@ -166,7 +166,7 @@ function flushFolder(folder: string): void {
   }
 }
 
-function busy(path: string, waitMs: number): BatonError {
+function storeBusyError(path: string, waitMs: number): BatonError {
   const why = "another process holds it, or the file system does not support flock(2)";
   if (waitMs === 0) return new BatonError("LOCK_BUSY", `Store "${path}" is busy: ${why}`);
   return new BatonError("LOCK_TIMEOUT", `Store "${path}" was not free within ${waitMs} ms: ${why}`);

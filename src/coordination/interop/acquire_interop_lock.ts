@@ -26,10 +26,10 @@ export async function acquireInteropLock(
     path: interopPath(path),
     newContender: (settings) => new InteropContender(zk, { ...settings, recipe }),
     readStatus: () => interopStatus(zk, path, { recipe, detailsMax }),
-    revocationIn,
+    parseRevocation,
   }, options);
 }
 
-function revocationIn(data: Uint8Array): Revocation | null {
+function parseRevocation(data: Uint8Array): Revocation | null {
   return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseNodeInfo(data).revoke;
 }

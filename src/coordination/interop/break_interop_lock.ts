@@ -9,8 +9,8 @@ import {
   type BreakLockOptions,
   type BrokenLock,
   findHolder,
-  revoke,
-  takeBack,
+  requestRelease,
+  writeRevocation,
 } from "../lock/break_lock.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { curatorRevocation, type InteropRecipe } from "./interop_node_names.ts";
@@ -43,10 +43,10 @@ export async function breakInteropLock(
     );
   }
   const ask = async () => {
-    if (isBaton) return await revoke(zk, node, revocation);
+    if (isBaton) return await writeRevocation(zk, node, revocation);
     return recipe === "kazoo" ? await zk.exists(node) !== null : await revokeAsCurator(zk, node);
   };
-  return await takeBack(zk, { holder, node, ask }, options);
+  return await requestRelease(zk, { holder, node, ask }, options);
 }
 
 /** Returns false when the holder's node is gone. */

@@ -32,7 +32,7 @@ export class InteropContender {
     this.#zk = zk;
     this.#options = options;
     this.#waits = new AttemptWaits(zk.session, options.clock);
-    this.#prefix(""); // throws
+    this.#nodePrefix(""); // throws
   }
 
   get guid(): string {
@@ -67,9 +67,9 @@ export class InteropContender {
     this.#waits.stop();
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
       try {
-        const children = await this.#childrenAfterSync();
+        const children = await this.#listChildrenAfterSync();
         const own = children?.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
-        if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#child(own), -1));
+        if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
         return;
       } catch (thrown) {
         if (!isTransient(thrown)) return; // the session has ended, or the ACL has changed: no retry can help
@@ -80,7 +80,7 @@ export class InteropContender {
 
   /** Reads the queue once and acts on it. Returns null when it has to be read again. */
   async #advance(): Promise<ContenderOutcome | null> {
-    const children = this.#mustSync ? await this.#childrenAfterSync() : await this.#children();
+    const children = this.#mustSync ? await this.#listChildrenAfterSync() : await this.#listChildren();
     this.#mustSync = false;
     const position = this.#positionIn(children ?? []);
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
@@ -95,7 +95,7 @@ export class InteropContender {
     this.#options.onQueued();
     const armed = this.#waits.arm();
     // getData, not exists: exists leaves a watch even when the node is gone.
-    const ahead = await nullIfNoNode(this.#zk.getData(this.#child(position.watch), { watch: armed.event.set }));
+    const ahead = await nullIfNoNode(this.#zk.getData(this.#childPath(position.watch), { watch: armed.event.set }));
     if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
   }
@@ -107,12 +107,12 @@ export class InteropContender {
 
   /** Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue. */
   async #claim(node: string): Promise<Granted | null> {
-    const stat = await this.#zk.exists(this.#child(node));
+    const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
     if (stat.ephemeralOwner !== this.#zk.session.id) {
       throw new BatonError(
         "PROTOCOL",
-        `"${this.#child(node)}" belongs to another session, although its name was chosen by this one`,
+        `"${this.#childPath(node)}" belongs to another session, although its name was chosen by this one`,
       );
     }
     return { do: "granted", guid: this.#guid, node, slot: null, limit: null, token: stat.czxid };
@@ -121,9 +121,9 @@ export class InteropContender {
   /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
-    interopQueue({ recipe, path: path.lock, children: await this.#children() ?? [] });
+    interopQueue({ recipe, path: path.lock, children: await this.#listChildren() ?? [] });
     this.#guid = newGuid();
-    const prefix = this.#child(this.#prefix(this.#guid));
+    const prefix = this.#childPath(this.#nodePrefix(this.#guid));
     const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
       try {
@@ -134,7 +134,7 @@ export class InteropContender {
       }
       try {
         await this.#zk.multi([
-          ...await this.#missing(),
+          ...await this.#createMissingRequests(),
           { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
         ]);
         return;
@@ -159,7 +159,7 @@ export class InteropContender {
   }
 
   /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */
-  async #missing(): Promise<MultiRequest[]> {
+  async #createMissingRequests(): Promise<MultiRequest[]> {
     const { path, recipe, acl } = this.#options;
     const above = [...path.parents, path.lock];
     const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
@@ -170,7 +170,7 @@ export class InteropContender {
     );
   }
 
-  #prefix(guid: string): string {
+  #nodePrefix(guid: string): string {
     const { recipe, mode } = this.#options;
     const { prefix, title } = namingOf(recipe);
     if (mode === "exclusive") return prefix.exclusive(guid);
@@ -178,15 +178,15 @@ export class InteropContender {
     throw new BatonError("USAGE", `${title} has no mode ${mode}`);
   }
 
-  #child(name: string): string {
+  #childPath(name: string): string {
     return `${this.#options.path.lock}/${name}`;
   }
 
-  async #children(): Promise<string[] | null> {
+  async #listChildren(): Promise<string[] | null> {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
   }
 
-  #childrenAfterSync(): Promise<string[] | null> {
-    return readAfterSync(this.#zk, this.#options.path.lock, () => this.#children());
+  #listChildrenAfterSync(): Promise<string[] | null> {
+    return readAfterSync(this.#zk, this.#options.path.lock, () => this.#listChildren());
   }
 }

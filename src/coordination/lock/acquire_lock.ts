@@ -99,7 +99,7 @@ export interface LockProtocol {
   newContender(settings: CommonContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
   /** Reads from the holder's node that its lock is asked back; baton's own format when left out. */
-  readonly revocationIn?: (data: Uint8Array) => Revocation | null;
+  readonly parseRevocation?: (data: Uint8Array) => Revocation | null;
 }
 
 /**
@@ -184,13 +184,13 @@ class LockAcquisition {
     }
     const { progressMs = 0, onWaiting } = this.#options;
     const stop = new AbortController();
-    const limit = this.#limit();
+    const limit = this.#deadline();
     const offs = [
       onAbort(this.#options.signal, (reason) => stop.abort(reason)),
       onAbort(session.ended, (reason) => stop.abort(reason)),
       onAbort(limit.signal, (reason) => stop.abort(reason)),
       limit.cancel,
-      progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
+      progressMs > 0 && onWaiting !== undefined ? this.#startReports(progressMs) : () => {},
     ];
     try {
       const outcome = await abortable(this.#contender.run(), stop.signal);
@@ -198,14 +198,14 @@ class LockAcquisition {
       throwIfAborted(stop.signal);
       if (outcome.do === "granted") {
         await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
-        return this.#lease(outcome);
+        return this.#toLease(outcome);
       }
       throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "responded" });
     } catch (thrown) {
       const isLate = thrown instanceof WaitTimeout && thrown === stop.signal.reason;
-      const failure = isLate ? await this.#late(thrown) : thrown;
+      const failure = isLate ? await this.#timeoutError(thrown) : thrown;
       await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "responded");
-      throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEnded(failure) : failure;
+      throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEndedError(failure) : failure;
     } finally {
       this.#isOver = true;
       for (const off of offs) off();
@@ -217,7 +217,7 @@ class LockAcquisition {
   }
 
   /** Returns the deadline. A call that waits only for a response gives up after the session timeout. */
-  #limit(): Deadline {
+  #deadline(): Deadline {
     const { wait = "forever" } = this.#options;
     const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : Number(wait);
     return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });
@@ -227,7 +227,7 @@ class LockAcquisition {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
 
-  #lease(granted: Granted): ZooKeeperLease {
+  #toLease(granted: Granted): ZooKeeperLease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       kind: this.#kind,
@@ -240,7 +240,7 @@ class LockAcquisition {
       fencingToken: granted.token,
       waitedMs: this.#clock.now() - this.#startedMs,
       clock: this.#clock,
-      revocationIn: this.#protocol.revocationIn,
+      parseRevocation: this.#protocol.parseRevocation,
     });
   }
 
@@ -259,7 +259,7 @@ class LockAcquisition {
   }
 
   /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
-  async #late({ waitMs }: WaitTimeout): Promise<BatonError> {
+  async #timeoutError({ waitMs }: WaitTimeout): Promise<BatonError> {
     if (this.#contender.isBusy) {
       return await this.#busyError("LOCK_TIMEOUT", {
         state: `is still busy after ${formatDuration(waitMs)}`,
@@ -271,7 +271,7 @@ class LockAcquisition {
     return new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
   }
 
-  #sessionEnded(cause: unknown): BatonError {
+  #sessionEndedError(cause: unknown): BatonError {
     const reason: unknown = this.#zk.session.ended.reason;
     const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
     const why = `the session ended before it was granted: ${messageOf(reason)}`;
@@ -294,10 +294,10 @@ class LockAcquisition {
     return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
-  #tick(progressMs: number): () => void {
+  #startReports(progressMs: number): () => void {
     let cancel = () => {};
     const next = () => {
-      cancel = this.#clock.after(progressMs, () => void this.#reportWaiting().then(() => this.#isOver || next()));
+      cancel = this.#clock.startTimer(progressMs, () => void this.#reportWaiting().then(() => this.#isOver || next()));
     };
     next();
     return () => cancel();

@@ -44,9 +44,9 @@ export async function breakLock(
   const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
-  return await takeBack(
+  return await requestRelease(
     zk,
-    { holder, node, ask: () => revoke(zk, node, options.revocation ?? anonymousRevocation) },
+    { holder, node, ask: () => writeRevocation(zk, node, options.revocation ?? anonymousRevocation) },
     options,
   );
 }
@@ -54,7 +54,7 @@ export async function breakLock(
 export const anonymousRevocation: Revocation = { by: "", reason: "" };
 
 /** Runs `ask`, waits for the release, and deletes the node if `force` is set. `ask` returns whether the node still exists. */
-export async function takeBack(
+export async function requestRelease(
   zk: ZooKeeper,
   { holder, node, ask }: {
     readonly holder: HolderStatus;
@@ -91,7 +91,7 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 }
 
 /** Writes the request into the holder's node. False when the node is gone. Another version of the data is another request. */
-export async function revoke(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
+export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   try {
     const found = await nullIfNoNode(zk.getData(node));
     if (found === null) return false;
@@ -119,7 +119,7 @@ async function isGoneWithin(
     throwIfAborted(signal);
     const leftMs = deadlineMs - clock.now();
     if (leftMs <= 0) return false;
-    const cancel = clock.after(leftMs, event.set);
+    const cancel = clock.startTimer(leftMs, event.set);
     signal?.addEventListener("abort", event.set, { once: true });
     await event.wait();
     signal?.removeEventListener("abort", event.set);

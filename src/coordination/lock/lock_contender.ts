@@ -206,12 +206,12 @@ export class Contender {
       case "gone":
         return { do: "contend" };
       case "held":
-        return await this.#claim(position.holder, limit);
+        return await this.#confirmGrant(position.holder, limit);
       case "eligible":
         return { do: "grant", view };
     }
     if (!this.#options.waits) return { do: "busy" };
-    if (position.passed && !this.#hasAnnounced) return await this.#announce(view);
+    if (position.passed && !this.#hasAnnounced) return await this.#changeVersion(view);
     this.#options.onQueued();
     return position.kind === "queued"
       ? await this.#awaitPredecessor(position.watch)
@@ -219,18 +219,18 @@ export class Contender {
   }
 
   /** Returns the grant for an own node among the holders: the response to the request was lost. */
-  async #claim(node: string, limit: number): Promise<ContenderStep> {
+  async #confirmGrant(node: string, limit: number): Promise<ContenderStep> {
     const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
     if (stat === null) return readOnly;
     if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
-    return this.#granted(node, { token: stat.czxid, limit });
+    return this.#toGranted(node, { token: stat.czxid, limit });
   }
 
   /**
    * Changes the version of the lock's node. A contender that waits for the holders requests the grant without reading the
    * queue again; a later contender of better priority changes the version, so that this request fails and the queue is read.
    */
-  async #announce(view: LockView): Promise<ContenderStep> {
+  async #changeVersion(view: LockView): Promise<ContenderStep> {
     try {
       await this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
     } catch (thrown) {
@@ -288,7 +288,7 @@ export class Contender {
     try {
       const [guarded] = await this.#zk.multi(multi);
       if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
-      return this.#granted(node, { token: guarded.stat.mzxid, limit });
+      return this.#toGranted(node, { token: guarded.stat.mzxid, limit });
     } catch (thrown) {
       // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
       if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return readOnly;
@@ -296,7 +296,7 @@ export class Contender {
     }
   }
 
-  #granted(node: string, { token, limit }: { token: bigint; limit: number | null }): Granted {
+  #toGranted(node: string, { token, limit }: { token: bigint; limit: number | null }): Granted {
     const slot = parseHolder(node)?.slot ?? null;
     return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, token };
   }

@@ -1,6 +1,6 @@
 /** State of a lock: the data of its container, guarded by the version of that node. */
 import { BatonError } from "../../errors.ts";
-import { demandJson, isFields } from "../../support/json_fields.ts";
+import { demandJson, isJsonObject } from "../../support/json_fields.ts";
 
 export interface LockState {
   /** Number of permits; null until the first request for a permit. */
@@ -26,7 +26,7 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
   const value = demandJson(data, refuse);
-  if (!isFields(value) || !("layout" in value)) throw refuse("its data has no layout number");
+  if (!isJsonObject(value) || !("layout" in value)) throw refuse("its data has no layout number");
   if (value["layout"] !== layout) throw refuse(`its layout is ${JSON.stringify(value["layout"])}, expected ${layout}`);
   const { limit = null } = value;
   if (limit === null) return initialLockState;

@@ -48,10 +48,10 @@ export interface LockStatusOptions {
 
 /** A lock that does not exist has neither holders nor waiters. Reads again if the connection is lost. */
 export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
-  return await readTwiceAtMost(zk, () => readOnce(zk, name, options));
+  return await readTwiceAtMost(zk, () => readLockStatus(zk, name, options));
 }
 
-async function readOnce(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
+async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
   const path = options.path ?? lockPath(name, options.root);
   // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
   const [, view] = await Promise.all([zk.sync(path.lock), readLock(zk, path)]);

@@ -26,8 +26,8 @@ export async function clearPoolResults(
     // Nodes in use are not empty and stay. The server would also remove the nodes of --total later; a new run creates them again.
     const { queue, holders, lock } = path.total;
     const nodes = [
-      ...records.nodes(),
-      ...memory.shards(),
+      ...records.nodePaths(),
+      ...memory.shardPaths(),
       path.ended,
       path.failed,
       path.runs,

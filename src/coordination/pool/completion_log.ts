@@ -5,7 +5,7 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
-import { jsonFields, textOf } from "../../support/json_fields.ts";
+import { jsonFields, stringOrEmpty } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
@@ -42,7 +42,7 @@ export class CompletionLog {
    * The result of a completed item; null if it failed, has no result, or the result expired before `nowMs`. Unless a result is likely,
    * it first checks that the node exists, because an error costs more than a response.
    */
-  async find(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
+  async findResult(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
     if (!isLikely && await this.#zk.exists(node) === null) return null;
     const found = await nullIfNoNode(this.#zk.getData(node));
@@ -51,9 +51,9 @@ export class CompletionLog {
   }
 
   /** The completed items, including expired ones. */
-  async completedItems(): Promise<Set<string>> {
+  async listCompletedItems(): Promise<Set<string>> {
     const { done } = this.#trees;
-    const lists = await Promise.all((await done.usedShards() ?? []).map((shard) => done.items(shard)));
+    const lists = await Promise.all((await done.listUsedShards() ?? []).map((shard) => done.listItems(shard)));
     return new Set(lists.flat());
   }
 
@@ -69,7 +69,7 @@ export class CompletionLog {
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
-        if (missing === "parents") await createParents(this.#zk, lockPathAt(tree.shard(0)), this.#acl);
+        if (missing === "parents") await createParents(this.#zk, lockPathAt(tree.shardPath(0)), this.#acl);
         await this.#zk.multi(
           missing === "nothing" ? [create] : [containerRequest(tree.shardOf(item), this.#acl), create],
         );
@@ -86,11 +86,11 @@ export class CompletionLog {
   }
 
   /** The last result of each item. */
-  async all(nowMs: number): Promise<Map<string, ItemResult>> {
+  async readResults(nowMs: number): Promise<Map<string, ItemResult>> {
     const found = new Map<string, ItemResult>();
     const trees = Object.values(this.#trees);
     const used = await Promise.all(
-      trees.map(async (tree) => (await tree.usedShards() ?? []).map((shard) => tree.rows(shard))),
+      trees.map(async (tree) => (await tree.listUsedShards() ?? []).map((shard) => tree.readRows(shard))),
     );
     for (const { item, data } of (await Promise.all(used.flat())).flat()) {
       const ended = parseResult(data);
@@ -103,7 +103,7 @@ export class CompletionLog {
   /** Deletes the expired results of a shard. Any number selects a shard. */
   async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
-      await this.#delete(tree, tree.shard(turn), (ended) => ended === null || ended.untilMs <= nowMs);
+      await this.#delete(tree, tree.shardPath(turn), (ended) => ended === null || ended.untilMs <= nowMs);
     }
   }
 
@@ -111,7 +111,7 @@ export class CompletionLog {
   async clearAll(): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
-      for (const shard of tree.shards()) count += await this.#delete(tree, shard, () => true);
+      for (const shard of tree.shardPaths()) count += await this.#delete(tree, shard, () => true);
     }
     return count;
   }
@@ -120,16 +120,16 @@ export class CompletionLog {
   async clearItems(items: readonly string[]): Promise<number> {
     const { done, failed } = this.#trees;
     const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
-    return await done.each(nodes, (node) => this.#zk.delete(node, -1));
+    return await done.forEachInBatches(nodes, (node) => this.#zk.delete(node, -1));
   }
 
   /** The parent nodes of the results. */
-  shards(): string[] {
-    return Object.values(this.#trees).flatMap((tree) => tree.shards());
+  shardPaths(): string[] {
+    return Object.values(this.#trees).flatMap((tree) => tree.shardPaths());
   }
 
   async #delete(tree: ItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
-    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isWanted(parseResult(data))));
+    return await tree.delete((await tree.readRows(shard)).filter(({ data }) => isWanted(parseResult(data))));
   }
 }
 
@@ -141,5 +141,5 @@ function parseResult(data: Uint8Array): ItemResult | null {
   if (result !== "done" && result !== "failed") return null;
   if (!isInstant(atMs) || typeof untilMs !== "number") return null;
   const until = Math.min(untilMs, latestInstantMs); // --done-ttl may exceed the last possible date
-  return { result, atMs, untilMs: until, what: textOf(what), by: textOf(by) };
+  return { result, atMs, untilMs: until, what: stringOrEmpty(what), by: stringOrEmpty(by) };
 }

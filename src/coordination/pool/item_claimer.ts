@@ -54,7 +54,8 @@ const watchDelayMs = 250;
 /** The pause between two lists of completed items: at least `ms` milliseconds, and `times` the duration of a list. */
 const relist = { ms: 200, times: 20 };
 
-const holderOf = ({ holderId: guid }: ZooKeeperLease): string => holderName({ mode: "exclusive", slot: null, guid });
+const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
+  holderName({ mode: "exclusive", slot: null, guid });
 
 /** Releases an item that was not started, and undoes its record. If that fails, the record says that the item ended. */
 export async function releaseUnstarted(
@@ -100,7 +101,7 @@ export class ItemClaimer {
       const [item] = this.#nextCandidates(1);
       if (item === undefined || this.#completedAtStart?.has(item) || this.#options.workList.wasBusy(item)) break;
       const claimed = await this.#tryClaim(item, true);
-      if (typeof claimed === "object") return this.#claimed(claimed);
+      if (typeof claimed === "object") return this.#markClaimed(claimed);
       if (isStopping() || !await this.#isUsedByOthers(item, claimed)) break;
       if (misses > 0 || this.#spread > 1) this.#widenSpread(); // a single busy item is no sign of contention
     }
@@ -116,7 +117,7 @@ export class ItemClaimer {
   /** Whether another run has, or had, the item. Then other items are still tried without a probe. */
   async #isUsedByOthers(item: string, claimed: ClaimFailure): Promise<boolean> {
     const state = claimed === "raced" ? await this.#probe(item) : claimed;
-    if (!this.#isFree(item, state)) return true;
+    if (!this.#isFreeElseMark(item, state)) return true;
     // The lock exists from an earlier run; those of other items may exist, too.
     this.#expectsNewLocks = false;
     this.#probedAhead.set(item, Promise.resolve(state));
@@ -127,14 +128,14 @@ export class ItemClaimer {
   async #probeAndClaim(isStopping: () => boolean, first: number): Promise<ClaimedItem | null> {
     const { workList } = this.#options;
     for (let count = first; !isStopping(); count = Math.min(probeCount.max, probeCount.growth * count)) {
-      if (workList.next(1).some((item) => workList.wasBusy(item))) count = probeCount.max;
+      if (workList.nextWaitingItems(1).some((item) => workList.wasBusy(item))) count = probeCount.max;
       if (count > 1) await this.refreshCompleted();
       const items = this.#nextCandidates(count);
       if (items.length === 0) return null;
       const see = (item: string) => count > 1 ? this.#quickProbe(item) : this.#probe(item);
       const states = await Promise.all(items.map((item) => this.#probedAhead.get(item) ?? see(item)));
       this.#probedAhead.clear();
-      const free = items.filter((item, index) => this.#isFree(item, states[index] ?? "busy"));
+      const free = items.filter((item, index) => this.#isFreeElseMark(item, states[index] ?? "busy"));
       if (isStopping()) return null;
       const [item] = free;
       if (item === undefined) {
@@ -143,16 +144,16 @@ export class ItemClaimer {
       }
       this.#expectsNewLocks = states[items.indexOf(item)] === "new";
       const claimed = await this.#tryClaim(item, this.#expectsNewLocks);
-      if (typeof claimed === "object") return this.#claimed(claimed);
+      if (typeof claimed === "object") return this.#markClaimed(claimed);
       // Other runs claim the same items, so this one continues at another place.
       if (claimed !== "completed") this.#widenSpread();
-      if (claimed !== "raced") this.#isFree(item, claimed);
+      if (claimed !== "raced") this.#isFreeElseMark(item, claimed);
       count = 1;
     }
     return null;
   }
 
-  #claimed(claimed: ClaimedItem): ClaimedItem {
+  #markClaimed(claimed: ClaimedItem): ClaimedItem {
     this.#spread = Math.max(1, Math.min(this.#spread - 1, Math.floor(spread.shrink * this.#spread)));
     this.#options.workList.markClaimed(claimed.item);
     return claimed;
@@ -164,10 +165,14 @@ export class ItemClaimer {
     const some = new Set([...this.#probedAhead.keys()].filter((item) => workList.isWaiting(item)).slice(0, count));
     if (this.#spread > 1) {
       while (this.#window[0] !== undefined && !workList.isWaiting(this.#window[0])) this.#window.shift();
-      if (this.#window.length === 0) this.#window = this.#randomTail(workList.next(this.#spread + probeCount.max));
+      if (this.#window.length === 0) {
+        this.#window = this.#randomTail(workList.nextWaitingItems(this.#spread + probeCount.max));
+      }
       for (const item of this.#window) if (some.size < count && workList.isWaiting(item)) some.add(item);
     }
-    if (some.size < count) { for (const item of workList.next(2 * count)) if (some.size < count) some.add(item); }
+    if (some.size < count) {
+      for (const item of workList.nextWaitingItems(2 * count)) if (some.size < count) some.add(item);
+    }
     return [...some];
   }
 
@@ -181,7 +186,7 @@ export class ItemClaimer {
   }
 
   /** Updates the work list for an item that is not free. Returns whether it is free. */
-  #isFree(item: string, state: ItemState): boolean {
+  #isFreeElseMark(item: string, state: ItemState): boolean {
     if (state === "completed") this.#options.workList.markSkipped(item);
     else if (state === "busy") this.#options.workList.markBusy(item);
     else if (state === "ended_since") this.#options.workList.markEndedSince(item);
@@ -197,12 +202,12 @@ export class ItemClaimer {
         this.#zk.exists(path.item(item).holders),
         completionLog === null
           ? null
-          : completionLog.find(item, Date.now(), this.#completedAtStart?.has(item) === true),
+          : completionLog.findResult(item, Date.now(), this.#completedAtStart?.has(item) === true),
         records.hasEndedSince(item),
       ]);
       if (ended !== null) return "completed";
       if (hasEnded) return "ended_since";
-      if (holders === null) return this.#newUnlessKnown(item);
+      if (holders === null) return this.#stateWithoutHolder(item);
       return holders.numChildren > 0 ? "busy" : "free";
     }, { clock });
   }
@@ -217,13 +222,13 @@ export class ItemClaimer {
         records.hasEndedSince(item),
       ]);
       if (hasEnded) return "ended_since";
-      if (holders === null) return this.#newUnlessKnown(item);
+      if (holders === null) return this.#stateWithoutHolder(item);
       if (holders.numChildren > 0) return "busy";
-      return await completionLog.find(item, Date.now(), true) === null ? "free" : "completed";
+      return await completionLog.findResult(item, Date.now(), true) === null ? "free" : "completed";
     }, { clock });
   }
 
-  #newUnlessKnown(item: string): ItemState {
+  #stateWithoutHolder(item: string): ItemState {
     return this.#existingLocks.has(item) ? "free" : "new";
   }
 
@@ -247,8 +252,8 @@ export class ItemClaimer {
     }
     const { lease } = granted;
     try {
-      if (isNew) records.recordCreated(item);
-      const claiming = isNew ? records.deleteRequest(item) : records.claim(item, holderOf(lease));
+      if (isNew) records.onRecordCreated(item);
+      const claiming = isNew ? records.deleteRequest(item) : records.recordRunning(item, holderNodeOf(lease));
       // The previous holder wrote the result before it released the lock, so the answer is final now.
       const direct = granted.isDirect && looking !== null ? await looking.catch(() => null) : null;
       const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isCompletedAfterSync(item), { clock });
@@ -276,7 +281,7 @@ export class ItemClaimer {
 
   async #isCompleted(item: string): Promise<boolean> {
     const { completionLog } = this.#options;
-    return completionLog !== null && await completionLog.find(item, Date.now()) !== null;
+    return completionLog !== null && await completionLog.findResult(item, Date.now()) !== null;
   }
 
   /** Reads after a sync, because the server may lag behind. */
@@ -310,11 +315,11 @@ export class ItemClaimer {
   async #listCompleted(completionLog: CompletionLog): Promise<void> {
     const { clock } = this.#options;
     const fromMs = clock.now();
-    await completionLog.completedItems().then((done) => this.#applyCompleted(done), () => {}); // on failure each item is probed
+    await completionLog.listCompletedItems().then((done) => this.#skipCompleted(done), () => {}); // on failure each item is probed
     this.#nextListMs = clock.now() + Math.max(relist.ms, relist.times * (clock.now() - fromMs));
   }
 
-  #applyCompleted(done: ReadonlySet<string>): void {
+  #skipCompleted(done: ReadonlySet<string>): void {
     const { workList, clock, rememberMs } = this.#options;
     if (this.#completedAtStart === null) {
       this.#completedAtStart = done;

@@ -63,7 +63,7 @@ export class ItemRecords {
   }
 
   /** A record and its parents were created. */
-  recordCreated(item: string): void {
+  onRecordCreated(item: string): void {
     this.#hasTree = true;
     this.#shards.add(this.#tree.shardOf(item));
   }
@@ -93,8 +93,8 @@ export class ItemRecords {
    * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item is not started;
    * null if the item ended, or may have ended, since the list was requested.
    */
-  async claim(item: string, holder: string): Promise<MultiRequest | null> {
-    return await retryOnConnectionLoss(this.#zk, () => this.#claim(item, holder), { clock: this.#clock });
+  async recordRunning(item: string, holder: string): Promise<MultiRequest | null> {
+    return await retryOnConnectionLoss(this.#zk, () => this.#tryRecordRunning(item, holder), { clock: this.#clock });
   }
 
   /** Whether the item ended after the list was requested. */
@@ -118,39 +118,41 @@ export class ItemRecords {
   }
 
   /** The check of these requests failed: another run has a list. */
-  otherListBegun(check: MultiRequest): void {
-    this.#lists.otherListBegun(check);
+  onOtherListBegun(check: MultiRequest): void {
+    this.#lists.onOtherListBegun(check);
   }
 
   /** Clears one shard; `random` is a number below 1. */
-  async clearSome(random: number): Promise<void> {
+  async clearOneShard(random: number): Promise<void> {
     const shards = [...this.#shards];
     const shard = shards[Math.floor(random * shards.length)];
     if (shard !== undefined) await this.#clear([shard], { isOwnOver: false });
   }
 
   /** Clears all shards at the end of a run, unless another run has a list; that run clears them. */
-  async clearLast(): Promise<void> {
+  async clearAllIfLast(): Promise<void> {
     if (!this.#keptRecords && this.#lists.listedAt === null) return;
-    const shards = await this.#tree.usedShards() ?? [];
-    if (shards.length === 0 || await this.#lists.oldest({ isOwnOver: true }) !== null) return;
+    const shards = await this.#tree.listUsedShards() ?? [];
+    if (shards.length === 0 || await this.#lists.oldestListStart({ isOwnOver: true }) !== null) return;
     await this.#clear(shards, { isOwnOver: true });
   }
 
   /** Deletes the records of all items, or of `named`, except running ones. */
   async clearEnded(named: readonly string[] | null): Promise<void> {
     const items = named === null ? null : new Set(named);
-    const shards = named === null ? this.#tree.shards() : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
+    const shards = named === null
+      ? this.#tree.shardPaths()
+      : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
     for (const shard of shards) {
-      const rows = (await this.#tree.rows(shard)).filter(({ item }) => items === null || items.has(item));
+      const rows = (await this.#tree.readRows(shard)).filter(({ item }) => items === null || items.has(item));
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
       await this.#tree.delete(rows.filter((_, index) => isRunning[index] === false));
     }
   }
 
   /** The parent nodes of the records, children first. */
-  nodes(): string[] {
-    return [...this.#tree.shards(), this.#tree.root];
+  nodePaths(): string[] {
+    return [...this.#tree.shardPaths(), this.#tree.root];
   }
 
   /** Ends the list of this run; the session continues. */
@@ -159,7 +161,7 @@ export class ItemRecords {
   }
 
   async #listShards(): Promise<void> {
-    const used = await retryOnConnectionLoss(this.#zk, () => this.#tree.usedShards(), { clock: this.#clock });
+    const used = await retryOnConnectionLoss(this.#zk, () => this.#tree.listUsedShards(), { clock: this.#clock });
     if (used !== null) this.#hasTree = true;
     for (const shard of used ?? []) this.#shards.add(shard);
   }
@@ -173,12 +175,12 @@ export class ItemRecords {
     ];
   }
 
-  async #claim(item: string, holder: string): Promise<MultiRequest | null> {
+  async #tryRecordRunning(item: string, holder: string): Promise<MultiRequest | null> {
     for (let tries = 1;; tries++) {
       const requests = this.createRequests(item, holder);
       try {
         await this.#zk.multi(requests);
-        this.recordCreated(item);
+        this.onRecordCreated(item);
         return this.deleteRequest(item);
       } catch (thrown) {
         if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
@@ -186,7 +188,7 @@ export class ItemRecords {
         if (refused !== undefined && this.correctCache(thrown, refused)) continue;
         if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, lockPathAt(this.#tree.root), this.#acl);
       }
-      const claimed = await this.#claimAgain(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
+      const claimed = await this.#updateRecord(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
         if (tries === triesMax || !isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
         return undefined; // another run deleted it, or recorded the end for a killed run
       });
@@ -195,7 +197,7 @@ export class ItemRecords {
   }
 
   /** Claims an item that has a record; undefined if the record is gone. */
-  async #claimAgain(path: string, holder: string): Promise<MultiRequest | null | undefined> {
+  async #updateRecord(path: string, holder: string): Promise<MultiRequest | null | undefined> {
     // A sync is needed: the record may be from this run, whose request got no response.
     const found = await readAfterSync(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
@@ -220,23 +222,26 @@ export class ItemRecords {
 
   async #clear(shards: readonly string[], own: { readonly isOwnOver: boolean }): Promise<void> {
     for (const shard of shards) {
-      const rows = await this.#tree.rows(shard);
+      const rows = await this.#tree.readRows(shard);
       if (rows.length === 0) continue;
       // Read after the records: a list that is requested from now on is newer than all these ends.
-      const oldest = await this.#lists.oldest(own);
+      const oldest = await this.#lists.oldestListStart(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-      await this.#tree.delete(rows.filter((row) => !isRecordNeeded(recordOf(row), oldest)));
+      await this.#tree.delete(rows.filter((row) => !isRecordNeeded(itemRecordOf(row), oldest)));
       // Records of killed runs: mark them as ended; the next cleanup deletes them.
-      const killed = rows.filter((row, index) => recordOf(row).state === "running" && isRunning[index] === false);
-      await this.#tree.each(killed, ({ path, stat }) => this.#zk.setData(path, formatEnded(null), stat.version));
+      const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
+      await this.#tree.forEachInBatches(
+        killed,
+        ({ path, stat }) => this.#zk.setData(path, formatEnded(null), stat.version),
+      );
     }
   }
 
   async #isRunning(row: ItemRow): Promise<boolean> {
-    const record = recordOf(row);
+    const record = itemRecordOf(row);
     if (record.state !== "running") return false;
     return await this.#zk.exists(`${this.#path.item(row.item).holders}/${record.holder}`) !== null;
   }
 }
 
-const recordOf = ({ data, stat }: ItemRow): ItemRecord => parseRecord(data, stat.mzxid);
+const itemRecordOf = ({ data, stat }: ItemRow): ItemRecord => parseRecord(data, stat.mzxid);

@@ -56,7 +56,7 @@ export class ItemResults {
       clock,
       isWanted: () => lease.isHeld(),
     })
-      .catch((thrown: unknown) => onProblem(notRecorded(item, thrown)));
+      .catch((thrown: unknown) => onProblem(notRecordedError(item, thrown)));
     return false;
   }
 
@@ -72,7 +72,7 @@ export class ItemResults {
         const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? requests[(thrown.index ?? 0) - 1] : undefined;
         if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
-        if (refused.type === "check") this.#records.otherListBegun(refused);
+        if (refused.type === "check") this.#records.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
         else isMissing = true; // the record was deleted
       }
@@ -81,7 +81,7 @@ export class ItemResults {
   }
 }
 
-function notRecorded(item: string, cause: unknown): BatonError {
+function notRecordedError(item: string, cause: unknown): BatonError {
   const message = `Cannot store the result of item "${item}", so it may run again: ${messageOf(cause)}`;
   return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }

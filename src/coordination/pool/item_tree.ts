@@ -24,16 +24,16 @@ export class ItemTree {
   }
 
   /** Any number selects a shard. */
-  shard(turn: number): string {
+  shardPath(turn: number): string {
     return `${this.root}/${shards[turn % shards.length] ?? "0"}`;
   }
 
-  shards(): string[] {
+  shardPaths(): string[] {
     return [...shards].map((shard) => `${this.root}/${shard}`);
   }
 
   shardOf(item: string): string {
-    return this.shard(hashOf(encodeLockName(item, "an item")));
+    return this.shardPath(hashOf(encodeLockName(item, "an item")));
   }
 
   nodeOf(item: string): string {
@@ -41,16 +41,16 @@ export class ItemTree {
   }
 
   /** The shards that exist; with few items most do not. Null if the tree does not exist. */
-  async usedShards(): Promise<string[] | null> {
+  async listUsedShards(): Promise<string[] | null> {
     const found = await nullIfNoNode(this.#zk.getChildren(this.root));
     return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
   }
 
-  async items(shard: string): Promise<string[]> {
+  async listItems(shard: string): Promise<string[]> {
     return ((await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? []).map(decodeLockName);
   }
 
-  async rows(shard: string): Promise<ItemRow[]> {
+  async readRows(shard: string): Promise<ItemRow[]> {
     const names = (await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? [];
     const rows = await mapInBatches(names, batchSize, async (name): Promise<ItemRow | null> => {
       const path = `${shard}/${name}`;
@@ -62,11 +62,11 @@ export class ItemTree {
 
   /** Deletes nodes that have not changed since they were read. Returns the number of deleted nodes. */
   async delete(rows: readonly Pick<ItemRow, "path" | "stat">[]): Promise<number> {
-    return await this.each(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
+    return await this.forEachInBatches(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
   }
 
   /** Runs `work` for each element. Returns the number of calls that did not find the node deleted or changed. */
-  async each<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
+  async forEachInBatches<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
     await mapInBatches(all, batchSize, async (one) => {
       try {

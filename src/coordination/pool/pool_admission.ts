@@ -1,13 +1,13 @@
 /**
- * Decides whether a run is admitted next to the runs that announced their terms, from the names of the children of `runs`. A run
- * announces its terms before it reads the names, so of two runs the later one sees the earlier one and withdraws. Pure.
+ * Decides whether a run is admitted next to the runs that announced their shared settings, from the names of the children of `runs`. A run
+ * announces its settings before it reads the names, so of two runs the later one sees the earlier one and withdraws. Pure.
  */
 
-/** A node name: `<terms hash>-<guid>-<sequence>`. */
+/** A node name: `<settings hash>-<guid>-<sequence>`. */
 interface AnnouncedRun {
   readonly name: string;
-  /** Equal for equal terms. */
-  readonly termsHash: string;
+  /** Equal for equal settings. */
+  readonly settingsHash: string;
   readonly guid: string;
   /** Null after the counter of the server has overflowed. */
   readonly sequence: number | null;
@@ -15,7 +15,7 @@ interface AnnouncedRun {
 
 export type PoolAdmission =
   | { readonly kind: "admitted" }
-  /** `by` is the node of an earlier run with other terms. */
+  /** `by` is the node of an earlier run with other settings. */
   | { readonly kind: "refused"; readonly by: string }
   /** All conflicting runs have to withdraw because of an earlier run. `by` is one of them. */
   | { readonly kind: "waiting"; readonly by: string }
@@ -27,13 +27,13 @@ const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 
 /** The name to which the server appends the sequence. */
-export function runPrefix(termsHash: string, guid: string): string {
-  return `${termsHash}-${guid}-`;
+export function runPrefix(settingsHash: string, guid: string): string {
+  return `${settingsHash}-${guid}-`;
 }
 
 /** Null for names that no pool created. */
-export function termsHashOfRun(name: string): string | null {
-  return parseRun(name)?.termsHash ?? null;
+export function settingsHashOfRun(name: string): string | null {
+  return parseRun(name)?.settingsHash ?? null;
 }
 
 /** Decides for the run with this `guid`. */
@@ -41,16 +41,16 @@ export function admissionOf(names: readonly string[], guid: string): PoolAdmissi
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
   if (own === undefined) return { kind: "gone" };
-  const before = conflictsOf(own, runs);
+  const before = earlierConflicts(own, runs);
   const [first] = before;
   if (first === undefined) return { kind: "admitted" };
-  const firm = before.find((run) => conflictsOf(run, runs).length === 0);
+  const firm = before.find((run) => earlierConflicts(run, runs).length === 0);
   return firm === undefined ? { kind: "waiting", by: first.name } : { kind: "refused", by: firm.name };
 }
 
-/** Earlier runs with other terms. */
-function conflictsOf(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
-  return runs.filter((other) => other.termsHash !== run.termsHash && mayBeBefore(other, run));
+/** Earlier runs with other settings. */
+function earlierConflicts(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
+  return runs.filter((other) => other.settingsHash !== run.settingsHash && mayBeBefore(other, run));
 }
 
 /** Two runs without a known order both count as later. */
@@ -60,8 +60,8 @@ function mayBeBefore(other: AnnouncedRun, run: AnnouncedRun): boolean {
 
 /** Null for names that no pool created. */
 function parseRun(name: string): AnnouncedRun | null {
-  const [, termsHash, guid, digits] = pattern.exec(name) ?? [];
-  if (termsHash === undefined || guid === undefined || digits === undefined) return null;
+  const [, settingsHash, guid, digits] = pattern.exec(name) ?? [];
+  if (settingsHash === undefined || guid === undefined || digits === undefined) return null;
   const sequence = Number(digits);
-  return { name, termsHash, guid, sequence: sequence >= 0 && sequence < sequenceMax ? sequence : null };
+  return { name, settingsHash, guid, sequence: sequence >= 0 && sequence < sequenceMax ? sequence : null };
 }

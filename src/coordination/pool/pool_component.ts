@@ -46,7 +46,7 @@ export async function lockComponent(
     seen = await readStatus().catch(() => null); // the wait reports the same error
     if (isPatient || seen === null) return;
     isChoosing = isChoosingItems(seen); // a server has responded, so the limit of the wait changes
-    if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", heldBy(component, seen)));
+    if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", describePoolBusy(component, seen)));
   };
   const offs = [
     onAbort(signal, (reason) => end.abort(reason)),
@@ -81,7 +81,7 @@ export async function lockComponent(
   }
 }
 
-function heldBy(component: string, status: LockStatus): string {
+function describePoolBusy(component: string, status: LockStatus): string {
   const holders = describeLock({ ...status, waiters: [] }, { guid: "", nowMs: Date.now() });
   return `pool "${component}" is busy: ${holders}`;
 }

@@ -69,12 +69,12 @@ export class PoolLists {
   }
 
   /** The check failed: another run has begun a list. */
-  otherListBegun(failed: MultiRequest): void {
+  onOtherListBegun(failed: MultiRequest): void {
     if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
   }
 
   /** The start of the oldest list, including the own one unless it is over; null if there is none. */
-  async oldest({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
+  async oldestListStart({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
     const names = await this.#otherLists();
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
     const begun = stats.flatMap((stat) => (stat === null ? [] : [stat.mzxid]));
@@ -119,7 +119,7 @@ export class PoolLists {
         if (isRefusal(thrown, "NODEEXISTS")) [isThere, hasRuns] = [hasRuns, true];
         else if (isThere) isThere = false;
         else {
-          // The node with the terms was deleted, and the server removed the empty parents.
+          // The node with the shared settings was deleted, and the server removed the empty parents.
           if (!hasRuns) await createParents(this.#zk, lockPathAt(this.#runs), this.#acl);
           hasRuns = false;
         }

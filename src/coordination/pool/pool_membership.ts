@@ -1,7 +1,7 @@
 /**
- * Announces the terms of a run in an ephemeral child of `runs`, and compares them with those of other runs. Earlier runs with other terms
- * prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items. docs/protocol/pool.md
- * proves that this is sufficient.
+ * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with those of other runs. Earlier runs with
+ * other settings prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items.
+ * docs/protocol/pool.md proves that this is sufficient.
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
@@ -18,7 +18,13 @@ import { lockPathAt } from "../lock/lock_path.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { formatTerms, parseTerms, type PoolTerms, termsHash, termsMismatch } from "./pool_terms.ts";
+import {
+  formatPoolRunInfo,
+  parsePoolRunInfo,
+  settingsMismatchError,
+  type SharedPoolSettings,
+  sharedSettingsHash,
+} from "./shared_pool_settings.ts";
 
 export interface PoolMembershipOptions {
   readonly component: string;
@@ -41,10 +47,10 @@ const recheckWait = { firstMs: 20, maxMs: 200 };
 export class PoolMembership {
   readonly #zk: ZooKeeper;
   readonly #options: PoolMembershipOptions;
-  readonly #terms: PoolTerms;
+  readonly #settings: SharedPoolSettings;
   readonly #refused = new AbortController();
   #signal: AbortSignal | undefined;
-  /** Null before the terms are announced. */
+  /** Null before the shared settings are announced. */
   #admitted: Promise<void> | null = null;
   /** The GUID in the name of the own node. */
   #guid = "";
@@ -54,13 +60,13 @@ export class PoolMembership {
   constructor(zk: ZooKeeper, options: PoolMembershipOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#terms = { templates: options.path.templates, total: options.total };
+    this.#settings = { templates: options.path.templates, total: options.total };
   }
 
   /**
-   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call, the terms are
-   * announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a lease, if an earlier run has other terms.
-   * Also rejects with the errors of `acquire` and of the servers, and with the reason of the signal.
+   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call, the shared settings
+   * are announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a lease, if an earlier run has other
+   * settings. Also rejects with the errors of `acquire` and of the servers, and with the reason of the signal.
    */
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
@@ -71,12 +77,12 @@ export class PoolMembership {
       throw lease.reason;
     }
     if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // it ends with the session at the latest
-    // Other terms are more specific than a busy component. For an ended session or a timeout, the error of the lock is more specific.
+    // Other settings are more specific than a busy component. For an ended session or a timeout, the error of the lock is more specific.
     const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
     throw lease.status === "rejected" && usesLockError ? lease.reason : entered.reason;
   }
 
-  /** Withdraws the terms while the session continues. No job may be running. */
+  /** Withdraws the shared settings while the session continues. No job may be running. */
   async leave(): Promise<void> {
     const { clock } = this.#options;
     const { session } = this.#zk;
@@ -108,14 +114,14 @@ export class PoolMembership {
       deadlineMs = Math.min(deadlineMs, clock.now() + withdrawMsMax);
       if (admission.kind === "refused" || clock.now() >= deadlineMs) await this.#refuse(admission.by);
       if (admission.kind === "waiting") await this.#pause(waits++);
-      names = await this.#retryPatiently(() => this.#list());
+      names = await this.#retryPatiently(() => this.#listRuns());
     }
   }
 
   async #leave(): Promise<void> {
     const { clock, path } = this.#options;
     await retryOnConnectionLoss(this.#zk, async () => {
-      const name = this.#name ?? this.#ownIn(await this.#listAfterSync());
+      const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterSync());
       if (name !== null) await nullIfNoNode(this.#zk.delete(`${path.runs}/${name}`, -1));
     }, { clock });
   }
@@ -124,10 +130,10 @@ export class PoolMembership {
   async #refuse(by: string): Promise<void> {
     const { component, path } = this.#options;
     const found = await this.#retryPatiently(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
-    if (found !== null) throw termsMismatch(component, this.#terms, parseTerms(found.data));
+    if (found !== null) throw settingsMismatchError(component, this.#settings, parsePoolRunInfo(found.data));
   }
 
-  /** Announces the terms. Returns the names of all announced runs, including the own one. */
+  /** Announces the shared settings. Returns the names of all announced runs, including the own one. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
     for (let missing: MissingNode = "nothing", tries = 0;; tries++) {
@@ -137,7 +143,7 @@ export class PoolMembership {
       this.#name = null;
       // The requests are processed in this order, so the list contains the own node and all earlier ones.
       const creating = this.#create(missing);
-      const looking = this.#list();
+      const looking = this.#listRuns();
       looking.catch(() => {}); // handled below
       try {
         await creating;
@@ -147,7 +153,7 @@ export class PoolMembership {
         else if (isRefusal(thrown, "NONODE")) missing = missing === "own" ? "parents" : "own";
         else if (!isTransient(thrown)) throw thrown;
         else {
-          const names = this.#findOwn(await this.#retryPatiently(() => this.#listAfterSync()));
+          const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterSync()));
           if (this.#name !== null) return names;
           missing = "nothing";
         }
@@ -157,8 +163,8 @@ export class PoolMembership {
 
   async #create(missing: MissingNode): Promise<void> {
     const { path, total, info, acl } = this.#options;
-    const node = `${path.runs}/${runPrefix(termsHash(path, total), this.#guid)}`;
-    const data = formatTerms({ ...this.#terms, info }, Date.now());
+    const node = `${path.runs}/${runPrefix(sharedSettingsHash(path, total), this.#guid)}`;
+    const data = formatPoolRunInfo({ ...this.#settings, info }, Date.now());
     if (missing === "nothing") {
       await this.#zk.create(node, data, { mode: "ephemeralSequential", acl });
       return;
@@ -172,21 +178,21 @@ export class PoolMembership {
   }
 
   #findOwn(names: readonly string[]): readonly string[] {
-    this.#name = this.#ownIn(names);
+    this.#name = this.#ownNameIn(names);
     return names;
   }
 
-  #ownIn(names: readonly string[]): string | null {
+  #ownNameIn(names: readonly string[]): string | null {
     return names.find((name) => name.includes(`-${this.#guid}-`)) ?? null;
   }
 
-  async #list(): Promise<readonly string[]> {
+  async #listRuns(): Promise<readonly string[]> {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
   }
 
   /** Reads the names after a sync, because the server may lag behind. */
-  #listAfterSync(): Promise<readonly string[]> {
-    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#list());
+  #listRunsAfterSync(): Promise<readonly string[]> {
+    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#listRuns());
   }
 
   /** Retries without a time limit, like the wait for the component. */

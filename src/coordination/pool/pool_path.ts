@@ -25,7 +25,7 @@ export interface PoolPath {
   readonly total: LockPath;
   /** The node with everything of this pool except its locks. */
   readonly own: string;
-  /** The parent of the nodes with which runs announce their terms and their lists. */
+  /** The parent of the nodes with which runs announce their shared settings and their lists. */
   readonly runs: string;
   /** The tree of records of items that run, or that ended while another run had a list. */
   readonly records: string;
@@ -66,12 +66,12 @@ export function poolPath(
     (word) => fixed.get(word) ?? (isOfItem(word) ? `{${word}}` : null),
   );
   if (!/\{(item|[1-9])\}/.test(itemTemplate)) {
-    throw unfit("item", templates.item, "it has no {item}, so all items would have the same lock");
+    throw templateError("item", templates.item, "it has no {item}, so all items would have the same lock");
   }
   const componentPath = expand("component", templates.component, (word) => fixed.get(word) ?? null);
   const placeOf = (path: string) => path.startsWith(`${base}/`) ? `{root}${path.slice(base.length)}` : path;
   return {
-    component: lockPathAt(checked("component", componentPath, templates.component)),
+    component: lockPathAt(requireValidPath("component", componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),
     own,
     runs: `${own}/runs`,
@@ -82,7 +82,7 @@ export function poolPath(
     failed: `${own}/failed`,
     item: (item) => {
       const path = expand("item", itemTemplate, (word) => wordOf(item, word, templates.item));
-      return lockPathAt(checked("item", path, templates.item));
+      return lockPathAt(requireValidPath("item", path, templates.item));
     },
     items: itemsAt(itemTemplate),
   };
@@ -114,18 +114,18 @@ export function checkItems(path: PoolPath, items: readonly string[]): void {
 
 const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(word);
 
-type Which = keyof PoolTemplates;
+type TemplateKind = keyof PoolTemplates;
 
 /** The placeholders of a template, for messages. */
-const words: Readonly<Record<Which, string>> = {
+const words: Readonly<Record<TemplateKind, string>> = {
   component: "{root} and {component}",
   item: "{root}, {component}, {item} and {1} to {9}",
 };
 
-function expand(which: Which, template: string, valueOf: (word: string) => string | null): string {
+function expand(which: TemplateKind, template: string, valueOf: (word: string) => string | null): string {
   return template.replaceAll(/\{([^{}]*)\}/g, (whole, word: string) => {
     const value = valueOf(word);
-    if (value === null) throw unfit(which, template, `${whole} is not one of ${words[which]}`);
+    if (value === null) throw templateError(which, template, `${whole} is not one of ${words[which]}`);
     return value;
   });
 }
@@ -160,16 +160,16 @@ function itemsAt(template: string): PoolPath["items"] {
   };
 }
 
-function checked(which: Which, path: string, template: string): string {
+function requireValidPath(which: TemplateKind, path: string, template: string): string {
   try {
     validatePath(path);
   } catch (cause) {
-    throw unfit(which, template, `it gives "${path}", which is not a ZooKeeper path`, cause);
+    throw templateError(which, template, `it gives "${path}", which is not a ZooKeeper path`, cause);
   }
   return path;
 }
 
-function unfit(which: Which, template: string, why: string, cause?: unknown): BatonError {
+function templateError(which: TemplateKind, template: string, why: string, cause?: unknown): BatonError {
   const whose = which === "item" ? "an item's" : "a component's";
   return new BatonError("CONFIG", `Invalid template "${template}" for ${whose} path: ${why}`, { cause });
 }

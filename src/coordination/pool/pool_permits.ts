@@ -25,14 +25,14 @@ export class PoolPermits {
    * Whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another --total that
    * pool_membership.ts did not detect.
    */
-  async hasFor(count: number): Promise<boolean> {
+  async tryEnsureFree(count: number): Promise<boolean> {
     const { total } = this.#options;
-    if (total === null || this.#held().length >= count) return true;
-    return await this.#acquire(total, "none") || this.#held().length >= count;
+    if (total === null || this.#freeHeld().length >= count) return true;
+    return await this.#acquire(total, "none") || this.#freeHeld().length >= count;
   }
 
   /** Waits for a permit and acquires it; false if the wait timed out. */
-  async wait(): Promise<boolean> {
+  async waitForPermit(): Promise<boolean> {
     const { total, wait } = this.#options;
     return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
   }
@@ -62,12 +62,12 @@ export class PoolPermits {
   }
 
   /** The permit for the next job: null if none is needed, undefined if none is free. */
-  next(): Lease | null | undefined {
-    return this.#options.total === null ? null : this.#held()[0];
+  freePermit(): Lease | null | undefined {
+    return this.#options.total === null ? null : this.#freeHeld()[0];
   }
 
   /** A job uses the permit from now on. */
-  use(permit: Lease | null): void {
+  markUsed(permit: Lease | null): void {
     this.#free = this.#free.filter((one) => one !== permit);
   }
 
@@ -77,14 +77,14 @@ export class PoolPermits {
   }
 
   /** Removes lost permits and all but `count` free ones. The caller must release them. */
-  spare(count: number): readonly Lease[] {
-    const spare = this.#held().slice(count);
+  takeSpare(count: number): readonly Lease[] {
+    const spare = this.#freeHeld().slice(count);
     this.#free = this.#free.slice(0, count);
     return [...spare, ...this.#takeLost()];
   }
 
   /** The free permits; lost ones are sorted out. */
-  #held(): readonly Lease[] {
+  #freeHeld(): readonly Lease[] {
     const free: Lease[] = [];
     const lost: Lease[] = [];
     for (const permit of this.#free) (permit.isHeld() ? free : lost).push(permit);

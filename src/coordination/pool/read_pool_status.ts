@@ -4,9 +4,9 @@ import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { CompletionLog, type ItemResult } from "./completion_log.ts";
-import { termsHashOfRun } from "./pool_admission.ts";
+import { settingsHashOfRun } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import { type AnnouncedTerms, parseTerms, termsHash } from "./pool_terms.ts";
+import { parsePoolRunInfo, type PoolRunInfo, sharedSettingsHash } from "./shared_pool_settings.ts";
 
 export interface PoolItemStatus {
   readonly item: string;
@@ -23,26 +23,26 @@ export interface PoolStatus {
   readonly componentHolder: HolderStatus | null;
   readonly items: readonly PoolItemStatus[];
   /** A run that uses other lock paths; its items are not in `items`. */
-  readonly conflictingRun: AnnouncedTerms | null;
+  readonly conflictingRun: PoolRunInfo | null;
 }
 
 /** The number of locks that are read at the same time. */
 const batchSize = 100;
 
 /** Lists the `named` items. With null it lists running items and items with a stored result. */
-export async function poolStatus(
+export async function readPoolStatus(
   zk: ZooKeeper,
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const reading = new CompletionLog(zk, path, []).all(Date.now());
+  const reading = new CompletionLog(zk, path, []).readResults(Date.now());
   const listing = named ??
     (path.items === null
       ? reading.then((results) => [...results.keys()].filter((item) => hasLock(path, item)))
       : lockedItems(zk, path.items));
   const [results, holders, componentLock, conflicting] = await Promise.all([
     reading,
-    holdersIn(zk, component, { path, listing }),
+    readItemHolders(zk, component, { path, listing }),
     lockStatus(zk, component, { path: path.component, detailsMax: 1 }),
     findConflictingRun(zk, path),
   ]);
@@ -56,17 +56,17 @@ export async function poolStatus(
   return { component, componentHolder: componentLock.holders[0] ?? null, items: shown, conflictingRun: conflicting };
 }
 
-async function holdersIn(
+async function readItemHolders(
   zk: ZooKeeper,
   component: string,
   { path, listing }: { readonly path: PoolPath; readonly listing: readonly string[] | Promise<readonly string[]> },
 ): Promise<Map<string, HolderStatus | null>> {
-  const holder = (item: string) => holderOf(zk, itemLockName(component, item), path.item(item));
+  const holder = (item: string) => readItemHolder(zk, itemLockName(component, item), path.item(item));
   return new Map(await mapInBatches(await listing, batchSize, async (item) => [item, await holder(item)] as const));
 }
 
 /** Most items are not locked, and one request is enough to know that. */
-async function holderOf(zk: ZooKeeper, name: string, path: LockPath): Promise<HolderStatus | null> {
+async function readItemHolder(zk: ZooKeeper, name: string, path: LockPath): Promise<HolderStatus | null> {
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
@@ -88,18 +88,18 @@ async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>)
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }
 
-/** The maximum number of announced terms to compare. Normally all runs have the same terms. */
+/** The maximum number of announced runs to compare. Normally all runs have the same settings. */
 const termsMax = 16;
 
-/** The terms of a run that uses other lock paths; null if there is none. */
-async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<AnnouncedTerms | null> {
+/** The node data of a run that uses other lock paths; null if there is none. */
+async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
   const names = (await nullIfNoNode(zk.getChildren(path.runs)))?.children ?? [];
-  const runs = new Map(names.map((name) => [termsHashOfRun(name), name]));
+  const runs = new Map(names.map((name) => [settingsHashOfRun(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));
-    const terms = found === null ? null : parseTerms(found.data);
+    const other = found === null ? null : parsePoolRunInfo(found.data);
     // The hash covers the lock paths and --total. A difference in --total alone is no conflict here.
-    if (terms !== null && termsHash(path, terms.total) !== hash) return terms;
+    if (other !== null && sharedSettingsHash(path, other.total) !== hash) return other;
   }
   return null;
 }

@@ -6,7 +6,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
 import type { Lease } from "../../process/lease.ts";
 import { LeaseSet } from "../../process/lease_set.ts";
@@ -39,7 +39,7 @@ interface ClaimedAhead {
 }
 
 /**
- * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other terms, LOCK_BUSY or LOCK_TIMEOUT if the component is
+ * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other settings, LOCK_BUSY or LOCK_TIMEOUT if the component is
  * locked, and with the reason of `stop` if it aborted before an item was started. Errors of listing and claiming are thrown after running
  * items have ended.
  */
@@ -106,22 +106,22 @@ class PoolRun {
     const off = onAbort(stop, () => this.#stopClaiming());
     try {
       void this.#claimer.refreshCompleted(); // in parallel with the wait for the component
-      await this.#list();
+      await this.#listAndClaim();
       throwIfAborted(stop);
       this.#startClaimed();
-      this.#clear();
-      if (!this.#options.loop && this.#isListOld && this.#room() > 0) await this.#listAgain();
+      this.#cleanUpIfDue();
+      if (!this.#options.loop && this.#isListOld && this.#claimableCount() > 0) await this.#listAgain();
       while (await this.#step()) { /* the step does the work */ }
     } finally {
       off();
       this.#isStopping = true;
-      while (this.#running.size > 0) await this.#event(null);
+      while (this.#running.size > 0) await this.#waitForEvent(null);
       this.#releaseClaimed(0);
-      for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
+      for (const permit of this.#permits.takeSpare(0)) this.#runInBackground(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
-      await this.#cleanup.last(this.#zk);
+      await this.#cleanup.cleanRest(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.endList();
-      // The last step: a run with other terms then finds no running job, and all results stored.
+      // The last step: a run with other settings then finds no running job, and all results stored.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
     }
     if (this.#failure !== null) throw this.#failure.thrown;
@@ -133,13 +133,15 @@ class PoolRun {
     const ends = this.#ends;
     if (this.#options.loop) await this.#refill();
     this.#startClaimed();
-    for (const permit of this.#permits.spare(this.#claimedAhead.length)) this.#close(() => permit.release());
+    for (const permit of this.#permits.takeSpare(this.#claimedAhead.length)) {
+      this.#runInBackground(() => permit.release());
+    }
     if (this.#running.size === 0) {
       if (!this.#options.loop || this.#isStopping) return false;
       return this.#ends !== ends || await this.#awaitPermit(); // a job that ended meanwhile may have freed a permit
     }
     const oldest = this.#claimedAhead[0];
-    await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
+    await this.#waitForEvent(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
     this.#releaseClaimed(aheadMsMax);
     return true;
   }
@@ -149,7 +151,7 @@ class PoolRun {
     this.#releaseClaimed(0);
     if (!this.#isAtTotal || this.#workList.isEmpty()) return false;
     try {
-      this.#isAtTotal = !await this.#permits.wait();
+      this.#isAtTotal = !await this.#permits.waitForPermit();
     } catch (thrown) {
       if (!this.#options.stop.aborted) this.#fail(thrown);
     }
@@ -157,7 +159,7 @@ class PoolRun {
   }
 
   /** Locks the component, reads the list, and claims items. */
-  async #list(): Promise<void> {
+  async #listAndClaim(): Promise<void> {
     const { path, clock, stop, limit = stop } = this.#options;
     const signals = { stop, limit: this.#isListed ? stop : limit };
     let hasContention = false;
@@ -172,14 +174,14 @@ class PoolRun {
       checkItems(path, items); // before an item is started
       this.#workList.update(items);
       this.#isAtTotal = false;
-      if (!this.#listsOnly) await this.#claim(() => this.#room() > 0);
+      if (!this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
     } finally {
       // Sent before an item is started, and not awaited: the next call can choose items.
-      this.#close(() => component.release());
+      this.#runInBackground(() => component.release());
     }
     if (!this.#listsOnly) return;
     if (hasContention) this.#claimer.expectContention();
-    await this.#claim(() => this.#room() > 0);
+    await this.#claim(() => this.#claimableCount() > 0);
   }
 
   /** Reads the list. The list of a query may be older than the end of an item on it. */
@@ -215,7 +217,7 @@ class PoolRun {
   }
 
   /** The number of items that may still be claimed. Without `loop`, ended items count, too. */
-  #room(): number {
+  #claimableCount(): number {
     const { jobs, loop } = this.#options;
     return jobs - (loop ? this.#running.size : this.#workList.counts().claimed) - this.#claimedAhead.length;
   }
@@ -223,12 +225,12 @@ class PoolRun {
   /** Claims items, one of them ahead if jobs are short. Requests a new list if no item is left. */
   async #refill(): Promise<void> {
     const { listsAgain, clock, stop } = this.#options;
-    const isWanted = () => this.#room() > 0 || (this.#hasShortJobs && this.#room() === 0);
+    const isWanted = () => this.#claimableCount() > 0 || (this.#hasShortJobs && this.#claimableCount() === 0);
     try {
       // The permit of an item that was claimed ahead may be lost.
-      if (this.#claimedAhead.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
+      if (this.#claimedAhead.length > 0 && this.#running.size === 0) await this.#permits.tryEnsureFree(1);
       await this.#claim(isWanted);
-      const needsItems = !this.#isStopping && !this.#isAtTotal && this.#room() > 0;
+      const needsItems = !this.#isStopping && !this.#isAtTotal && this.#claimableCount() > 0;
       if (!needsItems || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing has changed since the last list
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#listAgain();
@@ -244,14 +246,14 @@ class PoolRun {
 
   /** Requests a new list. If the component is busy for too long, the other call processes the items. */
   async #listAgain(): Promise<void> {
-    await this.#list().catch((thrown: unknown) => {
+    await this.#listAndClaim().catch((thrown: unknown) => {
       if (!isBusy(thrown)) throw thrown;
     });
   }
 
   async #claim(isWanted: () => boolean): Promise<void> {
     while (!this.#isStopping && !this.#isAtTotal && isWanted()) {
-      if (this.#room() > 0 && !await this.#permits.hasFor(this.#claimedAhead.length + 1)) {
+      if (this.#claimableCount() > 0 && !await this.#permits.tryEnsureFree(this.#claimedAhead.length + 1)) {
         this.#isAtTotal = true;
         return;
       }
@@ -267,7 +269,7 @@ class PoolRun {
   #startClaimed(): void {
     const { jobs } = this.#options;
     while (this.#running.size < jobs && !this.#isStopping) {
-      const permit = this.#permits.next();
+      const permit = this.#permits.freePermit();
       const { claimed, prepared } = permit === undefined ? {} : this.#claimedAhead.shift() ?? {};
       if (permit === undefined || claimed === undefined) return;
       if (!claimed.lease.isHeld()) {
@@ -275,7 +277,7 @@ class PoolRun {
         this.#workList.putBack(claimed.item);
         continue;
       }
-      this.#permits.use(permit);
+      this.#permits.markUsed(permit);
       this.#running.add(claimed.item);
       this.#workList.markStarted();
       void this.#runItem(claimed, { permit, prepared: prepared ?? null });
@@ -315,16 +317,16 @@ class PoolRun {
     else if (!this.#isSessionHeld()) this.#stopWithoutSession();
     if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
     this.#startClaimed(); // first, because the rest can be done in parallel
-    if (end !== null && !end.keepsLock) this.#close(() => this.#results.write(claimed, end));
+    if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
     this.#isAtTotal = false;
-    this.#clear();
+    this.#cleanUpIfDue();
     this.#wakeUp.set();
   }
 
   /** The locks cannot be kept, because no server responds. With `loop`, remaining items are a failure. */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
-    if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachable(this.#component, left));
+    if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachableError(this.#component, left));
     this.#stopClaiming();
   }
 
@@ -344,8 +346,8 @@ class PoolRun {
   }
 
   /** Starts a part of the cleanup, in parallel. */
-  #clear(): void {
-    if (!this.#isStopping && this.#cleanup.isDue(this.#ends)) this.#close(() => this.#cleanup.some());
+  #cleanUpIfDue(): void {
+    if (!this.#isStopping && this.#cleanup.isDue(this.#ends)) this.#runInBackground(() => this.#cleanup.cleanPart());
   }
 
   /** Releases items that were claimed ahead and have waited for `ageMs`, so that other runs can process them. */
@@ -356,11 +358,11 @@ class PoolRun {
       held.prepared?.drop();
       this.#workList.putBack(held.claimed.item);
       this.#hasShortJobs = false;
-      this.#close(() => releaseUnstarted(held.claimed));
+      this.#runInBackground(() => releaseUnstarted(held.claimed));
     }
   }
 
-  #close(work: () => Promise<void>): void {
+  #runInBackground(work: () => Promise<void>): void {
     const closing = work().catch((thrown: unknown) => {
       if (!this.#zk.session.ended.aborted) this.#options.onProblem(thrown);
     }).finally(() => this.#closing.delete(closing));
@@ -368,9 +370,9 @@ class PoolRun {
   }
 
   /** Waits for the end of a job, the stop, or the time `atMs`; returns immediately if one of them has happened since the last call. */
-  async #event(atMs: number | null): Promise<void> {
+  async #waitForEvent(atMs: number | null): Promise<void> {
     const { clock } = this.#options;
-    const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#wakeUp.set);
+    const cancel = atMs === null ? () => {} : clock.startTimer(atMs - clock.now(), this.#wakeUp.set);
     await this.#wakeUp.wait();
     cancel();
     this.#wakeUp = new Event();
@@ -388,8 +390,8 @@ class PoolRun {
   }
 }
 
-function unreachable(component: string, left: number): BatonError {
-  const rest = `${counted(left, "item is", "items are")} left`;
+function unreachableError(component: string, left: number): BatonError {
+  const rest = `${countWithNoun(left, "item is", "items are")} left`;
   return new BatonError(
     "UNREACHABLE",
     `Cannot lock items of pool "${component}": no server responded in time; ${rest}`,
@@ -427,9 +429,9 @@ class PoolCleanup {
   }
 
   /** Cleans up a part. Another run deletes what cannot be deleted now. */
-  async some(): Promise<void> {
+  async cleanPart(): Promise<void> {
     try {
-      await this.#records.clearSome(Math.random());
+      await this.#records.clearOneShard(Math.random());
       await this.#completionLog?.clearExpired(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
       if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
@@ -437,9 +439,9 @@ class PoolCleanup {
   }
 
   /** Cleans up the rest, if this is the last run. The time is limited. */
-  async last({ session }: Pick<ZooKeeper, "session">): Promise<void> {
+  async cleanRest({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
-    const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearLast(), { clock });
+    const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearAllIfLast(), { clock });
     await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {})); // another run cleans up the rest
   }
 }

@@ -47,7 +47,7 @@ export class WorkList {
   }
 
   /** The next `count` items to try. */
-  next(count: number): string[] {
+  nextWaitingItems(count: number): string[] {
     const items: string[] = [];
     for (const item of this.#waiting) {
       if (items.length >= count) break;

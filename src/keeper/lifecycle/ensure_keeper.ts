@@ -12,7 +12,7 @@ import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { keeperMark, registerChild } from "../../support/own_children.ts";
+import { keeperVariable, registerChild } from "../../support/own_children.ts";
 import { errnoOf } from "../../support/write_whole.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
@@ -96,7 +96,7 @@ function startDetached(
       // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
       // The keeper inherits neither the mark by which the command's processes are found, nor the command's secrets.
-      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperMark]: "1" },
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperVariable]: "1" },
       stdio: ["ignore", log, log],
     });
     child.unref();
@@ -134,7 +134,7 @@ function openLog(path: string): number {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
     return openSync(path, "a", 0o600);
   } catch (error) {
-    throw cannotWrite(path, error);
+    throw cannotWriteError(path, error);
   }
 }
 
@@ -154,11 +154,11 @@ function claimStart(dir: string): boolean {
     return true;
   } catch (error) {
     if (errnoOf(error) === "EEXIST") return false; // another process was faster
-    throw cannotWrite(path, error);
+    throw cannotWriteError(path, error);
   }
 }
 
-function cannotWrite(path: string, error: unknown): BatonError {
+function cannotWriteError(path: string, error: unknown): BatonError {
   const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
   const message = `Cannot start the keeper: cannot write ${path}: ${messageOf(error)}`;
   return new BatonError(code, message, { cause: error });

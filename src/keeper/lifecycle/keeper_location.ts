@@ -44,16 +44,16 @@ export function keeperLocation(
 ): KeeperLocation {
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
-    if (!named.startsWith("/")) throw config(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
+    if (!named.startsWith("/")) throw configError(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
     return locationIn({ dir: resolve(named), above: [] });
   }
   const machine = options.machineSocketPath ?? machineSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
   const name = join("keeper", machineId());
   const home = homeInDatabase(userId(), options.userDatabase ?? "/etc/passwd");
-  const atHome = home?.startsWith("/") ? below(home, join(".local/state/baton", name), "home") : null;
+  const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
-  const elsewhere = below(dirname(fallback), join(basename(fallback), name), "own");
+  const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");
   // A location that exists is used again: a home folder that becomes writable, or read-only, must not move the locks.
   for (const location of [atHome, elsewhere]) {
     if (location !== null && statFolder(location.dir) !== null) return locationIn(location);
@@ -100,7 +100,7 @@ function socketPathOf(dir: string): string {
 }
 
 /** A folder below an existing one, and the folders between them. The home folder itself is not checked. */
-function below(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
+function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
   const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
   let path = first;
   for (const name of dirname(way).split("/")) above.push({ path: path = join(path, name), rule });
@@ -122,7 +122,7 @@ function machineKeeperExists(socketPath: string): boolean {
   const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
-    throw config(
+    throw configError(
       `The machine's keeper at ${socketPath} is not safe to use: it and its folder must be owned by root and writable only for root`,
     );
   }
@@ -171,6 +171,6 @@ function readOrNull(path: string): string | null {
   }
 }
 
-function config(message: string): BatonError {
+function configError(message: string): BatonError {
   return new BatonError("CONFIG", message);
 }

@@ -15,7 +15,7 @@ import type { KeeperLimits } from "../state/keeper_limits.ts";
 import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
-import { commitBounds, type KeeperStatistics, reportOf, statisticsOf } from "../protocol/keeper_report.ts";
+import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { SessionClock } from "../state/session_clock.ts";
 import { KeeperState } from "../state/keeper_state.ts";
@@ -125,9 +125,9 @@ export class KeeperServer implements ConnectionHost {
     this.#guard = new DataGuard({
       clock: options.clock,
       dataDir: options.dataDir,
-      confirm: () => store.confirm(),
-      lost: (error) => this.#fail(error),
-      present: () => void this.#listeners.restore(),
+      confirm: () => store.confirmOwner(),
+      onLost: (error) => this.#fail(error),
+      onPresent: () => void this.#listeners.restore(),
     });
     this.ended.catch(() => {}); // callers that need the result have the promise
     this.state = this.#newState();
@@ -155,7 +155,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   get ownsData(): boolean {
-    return this.#guard.holds();
+    return this.#guard.ownsData();
   }
 
   get addresses(): Address[] {
@@ -179,7 +179,7 @@ export class KeeperServer implements ConnectionHost {
     return this.#sessionClock.now();
   }
 
-  negotiate(timeoutMs: number): number {
+  negotiateTimeoutMs(timeoutMs: number): number {
     return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
   }
 
@@ -197,9 +197,9 @@ export class KeeperServer implements ConnectionHost {
     }
   }
 
-  roomForSession(): boolean {
+  makeRoomForSession(): boolean {
     const isFull = () => this.state.sessions.size >= this.limits.sessionsMax;
-    const isConnected = (id: bigint) => this.connections.bySession(id) !== undefined;
+    const isConnected = (id: bigint) => this.connections.connectionOf(id) !== undefined;
     if (isFull()) this.state.endIdleSessions(isConnected, sessionsReplacedMax);
     return !isFull();
   }
@@ -219,7 +219,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #report(): KeeperReport {
-    return reportOf(this.state, {
+    return keeperReportOf(this.state, {
       options: this.#options,
       connections: [...this.connections.table],
       receivedBefore: this.connections.received,
@@ -312,7 +312,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #retryLater(): void {
-    this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
+    this.#cancelRetry = this.#options.clock.startTimer(diskRetryMs, () => {
       this.#store.commit(encodeChanges(this.state.takeChanges())).then(() => {
         this.writable = true;
         this.#options.log("The keeper can store data again");
@@ -339,13 +339,13 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #scheduleTick(): void {
-    this.#cancelTick = this.#options.clock.after(this.#checkMs, () => this.#tick());
+    this.#cancelTick = this.#options.clock.startTimer(this.#checkMs, () => this.#tick());
   }
 
   #expire(): void {
-    for (const session of this.state.sessions.overdue(this.now())) {
+    for (const session of this.state.sessions.expiredSessions(this.now())) {
       this.state.closeSession(session);
-      const connection = this.connections.bySession(session.id);
+      const connection = this.connections.connectionOf(session.id);
       if (connection !== undefined) this.#drop(connection);
     }
     this.commitQueue.flush();

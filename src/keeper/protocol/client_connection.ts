@@ -34,7 +34,7 @@ export interface ConnectionHost {
   readonly superDigest: string | null;
   /** Session time, in milliseconds. */
   now(): number;
-  negotiate(timeoutMs: number): number;
+  negotiateTimeoutMs(timeoutMs: number): number;
   fourLetterResponse(word: string): string;
   readonly connections: {
     /**
@@ -52,7 +52,7 @@ export interface ConnectionHost {
   /** Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
-  roomForSession(): boolean;
+  makeRoomForSession(): boolean;
   reportBug(error: unknown): void;
 }
 
@@ -72,14 +72,14 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #ended = false;
   #paused = false;
   /** Requests whose replies wait for the disk. */
-  outstanding = 0;
+  outstandingCount = 0;
   #outstandingBytes = 0;
   /** The length of the request that is being handled. */
   #requestBytes = 0;
   /** Bytes of replies in the group commit queue. */
   #pendingBytes = 0;
   #reportedBytes = noBytesHeld;
-  received = 0;
+  receivedCount = 0;
   /** The zxid of the last reply. The reply to a ping must not have a lower one. */
   #lastZxid = 0n;
 
@@ -102,18 +102,18 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (this.#ended) return;
     this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
     if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause; the scheduler continues with it
-    else this.work();
+    else this.runSlice();
   }
 
   /** Handles requests for one time slice. When the output is full, the rest waits: small requests can have large responses. */
-  work(): void {
+  runSlice(): void {
     if (this.#ended) return;
     // Check this before reading the input: a lease counts from when its holder sent the request.
     if (!this.#host.ownsData) return this.destroy();
     const endMs = this.#host.scheduler.sliceEnd();
     try {
       while (!this.#isFull) {
-        const frame = this.#readBuffer.next();
+        const frame = this.#readBuffer.nextFrame();
         if (frame === null) break;
         this.#handleFrame(frame);
         if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
@@ -140,7 +140,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   deliver({ writer, replies, requestBytes, last }: PendingReply): void {
-    this.outstanding -= replies;
+    this.outstandingCount -= replies;
     this.#outstandingBytes -= requestBytes;
     this.#pendingBytes -= writer.length;
     this.#connection.write(writer.finish());
@@ -187,7 +187,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   #handleFrame(frame: Uint8Array): void {
-    this.received++;
+    this.receivedCount++;
     this.#requestBytes = frame.byteLength;
     const reader = new ByteReader(frame);
     if (this.#requester === null) this.#handshake(connectRequest.read(reader));
@@ -234,7 +234,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     });
     pending.replies++;
     pending.requestBytes += this.#requestBytes;
-    this.outstanding++;
+    this.outstandingCount++;
     this.#outstandingBytes += this.#requestBytes;
     if (!result.last) return;
     pending.last = true;
@@ -265,12 +265,12 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       );
     }
     if (!this.#host.connections.hasRoom(this, request.sessionId)) return this.destroy();
-    const timeoutMs = this.#host.negotiate(request.timeOut);
+    const timeoutMs = this.#host.negotiateTimeoutMs(request.timeOut);
     const nowMs = this.#host.now();
     let session: KeeperSession | undefined;
     let pending: PendingReply | undefined;
     if (request.sessionId === 0n) {
-      if (!writable || !this.#host.roomForSession()) return this.destroy();
+      if (!writable || !this.#host.makeRoomForSession()) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
       pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasUrgentChanges
     } else {
@@ -328,7 +328,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
   get #isFull(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
-    return this.outstanding > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
+    return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
       this.#pendingBytes + this.#connection.bufferedBytes > unsentBytesMax;
   }
 

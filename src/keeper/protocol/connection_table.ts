@@ -14,7 +14,7 @@ interface AddressConnections<Connection> {
 
 interface ConnectionRecord<Connection> {
   /** Null for a unix socket: all its clients have the same address. */
-  readonly at: AddressConnections<Connection> | null;
+  readonly addressConnections: AddressConnections<Connection> | null;
   readonly address: string | null;
   hasSession: boolean;
 }
@@ -66,7 +66,7 @@ export class ConnectionTable<Connection> {
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
     const at = address === null ? null : this.#addresses.get(address) ?? { withoutSession: new Set(), sessions: 0 };
-    this.#records.set(connection, { at, address, hasSession: false });
+    this.#records.set(connection, { addressConnections: at, address, hasSession: false });
     this.#withoutSession.set(connection, nowMs);
     if (address !== null && at !== null) {
       this.#addresses.set(address, at);
@@ -93,8 +93,8 @@ export class ConnectionTable<Connection> {
 
   /** Whether the connection's address may have one more session. Taking over the session of `before` at the same address adds none. */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
-    const at = this.#records.get(connection)?.at ?? null;
-    const isMove = before !== undefined && this.#records.get(before)?.at === at;
+    const at = this.#records.get(connection)?.addressConnections ?? null;
+    const isMove = before !== undefined && this.#records.get(before)?.addressConnections === at;
     return at === null || at.sessions - Number(isMove) < this.#limits.connectionsPerAddressMax;
   }
 
@@ -104,7 +104,7 @@ export class ConnectionTable<Connection> {
     this.#dropFromWaiting(connection);
     entry.hasSession = true;
     this.#sessions++;
-    if (entry.at !== null) entry.at.sessions++;
+    if (entry.addressConnections !== null) entry.addressConnections.sessions++;
   }
 
   remove(connection: Connection): void {
@@ -113,7 +113,7 @@ export class ConnectionTable<Connection> {
     this.#dropFromWaiting(connection);
     this.#records.delete(connection);
     this.setHeldBytes(connection, 0, 0);
-    const { at, address, hasSession } = entry;
+    const { addressConnections: at, address, hasSession } = entry;
     if (hasSession) this.#sessions--;
     if (at === null || address === null) return;
     if (hasSession) at.sessions--;
@@ -144,7 +144,7 @@ export class ConnectionTable<Connection> {
   /** Removes the connection from those without a session: it has opened one, or is being closed. */
   #dropFromWaiting(connection: Connection): void {
     this.#withoutSession.delete(connection);
-    this.#records.get(connection)?.at?.withoutSession.delete(connection);
+    this.#records.get(connection)?.addressConnections?.withoutSession.delete(connection);
   }
 }
 

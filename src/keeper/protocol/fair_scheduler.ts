@@ -10,7 +10,7 @@ const roundMs = 6;
 
 export interface Worker {
   /** Works for one slice, and schedules itself again if that was not enough. */
-  work(): void;
+  runSlice(): void;
 }
 
 export interface FairSchedulerOptions {
@@ -60,7 +60,7 @@ export class FairScheduler {
     const endMs = this.#options.now() + roundMs;
     for (const worker of [...this.#waiting]) {
       if (!this.#waiting.delete(worker)) continue; // removed during this round
-      worker.work();
+      worker.runSlice();
       if (this.#options.now() >= endMs) break;
     }
     if (this.#waiting.size > 0) this.#scheduleRound();

@@ -39,9 +39,9 @@ const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
 const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
   ruok: () => ["imok"],
   isro: ({ writable }) => [writable ? "rw" : "ro"],
-  srvr: (report) => [`Zookeeper version: ${version}`, ...summary(report)],
-  stat: (report) => [`Zookeeper version: ${version}`, "Clients:", ...clients(report), "", ...summary(report)],
-  cons: (report) => [...clients(report), ""],
+  srvr: (report) => [`Zookeeper version: ${version}`, ...summaryLines(report)],
+  stat: (report) => [`Zookeeper version: ${version}`, "Clients:", ...clientLines(report), "", ...summaryLines(report)],
+  cons: (report) => [...clientLines(report), ""],
   envi: (report) => ["Environment:", `zookeeper.version=${version}`, `user.dir=${report.options.dataDir}`],
   conf: ({ options, listen }) => [
     ...listen.map((address) => `listen=${address}`),
@@ -95,7 +95,7 @@ export function fourLetterResponse(word: string, report: KeeperReport): string {
   return lines.length === 1 ? lines.join("") : `${lines.join("\n")}\n`;
 }
 
-function summary(report: KeeperReport): string[] {
+function summaryLines(report: KeeperReport): string[] {
   return [
     `Received: ${report.received}`,
     `Sent: ${report.sent}`,
@@ -107,7 +107,7 @@ function summary(report: KeeperReport): string[] {
   ];
 }
 
-function clients(report: KeeperReport): string[] {
+function clientLines(report: KeeperReport): string[] {
   return report.connections.map(({ peer, session, received, outstanding }) =>
     ` /${peer}[${session === null ? 0 : 1}](queued=${outstanding},recved=${received},sent=${received - outstanding}${
       session === null ? "" : `,sid=${hex(session)}`

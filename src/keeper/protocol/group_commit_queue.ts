@@ -110,12 +110,12 @@ function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;
-  const entries = [...batch].sort(([, left], [, right]) => urgency(left) - urgency(right));
+  const entries = [...batch].sort(([, left], [, right]) => deliveryOrder(left) - deliveryOrder(right));
   batch.clear();
   for (const [recipient, entry] of entries) recipient.deliver(entry);
 }
 
-function urgency({ replies, last }: PendingReply): number {
+function deliveryOrder({ replies, last }: PendingReply): number {
   if (last) return 2;
   return replies > 0 ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /** Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are read. */
 import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { permission } from "../../wire/jute/zookeeper_operations.ts";
-import { permits } from "../state/acl_check.ts";
+import { isPermitted } from "../state/acl_check.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { ZNode } from "../state/tree.ts";
@@ -16,16 +16,16 @@ export interface ReportSources extends Pick<KeeperReport, "options" | "zxid" | "
 }
 
 /** Four-letter words come without identities: only nodes that all clients may read are listed. */
-function ephemeralsShown(nodes: readonly ZNode[]) {
-  const shown = nodes.filter(({ acl }) => permits(acl, permission.read, []));
+function listableEphemerals(nodes: readonly ZNode[]) {
+  const shown = nodes.filter(({ acl }) => isPermitted(acl, permission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 
-export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
+export function keeperReportOf(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
   const { tree, sessions, watches } = state;
   const { options, connections, zxid, writable } = sources;
-  const received = connections.reduce((sum, connection) => sum + connection.received, sources.receivedBefore);
-  const waiting = connections.reduce((sum, connection) => sum + connection.outstanding, 0);
+  const received = connections.reduce((sum, connection) => sum + connection.receivedCount, sources.receivedBefore);
+  const waiting = connections.reduce((sum, connection) => sum + connection.outstandingCount, 0);
   return {
     zxid,
     nodes: tree.size,
@@ -44,7 +44,7 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
     listen: sources.addresses.map(formatAddress),
     writable,
     sessionCount: sessions.size,
-    connections: connections.map(({ peer, session, received, outstanding }) => ({
+    connections: connections.map(({ peer, session, receivedCount: received, outstandingCount: outstanding }) => ({
       peer,
       session: session?.id ?? null,
       received,
@@ -54,7 +54,7 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
       return [...sessions.all].map(({ id, timeoutMs }) => ({
         id,
         timeoutMs,
-        ...ephemeralsShown([...tree.ephemeralsOf(id)]),
+        ...listableEphemerals([...tree.ephemeralsOf(id)]),
       }));
     },
   };

@@ -31,7 +31,7 @@ export class OpenConnections {
     this.table = new ConnectionTable(options.limits);
   }
 
-  bySession(sessionId: bigint): ClientConnection | undefined {
+  connectionOf(sessionId: bigint): ClientConnection | undefined {
     return this.#connectionsBySession.get(sessionId);
   }
 
@@ -53,7 +53,7 @@ export class OpenConnections {
   }
 
   closed(connection: ClientConnection): void {
-    this.received += connection.received;
+    this.received += connection.receivedCount;
     this.table.remove(connection);
     const session = connection.session;
     if (session !== null && this.#connectionsBySession.get(session.id) === connection) {
@@ -70,7 +70,7 @@ export class OpenConnections {
 
   /** Closes a connection after its last response, if the client does not. */
   closeSoon(connection: ClientConnection): void {
-    const cancel = this.#options.clock.after(closeGraceMs, () => {
+    const cancel = this.#options.clock.startTimer(closeGraceMs, () => {
       this.#closingTimers.delete(cancel);
       connection.destroy();
     });

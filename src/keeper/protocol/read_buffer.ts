@@ -39,7 +39,7 @@ export class ReadBuffer {
   }
 
   /** The next complete frame; null when there is none. Throws PROTOCOL. */
-  next(): Uint8Array | null {
+  nextFrame(): Uint8Array | null {
     for (;;) {
       const frame = this.#frames[this.#next];
       if (frame !== undefined) {

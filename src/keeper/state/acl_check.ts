@@ -20,21 +20,21 @@ export function digestId(credentials: string): string {
 
 /** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
 export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): void {
-  if (acl === openAcl || permits(acl, wanted, identities)) return;
+  if (acl === openAcl || isPermitted(acl, wanted, identities)) return;
   refuse("NOAUTH");
 }
 
 /** Whether one of the identities has one of the wanted permissions. */
-export function permits(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): boolean {
+export function isPermitted(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): boolean {
   if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
   return acl.some(({ perms, id }) => {
     if ((perms & wanted) === 0) return false;
     if (id.scheme === "world") return id.id === "anyone";
-    return identities.some((identity) => identity.scheme === id.scheme && matches(identity, id.id));
+    return identities.some((identity) => identity.scheme === id.scheme && matchesId(identity, id.id));
   });
 }
 
-function matches(identity: Identity, wanted: string): boolean {
+function matchesId(identity: Identity, wanted: string): boolean {
   return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
 }
 
@@ -47,7 +47,7 @@ export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Iden
   }
   const resolved: Acl[] = [];
   for (const entry of acl) {
-    for (const candidate of expand(entry, identities)) {
+    for (const candidate of resolveEntry(entry, identities)) {
       const known = resolved.some(({ perms, id }) =>
         perms === candidate.perms && id.scheme === candidate.id.scheme && id.id === candidate.id.id
       );
@@ -57,7 +57,7 @@ export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Iden
   return resolved;
 }
 
-function expand(entry: Acl, identities: readonly Identity[]): Acl[] {
+function resolveEntry(entry: Acl, identities: readonly Identity[]): Acl[] {
   const { scheme, id } = entry.id;
   switch (scheme) {
     case "world":

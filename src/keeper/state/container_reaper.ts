@@ -26,16 +26,16 @@ export class ContainerReaper {
 
   constructor(options: ContainerReaperOptions) {
     this.#options = options;
-    this.#later();
+    this.#scheduleCheck();
   }
 
   stop(): void {
     this.#cancel();
   }
 
-  #later(): void {
+  #scheduleCheck(): void {
     const { clock, checkMs, state, wallClock } = this.#options;
-    this.#cancel = clock.after(checkMs, () => {
+    this.#cancel = clock.startTimer(checkMs, () => {
       const tree = state()?.tree;
       this.#reap(tree === undefined ? [] : dueNodes(tree.expirableNodes, wallClock()));
     });
@@ -49,8 +49,8 @@ export class ContainerReaper {
       if (node?.id === id && node.children === null) state?.reap(node);
     }
     this.#options.flushReplies();
-    if (due.length <= reapedMax) this.#later();
-    else this.#cancel = this.#options.clock.after(0, () => this.#reap(due.slice(reapedMax)));
+    if (due.length <= reapedMax) this.#scheduleCheck();
+    else this.#cancel = this.#options.clock.startTimer(0, () => this.#reap(due.slice(reapedMax)));
   }
 }
 

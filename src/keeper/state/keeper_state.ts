@@ -8,7 +8,7 @@ import type { AnyCodec } from "../../wire/jute/jute_codec.ts";
 import { zooKeeperErrorNumbers } from "../../wire/jute/zookeeper_error_codes.ts";
 import { openAcl, operations, permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
-import { type Identity, permits } from "./acl_check.ts";
+import { type Identity, isPermitted } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { type KeeperOperation, operationsByCode } from "./operation_table.ts";
 import { OperationError } from "./operation_error.ts";
@@ -202,7 +202,7 @@ export class KeeperState<Watcher> {
       return { zxid: this.#zxid, error: 0, write: (writer) => operation.response.write(writer, response), last: false };
     } catch (thrown) {
       if (!(thrown instanceof OperationError)) throw thrown;
-      return this.#refused(thrown.number, false);
+      return this.#refused(thrown.errorNumber, false);
     }
   }
 
@@ -224,7 +224,7 @@ export class KeeperState<Watcher> {
 
   #fire(transaction: Transaction): void {
     for (const { type, path, acl } of transaction.triggers) {
-      const mayLearn = (watcher: Watcher) => permits(acl, permission.read, this.#options.identitiesOf(watcher));
+      const mayLearn = (watcher: Watcher) => isPermitted(acl, permission.read, this.#options.identitiesOf(watcher));
       for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);
     }
   }

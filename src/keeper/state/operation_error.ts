@@ -12,7 +12,7 @@ export class OperationError {
     this.reason = reason;
   }
 
-  get number(): number {
+  get errorNumber(): number {
     return zooKeeperErrorNumbers[this.reason];
   }
 }

@@ -39,12 +39,12 @@ type Write<Name extends OperationName> = (
 
 const table = new Map<number, KeeperOperation>();
 
-function write<Name extends OperationName>(name: Name, run: Write<Name>): void {
+function defineWrite<Name extends OperationName>(name: Name, run: Write<Name>): void {
   const { code, request, response } = operations[name];
   table.set(code, { kind: "write", request, response, run } as unknown as KeeperOperation);
 }
 
-function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
+function defineRead<Name extends OperationName>(name: Name, run: Read<Name>): void {
   const { code, request, response } = operations[name];
   table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
@@ -52,39 +52,39 @@ function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
 const created = (node: ZNode) => ({ path: node.path, stat: statOf(node) });
 const create2: Write<"create2"> = (request, transaction) => created(transaction.create(request));
 
-write("create", (request, transaction) => ({ path: transaction.create(request).path }));
-write("create2", create2);
-write("createContainer", create2);
-write("createTtl", (request, transaction) => created(transaction.create(request, request.ttl)));
-write("delete", (request, transaction) => {
+defineWrite("create", (request, transaction) => ({ path: transaction.create(request).path }));
+defineWrite("create2", create2);
+defineWrite("createContainer", create2);
+defineWrite("createTtl", (request, transaction) => created(transaction.create(request, request.ttl)));
+defineWrite("delete", (request, transaction) => {
   transaction.delete(request);
   return {};
 });
-write("setData", (request, transaction) => ({ stat: statOf(transaction.setData(request)) }));
-write("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(request)) }));
+defineWrite("setData", (request, transaction) => ({ stat: statOf(transaction.setData(request)) }));
+defineWrite("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(request)) }));
 
-read("exists", reads.exists);
-read("getData", reads.getData);
-read("getAcl", reads.getAcl);
-read(
+defineRead("exists", reads.exists);
+defineRead("getData", reads.getData);
+defineRead("getAcl", reads.getAcl);
+defineRead(
   "getChildren",
   (request, state, requester) => ({ children: reads.getChildren(request, state, requester).children }),
 );
-read("getChildren2", reads.getChildren);
-read("sync", (request) => ({ path: request.path }));
-read("ping", () => ({}));
-read(
+defineRead("getChildren2", reads.getChildren);
+defineRead("sync", (request) => ({ path: request.path }));
+defineRead("ping", () => ({}));
+defineRead(
   "setWatches",
   (request, state, requester) =>
     reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, requester),
 );
-read("setWatches2", reads.setWatches);
-read("addWatch", reads.addWatch);
-read("checkWatches", reads.checkWatches);
-read("removeWatches", reads.removeWatches);
-read("getEphemerals", reads.getEphemerals);
-read("getAllChildrenNumber", reads.getAllChildrenNumber);
-read("whoAmI", reads.whoAmI);
+defineRead("setWatches2", reads.setWatches);
+defineRead("addWatch", reads.addWatch);
+defineRead("checkWatches", reads.checkWatches);
+defineRead("removeWatches", reads.removeWatches);
+defineRead("getEphemerals", reads.getEphemerals);
+defineRead("getAllChildrenNumber", reads.getAllChildrenNumber);
+defineRead("whoAmI", reads.whoAmI);
 
 const multi = { request: multiRequest, response: multiResponse };
 table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
@@ -122,7 +122,7 @@ function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResu
       const failed = results.length;
       return requests.map((_, index) => ({
         type: "error",
-        err: index < failed ? ok : index === failed ? thrown.number : runtimeInconsistency,
+        err: index < failed ? ok : index === failed ? thrown.errorNumber : runtimeInconsistency,
       }));
     }
   }
@@ -174,6 +174,6 @@ function runInMultiRead(request: MultiRequest, state: ReadState, requester: Read
     return { type: "getChildren", children: reads.getChildren(request, state, requester).children };
   } catch (thrown) {
     if (!(thrown instanceof OperationError)) throw thrown;
-    return { type: "error", err: thrown.number };
+    return { type: "error", err: thrown.errorNumber };
   }
 }

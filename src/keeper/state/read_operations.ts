@@ -6,7 +6,7 @@ import {
   type OperationResponse,
   permission,
 } from "../../wire/jute/zookeeper_operations.ts";
-import { checkAcl, type Identity, maskDigests, permits } from "./acl_check.ts";
+import { checkAcl, type Identity, isPermitted, maskDigests } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { refuse } from "./operation_error.ts";
 import type { KeeperSession } from "./session_table.ts";
@@ -41,13 +41,13 @@ export const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
 };
 
 export const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
-  const node = readable(path, state, requester);
+  const node = requireReadable(path, state, requester);
   if (watch) watchData(path, state, requester);
   return { data: node.data, stat: statOf(node) };
 };
 
 export const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) => {
-  const node = readable(path, state, requester);
+  const node = requireReadable(path, state, requester);
   if (watch) {
     checkWatchLimits(path, 1, state, requester);
     state.watches.children.add(path || "/", requester.watcher, watchMode.once);
@@ -58,12 +58,12 @@ export const getChildren: Read<"getChildren2"> = ({ path, watch }, state, reques
 export const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
   const node = state.tree.get(path) ?? refuse("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
-  const open = permits(node.acl, permission.admin, requester.identities);
+  const open = isPermitted(node.acl, permission.admin, requester.identities);
   return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: statOf(node) };
 };
 
 export const getAllChildrenNumber: Read<"getAllChildrenNumber"> = ({ path }, state, requester) => {
-  return { totalNumber: state.tree.descendantCount(readable(path, state, requester)) };
+  return { totalNumber: state.tree.descendantCount(requireReadable(path, state, requester)) };
 };
 
 export const getEphemerals: Read<"getEphemerals"> = ({ prefixPath }, state, requester) => {
@@ -119,7 +119,7 @@ export const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requ
 export const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
   const { watcher } = requester;
-  const mayRead = (node: ZNode) => permits(node.acl, permission.read, requester.identities);
+  const mayRead = (node: ZNode) => isPermitted(node.acl, permission.read, requester.identities);
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
   const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
@@ -153,7 +153,7 @@ export const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   return {};
 };
 
-function readable(path: string, state: ReadState, requester: ReadRequester): ZNode {
+function requireReadable(path: string, state: ReadState, requester: ReadRequester): ZNode {
   const node = state.tree.get(path) ?? refuse("NONODE");
   checkAcl(node.acl, permission.read, requester.identities);
   return node;

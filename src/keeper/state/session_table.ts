@@ -84,7 +84,7 @@ export class SessionTable {
   }
 
   /** Expired sessions. They stay in the table until they are removed. */
-  overdue(nowMs: number): KeeperSession[] {
+  expiredSessions(nowMs: number): KeeperSession[] {
     const sessions: KeeperSession[] = [];
     for (const [deadlineMs, bucket] of this.#byDeadline) {
       if (deadlineMs <= nowMs) sessions.push(...bucket);

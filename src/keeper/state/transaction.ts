@@ -71,7 +71,7 @@ export class Transaction {
     if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
     const parentPath = parentOf(request.path);
     const acl = this.#resolvedAcl(request.acl);
-    const parent = this.#existing(parentPath);
+    const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.create, this.#context.identities);
     const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
     checkPath(path);
@@ -114,9 +114,9 @@ export class Transaction {
   delete(request: OperationRequest<"delete">): void {
     const parentPath = parentOf(request.path);
     if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
-    const parent = this.#existing(parentPath);
+    const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.delete, this.#context.identities);
-    const node = this.#existing(request.path);
+    const node = this.#requireNode(request.path);
     checkVersion(node.version, request.version);
     if (node.children !== null) refuse("NOTEMPTY");
     this.remove(node);
@@ -124,7 +124,7 @@ export class Transaction {
 
   /** Deletes without permission checks: ephemeral nodes of an ended session, empty containers. */
   remove(node: ZNode): void {
-    const parent = this.#existing(parentOf(node.path));
+    const parent = this.#requireNode(parentOf(node.path));
     this.#recordUndo(parent);
     parent.pzxid = this.#context.zxid;
     this.#tree.touch(parent);
@@ -138,7 +138,7 @@ export class Transaction {
 
   setData(request: OperationRequest<"setData">): ZNode {
     checkPath(request.path);
-    const node = this.#existing(request.path);
+    const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.write, this.#context.identities);
     checkVersion(node.version, request.version);
     this.#checkQuota((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
@@ -155,7 +155,7 @@ export class Transaction {
   setAcl(request: OperationRequest<"setAcl">): ZNode {
     checkPath(request.path);
     const acl = this.#resolvedAcl(request.acl);
-    const node = this.#existing(request.path);
+    const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.admin, this.#context.identities);
     checkVersion(node.aversion, request.version);
     this.#checkQuota(bytesOf({ ...node, acl }) - bytesOf(node));
@@ -168,7 +168,7 @@ export class Transaction {
 
   check(request: { path: string; version: number }): void {
     checkPath(request.path);
-    const node = this.#existing(request.path);
+    const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.read, this.#context.identities);
     checkVersion(node.version, request.version);
   }
@@ -187,7 +187,7 @@ export class Transaction {
     if (this.#tree.bytes + bytes > dataBytesMax && bytes > 0) refuse("QUOTAEXCEEDED");
   }
 
-  #existing(path: string): ZNode {
+  #requireNode(path: string): ZNode {
     return this.#tree.get(path) ?? refuse("NONODE");
   }
 

@@ -91,7 +91,7 @@ export class Tree {
   insert(node: ZNode): void {
     this.#nodes.set(node.path, node);
     this.#bytes += bytesOf(node);
-    this.#descendants?.count(node.path, 1);
+    this.#descendants?.addToAncestors(node.path, 1);
     this.#nextId = Math.max(this.#nextId, node.id + 1);
     if (node.path !== "/") {
       const parent = parentIn(this.#nodes, node.path);
@@ -111,7 +111,7 @@ export class Tree {
   remove(node: ZNode): void {
     this.#nodes.delete(node.path);
     this.#bytes -= bytesOf(node);
-    this.#descendants?.count(node.path, -1);
+    this.#descendants?.addToAncestors(node.path, -1);
     const parent = parentIn(this.#nodes, node.path);
     parent.children?.delete(nameOf(node.path));
     if (parent.children?.size === 0) parent.children = null;
@@ -147,7 +147,7 @@ export class Tree {
   descendantCount(node: ZNode): number {
     if (node.children === null) return 0;
     this.#descendants ??= new DescendantCounts(this.#nodes.keys());
-    return this.#descendants.of(node.path);
+    return this.#descendants.countBelow(node.path);
   }
 }
 
@@ -193,11 +193,11 @@ export class DescendantCounts {
   readonly #counts = new Map<string, number>();
 
   constructor(paths: Iterable<string>) {
-    for (const path of paths) this.count(path, 1);
+    for (const path of paths) this.addToAncestors(path, 1);
   }
 
   /** Counts a new (1) or deleted (-1) node. */
-  count(path: string, change: 1 | -1): void {
+  addToAncestors(path: string, change: 1 | -1): void {
     for (let above = path; above !== "/";) {
       above = above.slice(0, above.lastIndexOf("/")) || "/";
       const count = (this.#counts.get(above) ?? 0) + change;
@@ -206,7 +206,7 @@ export class DescendantCounts {
     }
   }
 
-  of(path: string): number {
+  countBelow(path: string): number {
     return this.#counts.get(path) ?? 0;
   }
 }

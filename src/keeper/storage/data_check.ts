@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { flushPath } from "../../storage/durable_file.ts";
-import { olderThanMark, ownerOfCopies, readPieces, storedFormat } from "./keeper_database.ts";
+import { describeOlderThanMark, ownerOfCopies, readPieces, storedFormat } from "./keeper_database.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
@@ -87,7 +87,7 @@ export function backUpData(dataDir: string, file: string): void {
   }
 }
 
-/** Marks the file as a copy, so that it may replace newer data: see olderThanMark. */
+/** Marks the file as a copy, so that it may replace newer data: see describeOlderThanMark. */
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete
@@ -149,7 +149,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   // SQLite takes an empty file for a database without tables, and deletes the log beside it.
   if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
-    const damage = damageInLog(path) ?? olderThanMark(path);
+    const damage = damageInLog(path) ?? describeOlderThanMark(path);
     if (damage !== null) throw new Error(damage);
     using database = new DatabaseSync(path);
     database.exec("PRAGMA busy_timeout = 5000");

@@ -30,9 +30,9 @@ export interface DataGuardOptions {
   /** Rejects with LOCK_BUSY when another keeper owns the rows. */
   readonly confirm: () => Promise<void>;
   /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */
-  readonly lost: (error: BatonError) => void;
+  readonly onLost: (error: BatonError) => void;
   /** Called after each periodic check that finds the data in place. */
-  readonly present: () => void;
+  readonly onPresent: () => void;
 }
 
 export class DataGuard {
@@ -54,17 +54,17 @@ export class DataGuard {
   }
 
   watch(): void {
-    this.#cancel = this.#options.clock.after(checkMs, () => {
-      if (!this.holds()) return;
+    this.#cancel = this.#options.clock.startTimer(checkMs, () => {
+      if (!this.ownsData()) return;
       this.watch();
       this.#touch();
       this.#confirm();
-      this.#options.present();
+      this.#options.onPresent();
     });
   }
 
   /** Whether the data belonged to this keeper `freshMs` ago. Cheap enough to call for every request. */
-  holds(): boolean {
+  ownsData(): boolean {
     const nowMs = this.#options.clock.now();
     if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
     this.#checkedMs = nowMs;
@@ -86,7 +86,7 @@ export class DataGuard {
     if (this.#lost) return;
     this.#lost = true;
     this.stop();
-    this.#options.lost(error);
+    this.#options.onLost(error);
   }
 
   /** Confirms the owner in the rows. A busy disk can delay the response; only one request runs at a time. */

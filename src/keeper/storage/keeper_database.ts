@@ -65,9 +65,9 @@ export class KeeperDatabase {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
     this.#mark = new CommittedMark(join(dataDir, markName));
-    this.#owner = own(join(dataDir, ownerName));
+    this.#owner = openLocked(join(dataDir, ownerName));
     try {
-      const damage = damageInLog(path) ?? olderThanMark(path);
+      const damage = damageInLog(path) ?? describeOlderThanMark(path);
       // SQLite would silently leave out what it cannot read: locks that are held would be free.
       if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
       this.#database = openRows(path, { owner: this.#name, mark: this.#mark });
@@ -91,17 +91,17 @@ export class KeeperDatabase {
   }
 
   /** Throws DataDirectoryOwned when another keeper has opened the rows since. */
-  confirm(): void {
+  confirmOwner(): void {
     if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DataDirectoryOwned("another keeper owns it");
   }
 
-  /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirm` or otherwise. */
+  /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirmOwner` or otherwise. */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
     const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
     this.#database.exec("BEGIN IMMEDIATE");
     try {
-      this.confirm(); // inside the transaction: a later owner then finds what this one stored
+      this.confirmOwner(); // inside the transaction: a later owner then finds what this one stored
       for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
       putZxid.run(zxid, zxidChecksum(zxid));
@@ -154,7 +154,7 @@ export const ownerOfCopies = "a backup";
  * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or removed,
  * or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
  */
-export function olderThanMark(path: string): string | null {
+export function describeOlderThanMark(path: string): string | null {
   const mark = readMark(join(dirname(path), markName)); // read first: a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
@@ -216,7 +216,7 @@ function openRows(
     mark.remove(); // it belongs to removed data
     createDatabaseFile(path);
   } // SQLite takes an empty file for a database without tables; a keeper never leaves one
-  else if (found.size === 0) throw new BatonError("CONFIG", cutOff(path));
+  else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
   const database = new DatabaseSync(path);
   try {
     // Backups read the database and hold locks for short times.
@@ -244,13 +244,13 @@ function openRows(
   }
 }
 
-function cutOff(path: string): string {
+function truncatedMessage(path: string): string {
   return `The keeper's data ${path} is empty: the file was truncated. Replace it with ` +
     "a backup (baton keeper backup), or remove it while no lock is held";
 }
 
 /** Locks the file until it is closed or the process ends. */
-function own(path: string): DatabaseSync {
+function openLocked(path: string): DatabaseSync {
   const database = new DatabaseSync(path);
   try {
     database.exec("BEGIN EXCLUSIVE");

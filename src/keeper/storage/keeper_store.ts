@@ -55,11 +55,11 @@ export class KeeperStore {
   }
 
   /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */
-  confirm(): Promise<void> {
+  confirmOwner(): Promise<void> {
     return this.#request({ kind: "confirm" });
   }
 
-  /** Resolves when all changes are on the disk. Rejects, like `confirm` or with IO, when none of them are. */
+  /** Resolves when all changes are on the disk. Rejects, like `confirmOwner` or with IO, when none of them are. */
   commit(changes: Uint8Array): Promise<void> {
     return this.#request({ kind: "commit", changes });
   }

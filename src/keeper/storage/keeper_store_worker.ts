@@ -15,12 +15,12 @@ function reply(message: KeeperStoreReply): void {
   port?.postMessage(message);
 }
 
-function opened(): KeeperDatabase {
+function requireDatabase(): KeeperDatabase {
   if (database === null) throw new Error("the store is not open");
   return database;
 }
 
-function tidy(occasion: "idle" | "busy"): void {
+function checkpointAndReserve(occasion: "idle" | "busy"): void {
   try {
     database?.checkpoint(occasion);
     if (occasion === "idle") database?.reserveLog();
@@ -29,19 +29,19 @@ function tidy(occasion: "idle" | "busy"): void {
   }
 }
 
-function answer(request: KeeperStoreRequest): void {
+function handleRequest(request: KeeperStoreRequest): void {
   switch (request.kind) {
     case "open":
       database = new KeeperDatabase(request.dataDir);
       break;
     case "load":
-      for (const bytes of opened().load()) reply({ kind: "piece", bytes });
+      for (const bytes of requireDatabase().load()) reply({ kind: "piece", bytes });
       break;
     case "confirm":
-      opened().confirm();
+      requireDatabase().confirmOwner();
       break;
     case "commit":
-      opened().commit(request.changes);
+      requireDatabase().commit(request.changes);
       break;
     case "close":
       clearTimeout(idleTimer);
@@ -54,16 +54,16 @@ function answer(request: KeeperStoreRequest): void {
 
 port.on("message", (request: KeeperStoreRequest) => {
   try {
-    answer(request);
+    handleRequest(request);
   } catch (error) {
     if (error instanceof DataDirectoryOwned) reply({ kind: "owned" });
     else if (error instanceof BatonError) reply({ kind: "failed", message: error.message, isWhole: true });
     else reply({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
   if (request.kind !== "commit") return;
-  tidy("busy");
+  checkpointAndReserve("busy");
   clearTimeout(idleTimer);
-  idleTimer = setTimeout(tidy, idleMs, "idle");
+  idleTimer = setTimeout(checkpointAndReserve, idleMs, "idle");
 });
 
 export type KeeperStoreRequest =

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
-import { expectEnd, type HelperProcess, startHelper } from "../spawn/helper_process.ts";
+import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { otherNamespaceReason } from "../proc/process_table.ts";
 import {
@@ -25,7 +25,7 @@ export interface Guard {
    * there is no guard, or with the signal's reason.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
-  child(cookie: string, child: GuardedChild): void;
+  reportChild(cookie: string, child: GuardedChild): void;
   /** Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed none or does not report. */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
@@ -36,12 +36,12 @@ export interface Guard {
   /** All processes of this job are dead; the guard stops watching it. */
   forget(cookie: string): void;
   /** Ends the guard without killing anything. */
-  done(): void;
+  end(): void;
 }
 
 export interface GuardWatchOptions {
   readonly remainingMs: () => number;
-  /** Calls the listener whenever `remainingMs` may have changed, until `forget()` or `done()`. Returns the function that unsubscribes. */
+  /** Calls the listener whenever `remainingMs` may have changed, until `forget()` or `end()`. Returns the function that unsubscribes. */
   readonly subscribe: (listener: () => void) => () => void;
   /** The guard has seen the deadline pass, and kills the job. */
   readonly onKill: () => void;
@@ -141,7 +141,7 @@ class GuardHandle implements Guard {
     job.isWatched = true;
   }
 
-  child(cookie: string, child: GuardedChild): void {
+  reportChild(cookie: string, child: GuardedChild): void {
     const job = this.#jobs.get(cookie);
     if (job !== undefined) job.child = child;
     void this.#write(childLine(cookie, child));
@@ -165,13 +165,13 @@ class GuardHandle implements Guard {
     void this.#write(sessionLine(this.#session));
   }
 
-  done(): void {
+  end(): void {
     this.#done = true;
     this.#pendingLines = "";
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
     this.#process.send("done\n"); // ends the guard; closing the pipe as well costs Bun two threads
-    expectEnd(this.#process.pid, { kills: !this.#isReady });
+    markAsEnding(this.#process.pid, { kills: !this.#isReady });
   }
 
   #launch(): void {
@@ -192,7 +192,7 @@ class GuardHandle implements Guard {
     this.#process = guard;
     this.#pendingLines = ""; // a new guard was never told of jobs that have ended
     guard.ended.then(() => this.#ended());
-    if (this.#done) return this.done();
+    if (this.#done) return this.end();
     for (const [cookie, job] of this.#jobs) {
       if (!job.isKilled) this.#send(cookie, job);
       else this.#session = null; // the new guard does not know this job, so it must not end the session

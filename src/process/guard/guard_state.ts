@@ -49,7 +49,7 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
-      return withJob(state, cookie, { child: null, deadlineMs: deadline(second) });
+      return withJob(state, cookie, { child: null, deadlineMs: parseDeadline(second) });
     case "child":
       if (job === undefined) return state;
       return withJob(state, cookie, {
@@ -57,7 +57,7 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
         child: { pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
       });
     case "renew":
-      return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: deadline(second) });
+      return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: parseDeadline(second) });
     case "forget":
       return job === undefined ? state : withJob(state, cookie, null);
     case "session":
@@ -116,7 +116,7 @@ function withJob(state: GuardState, cookie: string, job: GuardedJob | null): Gua
 }
 
 /** An unreadable deadline counts as passed: killing too early is safe. */
-function deadline(word: string): number {
+function parseDeadline(word: string): number {
   const milliseconds = word === "" ? NaN : Number(word);
   return Number.isFinite(milliseconds) ? milliseconds : 0;
 }

@@ -121,7 +121,7 @@ export class ReleaseClient implements Disposable {
   #belongsTo(holderId: string): boolean {
     const owner = ownerLine(holderId);
     try {
-      return readText(this.#fd, 0, owner.length) === owner && this.response()?.result !== "released";
+      return readText(this.#fd, 0, owner.length) === owner && this.readResponse()?.result !== "released";
     } catch {
       return false;
     }
@@ -132,7 +132,7 @@ export class ReleaseClient implements Disposable {
   }
 
   /** The last response, to any requester; null when there is none, or it is only partly written. */
-  response(): ReleaseResponse | null {
+  readResponse(): ReleaseResponse | null {
     return readJson(this.#fd, responseOffset, responseBytesMax) as ReleaseResponse | null;
   }
 

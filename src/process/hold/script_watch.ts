@@ -39,7 +39,7 @@ export class ScriptWatch implements Disposable {
 
   #check(): void {
     if (!isScriptAlive(this.#script)) return this.#end.resolve();
-    this.#cancel = this.#clock.after(this.#intervalMs, () => this.#check());
+    this.#cancel = this.#clock.startTimer(this.#intervalMs, () => this.#check());
     this.#onCheck();
   }
 }

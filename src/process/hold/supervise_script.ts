@@ -13,7 +13,7 @@ import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
 import type { StopReason } from "../supervise/child_plan.ts";
 import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
 import { loadLibc } from "../libc.ts";
-import { leaveGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
+import { reportEndToGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
 import { ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
 import type { ScriptProcess } from "./script_process.ts";
@@ -45,7 +45,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const libc = await loadLibc();
   const guardKills = new AbortController();
   const finish = (ending: ChildEnding): ChildOutcome => {
-    leaveGuard(guard, cookie, { ending });
+    reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   using mailbox = ReleaseMailbox.open(cookie); // before the guard watches: a failure here must not kill the script
@@ -57,7 +57,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const end = Promise.withResolvers<ChildEnd>();
   const onReleased = () => end.resolve({ kind: "exited", code: 0 });
   const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
-  using watch = new ScriptWatch(script, clock, () => releases.check());
+  using watch = new ScriptWatch(script, clock, () => releases.checkMailbox());
   processes.onStop = () => watch.checkFaster();
   watch.ended.then(() => end.resolve({ kind: "exited", code: 0 }));
   const run = new ChildRun({
@@ -72,7 +72,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   });
   // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
   const offs = [
-    options.signals.listen(["SIGCONT"], () => releases.check()),
+    options.signals.listen(["SIGCONT"], () => releases.checkMailbox()),
     onAbort(hold.abandoned, () => {
       processes.release();
       end.resolve({ kind: "exited", code: 0 });
@@ -116,7 +116,7 @@ class ReleaseHandler {
     this.#options.options.onEvent?.(event);
   }
 
-  check(): void {
+  checkMailbox(): void {
     const request = this.#accepted === null && !this.#isBusy ? this.#options.mailbox.nextRequest() : null;
     if (request !== null) void this.#handle(request);
   }

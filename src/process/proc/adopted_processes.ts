@@ -28,7 +28,7 @@ const searchesMax = 32;
  * `find` has already searched, so that an empty result counts only if the search found no process beyond the dead ones of the
  * searches before. Pure.
  */
-export function livingOf(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
+export function findLiving(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();
   for (let searches = 1;; searches++) {
     const found = find();

@@ -4,7 +4,7 @@
  * and by the mark in their environment; without /proc (macOS) by the process group alone.
  */
 import { isOwnHelper } from "../../support/own_children.ts";
-import { descendantsAfterReaping, livingOf, reapAdopted } from "./adopted_processes.ts";
+import { descendantsAfterReaping, findLiving, reapAdopted } from "./adopted_processes.ts";
 import { KillCgroup } from "./kill_cgroup.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
@@ -56,7 +56,7 @@ export abstract class CommandProcesses {
   signalAll(signal: NodeJS.Signals): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
     if (signal === "SIGSTOP") return void this.#rounds.freeze();
-    if (signal === "SIGCONT") this.#rounds.resumed();
+    if (signal === "SIGCONT") this.#rounds.forgetStopped();
     const alive = this.alive();
     // One signal to the group reaches all of it at the same time, before a member can fork.
     const group = this.#group();
@@ -112,7 +112,7 @@ export class JobProcesses extends CommandProcesses {
   protected find(): { alive: readonly number[]; isCertain: boolean } {
     const { pid, ownGroup, adopts, libc } = this.#options;
     if (adopts && libc !== null) {
-      return { alive: livingOf(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };
+      return { alive: findLiving(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };
     }
     const command = this.hasEnded ? [] : [pid];
     if (!hasProcessTable()) return { alive: ownGroup && sendSignal(-pid, 0) ? [pid] : command, isCertain: true };

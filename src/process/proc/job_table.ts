@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { isOwnHelper } from "../../support/own_children.ts";
-import { descendantsAfterReaping, livingOf, reapAdopted } from "./adopted_processes.ts";
+import { descendantsAfterReaping, findLiving, reapAdopted } from "./adopted_processes.ts";
 import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
 import { childrenOf, cookiesOf, isAlive, probeProcess, type ProcessRow, readProcess } from "./process_table.ts";
@@ -39,14 +39,14 @@ export class JobTable {
   #reapedAtMs = -Infinity;
 
   /** Adds a job. Call it before the command is started: its processes carry the mark from the beginning. */
-  open(cookie: string): TableJob {
+  addJob(cookie: string): TableJob {
     const job: TableJob = { cookie, pid: null, startTicks: 0, endOrder: 0 };
     this.#jobs.set(cookie, job);
     return job;
   }
 
   /** Call it in the same turn of the event loop as the start. */
-  started(job: TableJob, pid: number): void {
+  markStarted(job: TableJob, pid: number): void {
     job.pid = pid;
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
@@ -57,13 +57,13 @@ export class JobTable {
   }
 
   /** The command itself has ended; its processes may still run. */
-  ended(job: TableJob): void {
+  markEnded(job: TableJob): void {
     job.endOrder = ++this.#ends;
     this.#notify();
   }
 
   /** Removes a job: no process of it is left, or the wait was given up. */
-  close(job: TableJob): void {
+  removeJob(job: TableJob): void {
     if (this.#jobs.get(job.cookie) === job) this.#jobs.delete(job.cookie);
     this.#notify();
   }
@@ -81,7 +81,7 @@ export class JobTable {
     const below = descendantsAfterReaping(libc, (child) => isOwnHelper(child) || isServiceProcess(child));
     for (const pid of below) {
       const row = probeProcess(pid);
-      if (row === "unknown") observed.push(unreadable(pid, parentAmong(below, pid)));
+      if (row === "unknown") observed.push(unreadableProcess(pid, parentAmong(below, pid)));
       else if (row === null || row.dead) gone.push(pid);
       else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
     }
@@ -118,7 +118,7 @@ export class JobTable {
 }
 
 /** A process that /proc does not describe: only its parent is known, which lists it. It counts as started after every job. */
-function unreadable(pid: number, parent: number): ObservedProcess {
+function unreadableProcess(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
 
@@ -145,18 +145,22 @@ export class SharedJobProcesses extends CommandProcesses {
 
   override commandEnded(): void {
     super.commandEnded();
-    this.#table.ended(this.#job);
+    this.#table.markEnded(this.#job);
   }
 
   /** Also suspends and resumes the processes that may be this job's: these signals undo each other. */
   override signalAll(signal: NodeJS.Signals): void {
     super.signalAll(signal);
-    if (signal === "SIGSTOP" || signal === "SIGCONT") { for (const pid of this.#doubtful()) sendSignal(pid, signal); }
+    if (signal === "SIGSTOP" || signal === "SIGCONT") {
+      for (const pid of this.#doubtfulPids()) {
+        sendSignal(pid, signal);
+      }
+    }
   }
 
   /** Whether, as of the last `alive()`, there is a process that may be this job's, and that another job may have to end. */
   override isUndecided(): boolean {
-    return this.#doubtful().length > 0;
+    return this.#doubtfulPids().length > 0;
   }
 
   /** Makes all processes that may be this job's its own: they have to be dead in time. */
@@ -177,20 +181,20 @@ export class SharedJobProcesses extends CommandProcesses {
   protected find(): { alive: readonly number[]; isCertain: boolean } {
     const find = () => {
       this.#last = this.#table.scan(this.#libc);
-      return [...this.#own(), ...this.#last.gone];
+      return [...this.#ownPids(), ...this.#last.gone];
     };
-    return { alive: livingOf(find, isAlive), isCertain: true };
+    return { alive: findLiving(find, isAlive), isCertain: true };
   }
 
-  #own(): number[] {
+  #ownPids(): number[] {
     const { cookie } = this.#job;
     return [...this.#last.owners].filter(([, { certain, possible }]) =>
       certain.has(cookie) || (possible.has(cookie) && (this.#claims || this.#table.isLastOf(this.#job, possible)))
     ).map(([pid]) => pid);
   }
 
-  #doubtful(): number[] {
-    const own = new Set(this.#own());
+  #doubtfulPids(): number[] {
+    const own = new Set(this.#ownPids());
     return [...this.#last.owners].filter(([pid, { possible }]) => possible.has(this.#job.cookie) && !own.has(pid))
       .map(([pid]) => pid);
   }

@@ -85,7 +85,7 @@ function ownCgroup(): string | null {
   try {
     const path = /^0::(\/.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
     const mount = readFileSync("/proc/self/mountinfo", "utf8").split("\n").find((line) => / - cgroup2 /.test(line));
-    const [, , , root, point] = (mount ?? "").split(" ").map(unescaped);
+    const [, , , root, point] = (mount ?? "").split(" ").map(decodeEscapes);
     if (path === undefined || root === undefined || point === undefined || path.split("/").includes("..")) return null;
     if (root === "/") return join(point, path);
     return `${path}/`.startsWith(`${root}/`) ? join(point, path.slice(root.length)) : null;
@@ -95,7 +95,7 @@ function ownCgroup(): string | null {
 }
 
 /** Decodes the escapes of proc(5): space, tab, newline and backslash are three octal digits. */
-function unescaped(word: string): string {
+function decodeEscapes(word: string): string {
   return word.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }
 

@@ -12,7 +12,7 @@ import { cookiesIn } from "./process_marker.ts";
 import { probeProcess } from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
 
-export interface Marks {
+export interface JobMarks {
   readonly cookie: string;
   /** The job's process group. */
   readonly group: number | null;
@@ -53,7 +53,7 @@ export class MarkedProcesses {
   }
 
   /** Scans /proc once. `onFound` is called for each process when it is found. */
-  scan(marks: Marks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
+  scan(marks: JobMarks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
     this.#forget();
     marks.copies?.beginScan();
     const found: number[] = [];
@@ -92,7 +92,7 @@ export class MarkedProcesses {
   }
 }
 
-function kindOf(pid: number, { cookie, group, copies }: Marks): MarkedKind {
+function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
   const environ = readEnvironment(pid);
   if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";

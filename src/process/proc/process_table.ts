@@ -193,7 +193,7 @@ export function isNamespaceOf(cookie: string): boolean {
 
 /** Whether there is a /proc, and it shows this PID namespace. */
 export function hasProcessTable(): boolean {
-  return process.platform === "linux" && ownNumber() === process.pid;
+  return process.platform === "linux" && readOwnPid() === process.pid;
 }
 
 /**
@@ -202,12 +202,12 @@ export function hasProcessTable(): boolean {
  */
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
-  const there = ownNumber() ?? "missing";
+  const there = readOwnPid() ?? "missing";
   return `/proc shows another PID namespace, where process ${process.pid} is ${there}: mount /proc again in this namespace (unshare --mount-proc)`;
 }
 
 /** The number that /proc has for this process; null for none. */
-function ownNumber(): number | null {
+function readOwnPid(): number | null {
   try {
     return Number(readlinkSync("/proc/self"));
   } catch {

@@ -3,12 +3,12 @@
  * programs, too. A holder process (`baton hold`) lives as long as its script, and has to outlive the processes that it ends.
  */
 import { readFileSync } from "node:fs";
-import { keeperMark } from "../../support/own_children.ts";
+import { keeperVariable } from "../../support/own_children.ts";
 
 /** A variable in the environment of a holder process and its guard only: a holder process starts no command. */
-export const holderMark = "BATON_HOLDER_PROCESS";
+export const holderVariable = "BATON_HOLDER_PROCESS";
 
-const marks = [keeperMark, holderMark];
+const marks = [keeperVariable, holderVariable];
 
 /** Whether the process is a keeper started on demand, a holder process, or its guard. False for a process that has ended, or is another user's. */
 export function isServiceProcess(pid: number): boolean {

@@ -35,7 +35,7 @@ export class StopRounds {
   }
 
   /** The processes were resumed. */
-  resumed(): void {
+  forgetStopped(): void {
     this.#stopped.clear();
     this.#busyRounds = 0;
   }

@@ -46,10 +46,10 @@ interface RunningHelper {
 const endMsMax = 1000;
 
 /**
- * Marks a helper that was told to end, so that `helpersEnded` waits for it. `kills`: kills it, because it does not listen yet.
+ * Marks a helper that was told to end, so that `waitForEndingHelpers` waits for it. `kills`: kills it, because it does not listen yet.
  * Does nothing for a helper that has ended.
  */
-export function expectEnd(pid: number, { kills = false } = {}): void {
+export function markAsEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
   if (helper === undefined) return;
   helper.isExpected = true;
@@ -60,7 +60,7 @@ export function expectEnd(pid: number, { kills = false } = {}): void {
  * Resolves when all helpers that were told to end have been reaped; call it before this process ends. A helper that ends later is a
  * child of process 1, which in a container is often a program that reaps only its own children.
  */
-export async function helpersEnded(): Promise<void> {
+export async function waitForEndingHelpers(): Promise<void> {
   if (running.size === 0) return;
   await new Promise((resolve) => setImmediate(resolve)); // helpers may be told to end in this turn
   await Promise.all(

@@ -15,28 +15,28 @@ let lastResult:
   | undefined;
 
 export function resolveCommand(name: string, path: string | undefined): ResolvedCommand {
-  if (name.includes("/")) return resultFor(name, check(name));
+  if (name.includes("/")) return resultFor(name, checkExecutable(name));
   if (
     lastResult?.name === name && lastResult.path === path && lastResult.found.kind === "found" &&
-    check(lastResult.found.path) === "ok"
+    checkExecutable(lastResult.found.path) === "ok"
   ) {
     return lastResult.found;
   }
-  const found = search(name, path);
+  const found = searchFolders(name, path);
   lastResult = { name, path, found };
   return found;
 }
 
-function search(name: string, path: string | undefined): ResolvedCommand {
+function searchFolders(name: string, path: string | undefined): ResolvedCommand {
   let refused: string | null = null;
   for (const folder of name === "" ? [] : (path ?? defaultPath).split(":")) {
     const file = folder === "" ? `./${name}` : join(folder, name);
-    const state = check(file);
+    const state = checkExecutable(file);
     if (state === "ok") return { kind: "found", path: file };
     // execvp continues after a file that it may not execute: a later folder may have another one.
     if (state === "directory" || state === "forbidden") refused ??= file;
   }
-  if (refused !== null) return resultFor(refused, check(refused));
+  if (refused !== null) return resultFor(refused, checkExecutable(refused));
   return {
     kind: "not_found",
     message: `Cannot find the command "${name}" in any folder of PATH (${path ?? defaultPath})`,
@@ -45,7 +45,7 @@ function search(name: string, path: string | undefined): ResolvedCommand {
 
 type FileState = "ok" | "absent" | "no_folder" | "directory" | "forbidden";
 
-function check(file: string): FileState {
+function checkExecutable(file: string): FileState {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined) return "absent";

@@ -27,7 +27,7 @@ export function shellArgs({ command, variables, hangUpIgnored }: ShellStart): st
 
 /** Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to decode. */
 function encode(kind: "v" | "w", { text, bytes }: RawArgument): string {
-  return bytes === undefined ? `t${text}` : `${kind}${escapes(bytes)}`;
+  return bytes === undefined ? `t${text}` : `${kind}${escapeBytes(bytes)}`;
 }
 
 /** Moves each argument from the front to the end, decoded. The dot keeps line ends that $( ) would cut off. */
@@ -48,7 +48,7 @@ done
 exec "$0" "$@"`;
 
 /** Escapes bytes for `printf %b`. */
-function escapes(bytes: Uint8Array): string {
+function escapeBytes(bytes: Uint8Array): string {
   const plain = /[A-Za-z0-9_=/.,:+ -]/;
   return Array.from(bytes, (byte) => {
     const character = String.fromCharCode(byte);

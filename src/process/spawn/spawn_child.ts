@@ -30,26 +30,26 @@ export interface StartOptions {
 }
 
 /** The properties that are known when the command is to run. */
-export interface SpawnTerms {
+export interface LaunchOptions {
   /** Start it in a session, and so a process group, of its own. */
   readonly ownGroup: boolean;
   /** Called in the same turn of the event loop as the start. */
   readonly onStarted?: ((pid: number) => void) | undefined;
 }
 
-export interface SpawnOptions extends StartOptions, SpawnTerms {}
+export interface SpawnOptions extends StartOptions, LaunchOptions {}
 
 export type SpawnResult =
-  | { readonly kind: "started" } & Started
+  | { readonly kind: "started" } & StartedProcess
   | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
-interface Start extends StartOptions {
+interface ResolvedStart extends StartOptions {
   readonly path: string;
   readonly argv: readonly string[];
 }
 
-interface Started {
+interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;
@@ -59,7 +59,7 @@ interface Started {
 
 /** A command that was found, with its arguments, before it has to run. */
 export type ReadyChild =
-  | { readonly kind: "ready"; readonly start: Start }
+  | { readonly kind: "ready"; readonly start: ResolvedStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
 /** `prepareSpawn` and `spawnReady` in one call. */
@@ -72,30 +72,30 @@ export function prepareSpawn(command: readonly string[], options: StartOptions):
   return resolved.kind === "found" ? { kind: "ready", start: startOf(command, resolved.path, options) } : resolved;
 }
 
-export async function spawnReady(ready: ReadyChild, terms: SpawnTerms): Promise<SpawnResult> {
+export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promise<SpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
   const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
-  const attempt = async (start: Start): Promise<SpawnResult> => {
+  const attempt = async (start: ResolvedStart): Promise<SpawnResult> => {
     if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
     return { kind: "started", ...await spawn(start, terms) };
   };
   try {
     return await attempt(start);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return failure(start.path, error);
+    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return startFailure(start.path, error);
   }
   try {
     // A script without "#!" runs in the shell, as with execvp(3), env, timeout and nohup.
     const argv = ["sh", start.path, ...start.argv.slice(1)];
     return await attempt({ ...start, path: "/bin/sh", argv });
   } catch (error) {
-    return failure("/bin/sh", error);
+    return startFailure("/bin/sh", error);
   }
 }
 
 /** Starts the program directly, or through a shell where the runtime cannot pass on the arguments, the variables or an ignored SIGHUP. */
-function startOf(command: readonly string[], path: string, options: StartOptions): Start {
+function startOf(command: readonly string[], path: string, options: StartOptions): ResolvedStart {
   const [name = "", ...args] = command;
   const { hangUpIgnored } = options;
   const passed = rawArguments(args);
@@ -108,7 +108,7 @@ function startOf(command: readonly string[], path: string, options: StartOptions
 }
 
 /** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
-function failure(path: string, error: unknown): SpawnResult {
+function startFailure(path: string, error: unknown): SpawnResult {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") {
     return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
@@ -140,12 +140,12 @@ function openFilesMax(): string | null {
 }
 
 /** Avoids node:child_process, which takes some milliseconds to load. */
-function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnTerms): Started {
+function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptions): StartedProcess {
   const output = start.isRead ? "pipe" : "inherit";
   const child = Bun.spawn({
     cmd: [start.path, ...start.argv.slice(1)],
     ...startSettings(start, ownGroup),
-    stdio: [inputOf(start), output, "inherit", ...passOn(start.descriptors, null)],
+    stdio: [inputOf(start), output, "inherit", ...stdioEntries(start.descriptors, null)],
   });
   const unregister = registerChild(child.pid, "command");
   onStarted?.(child.pid);
@@ -156,18 +156,18 @@ function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnTerms): Starte
   return { pid: child.pid, ended, output: child.stdout ?? null };
 }
 
-async function loadSpawnWithNode(): Promise<(start: Start, terms: SpawnTerms) => Promise<Started>> {
+async function loadSpawnWithNode(): Promise<(start: ResolvedStart, terms: LaunchOptions) => Promise<StartedProcess>> {
   const { spawn } = await import("node:child_process");
   return (start, terms) => spawnWithNode(start, terms, spawn);
 }
 
 async function spawnWithNode(
-  start: Start,
-  { ownGroup, onStarted }: SpawnTerms,
+  start: ResolvedStart,
+  { ownGroup, onStarted }: LaunchOptions,
   spawn: typeof import("node:child_process").spawn,
-): Promise<Started> {
+): Promise<StartedProcess> {
   // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are passed on.
-  const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
+  const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
   const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
   const { pid } = child;
@@ -188,16 +188,16 @@ async function spawnWithNode(
   return { pid, ended, output: child.stdout };
 }
 
-function startSettings({ path, argv, env, cwd }: Start, ownGroup: boolean) {
+function startSettings({ path, argv, env, cwd }: ResolvedStart, ownGroup: boolean) {
   return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
-function inputOf({ input, readsNothing }: Start): number | "ignore" | "inherit" {
+function inputOf({ input, readsNothing }: ResolvedStart): number | "ignore" | "inherit" {
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 
 /** The stdio entries from descriptor 3 on. */
-function passOn<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {
+function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {
   const entries: (number | Nothing)[] = [];
   for (const fd of descriptors) {
     while (entries.length < fd - 3) entries.push(nothing);

@@ -21,7 +21,7 @@ export interface SharedProcesses {
   /** Whether there is a process that may be this command's, and must not be ended while another possible owner runs. */
   isUndecided(): boolean;
   /** Makes such processes this command's, so that they are dead in time. */
-  claim(): void;
+  claimUndecided(): void;
   /** Calls the listener when the owner may be known. Returns the function that removes it. */
   subscribe(listener: () => void): () => void;
 }
@@ -166,7 +166,7 @@ export class ChildRun {
     let waitMs = checkIntervalMs;
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
-      if (nowMs >= lossAtMs(situation)) processes.claim?.();
+      if (nowMs >= lossAtMs(situation)) processes.claimUndecided?.();
       const alive = processes.alive(); // slow where processes start and end often
       const isUndecided = alive.length === 0 && (processes.isUndecided?.() ?? false);
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
@@ -191,7 +191,7 @@ export class ChildRun {
   }
 
   #actAt(atMs: number): void {
-    this.#cancelTimer = this.#options.clock.after(atMs - this.#options.clock.now(), () => this.#act());
+    this.#cancelTimer = this.#options.clock.startTimer(atMs - this.#options.clock.now(), () => this.#act());
   }
 
   #setFrozen(frozen: boolean): void {
@@ -207,7 +207,7 @@ export class ChildRun {
   }
 
   #sendStop(reason: StopReason, nowMs: number): void {
-    if (reason !== "leftovers") this.#options.processes.claim?.();
+    if (reason !== "leftovers") this.#options.processes.claimUndecided?.();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
     this.#options.processes.signalAll(this.#options.stopSignal);
@@ -218,7 +218,7 @@ export class ChildRun {
   #sendKill(reason: StopReason, nowMs: number): void {
     if (this.#killedAtMs === null) this.#options.onEvent?.({ kind: "killing", reason });
     this.#killedAtMs ??= nowMs;
-    if (reason !== "leftovers") this.#options.processes.claim?.();
+    if (reason !== "leftovers") this.#options.processes.claimUndecided?.();
     if (reason === "lost" || this.#stop === null) this.#stop = { reason, atMs: this.#stop?.atMs ?? nowMs };
     this.#options.processes.signalAll("SIGKILL");
   }
@@ -231,7 +231,7 @@ export class ChildRun {
     const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [] };
     if (this.#aliveTooLate) return this.#close(breach);
     const limit = new AbortController();
-    const cancel = clock.after(guardReportMs, () => limit.abort());
+    const cancel = clock.startTimer(guardReportMs, () => limit.abort());
     this.#close(
       guard.clearedAfterMs(limit.signal).then((lateMs) => {
         cancel();

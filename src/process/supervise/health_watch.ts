@@ -48,7 +48,7 @@ export async function watchHealth(options: HealthOptions): Promise<string | null
 async function checkOnce({ clock, signal, timeoutMs, check }: HealthOptions): Promise<string | null> {
   const over = new AbortController();
   let isLate = false;
-  const cancel = clock.after(timeoutMs, () => {
+  const cancel = clock.startTimer(timeoutMs, () => {
     isLate = true;
     over.abort();
   });
@@ -75,7 +75,7 @@ const checkIntervalMs = 5;
 const killMsMax = 1000;
 
 /** A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over. */
-export function shellCheck({ line, env, clock }: ShellCheckOptions): CheckHealth {
+export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): CheckHealth {
   return async (signal) => {
     const cookie = newGuid();
     const started = await spawnChild(shellLine(line), {

@@ -7,7 +7,7 @@ import type { SignalSource } from "./signal_source.ts";
 /** The signals that end a waiting baton. */
 export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
-/** Thrown through all code that has something to close; the main program then calls `dieOf`, so that the parent sees the signal. */
+/** Thrown through all code that has something to close; the main program then calls `endBySignal`, so that the parent sees the signal. */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
 
@@ -34,7 +34,7 @@ export class StopRequest implements Disposable {
 }
 
 /** Ends this process by the signal's own default action. Does not return. */
-export async function dieOf(signal: NodeJS.Signals): Promise<never> {
+export async function endBySignal(signal: NodeJS.Signals): Promise<never> {
   // Removing the last listener restores the default action, also of a signal that the runtime ignores, such as SIGPIPE.
   process.on(signal, () => {});
   process.removeAllListeners(signal);
@@ -51,9 +51,9 @@ export async function dieOf(signal: NodeJS.Signals): Promise<never> {
 const echoMs = 200;
 
 export interface StopListener {
-  readonly first: (signal: NodeJS.Signals) => void;
+  readonly onFirst: (signal: NodeJS.Signals) => void;
   /** Called for each further request that is not an echo of the first one. */
-  readonly again: (signal: NodeJS.Signals) => void;
+  readonly onAgain: (signal: NodeJS.Signals) => void;
   /** The signals to listen for; `stopSignals` when left out. */
   readonly signals?: readonly NodeJS.Signals[];
 }
@@ -79,11 +79,11 @@ export class StopRequestClassifier {
 
 /** Calls `listener` for the signals that ask for the end. Returns the function that removes it. */
 export function listenForStops(source: SignalSource, clock: Clock, listener: StopListener): () => void {
-  const { first, again, signals = stopSignals } = listener;
+  const { onFirst, onAgain, signals = stopSignals } = listener;
   const requests = new StopRequestClassifier(clock);
   return source.listen(signals, (signal) => {
     const request = requests.classify(signal);
-    if (request === "first") first(signal);
-    else if (request === "again") again(signal);
+    if (request === "first") onFirst(signal);
+    else if (request === "again") onAgain(signal);
   });
 }

@@ -77,7 +77,7 @@ export function prepareChild(options: SuperviseOptions): PreparedChild {
   return new SupervisedChild(options);
 }
 
-interface Readiness {
+interface PreparedStart {
   readonly libc: Libc | null;
   readonly child: ReadyChild;
   /** The reason why the command cannot be started. */
@@ -90,14 +90,14 @@ class SupervisedChild implements PreparedChild {
   readonly #cookie: string;
   readonly #job: TableJob | undefined;
   readonly #guardKills = new AbortController();
-  readonly #preparing: Promise<Readiness>;
-  #ready: Readiness | null = null;
+  readonly #preparing: Promise<PreparedStart>;
+  #ready: PreparedStart | null = null;
   #grantedAtMs: number;
 
   constructor(options: SuperviseOptions) {
     this.#options = options;
     this.#cookie = options.lease.holderId;
-    this.#job = options.beside?.open(this.#cookie);
+    this.#job = options.beside?.addJob(this.#cookie);
     this.#grantedAtMs = options.grantedAtMs ?? options.clock.now();
     this.#preparing = this.#prepare();
     this.#preparing.catch(() => {}); // `run` rejects
@@ -121,13 +121,17 @@ class SupervisedChild implements PreparedChild {
     const job = this.#job;
     const spawned = await spawnReady(child, {
       ownGroup,
-      onStarted: (pid) => job !== undefined && beside?.started(job, pid),
+      onStarted: (pid) => job !== undefined && beside?.markStarted(job, pid),
     });
     if (spawned.kind !== "started") return this.#finish(spawned, null);
 
     const { pid, ended } = spawned;
     noteStarted(pid);
-    guard.child(this.#cookie, { pid, ownGroup, startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0 });
+    guard.reportChild(this.#cookie, {
+      pid,
+      ownGroup,
+      startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0,
+    });
     const processes = job !== undefined && beside !== undefined && libc !== null && adopts
       ? beside.processesOf(job, libc)
       : new JobProcesses({ pid, ownGroup, cookie: this.#cookie, libc, adopts: adopts && beside === undefined });
@@ -150,7 +154,7 @@ class SupervisedChild implements PreparedChild {
     return this.#finish(ending, pid);
   }
 
-  async #prepare(): Promise<Readiness> {
+  async #prepare(): Promise<PreparedStart> {
     const libc = await loadLibc();
     const watching = watchJob(this.#options, this.#cookie, this.#guardKills);
     const child = prepareSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
@@ -159,15 +163,15 @@ class SupervisedChild implements PreparedChild {
 
   #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
     const { clock, guard, beside, keepsGuard } = this.#options;
-    if (this.#job !== undefined) beside?.close(this.#job);
-    leaveGuard(guard, this.#cookie, { ending, isBesideOthers: beside !== undefined, keepsGuard });
+    if (this.#job !== undefined) beside?.removeJob(this.#job);
+    reportEndToGuard(guard, this.#cookie, { ending, isBesideOthers: beside !== undefined, keepsGuard });
     return { ...ending, pid, heldMs: clock.now() - this.#grantedAtMs };
   }
 }
 
 /** Tells the guard that the command has ended. Exported for its test. */
-export function leaveGuard(
-  guard: Pick<Guard, "setSession" | "forget" | "done">,
+export function reportEndToGuard(
+  guard: Pick<Guard, "setSession" | "forget" | "end">,
   cookie: string,
   { ending, isBesideOthers = false, keepsGuard = false }: {
     readonly ending: Pick<ChildEnding, "kind">;
@@ -181,7 +185,7 @@ export function leaveGuard(
   else if (isBesideOthers) guard.forget(cookie);
   // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command among
   // others: it may run again under the same lease, and the next order to watch must follow this one.
-  else if (!keepsGuard) setImmediate(() => guard.done());
+  else if (!keepsGuard) setImmediate(() => guard.end());
 }
 
 function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
@@ -207,7 +211,7 @@ export async function watchJob(
   const { lease, clock, guard, signal } = options;
   const late = new AbortController();
   const message = `Cannot start the guard process: no response within ${guardStartMsMax} ms`;
-  const cancel = clock.after(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message)));
+  const cancel = clock.startTimer(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message)));
   const ends = [lease.lost, guardKills.signal, late.signal, ...(signal === undefined ? [] : [signal])];
   try {
     await guard.watch(cookie, {
@@ -222,7 +226,7 @@ export async function watchJob(
       ...(child === undefined ? {} : { child }),
     });
   } catch (error) {
-    if (!ends.some((end) => end.aborted) || late.signal.aborted) return startFailed(error);
+    if (!ends.some((end) => end.aborted) || late.signal.aborted) return startFailedEnding(error);
   } finally {
     cancel();
   }
@@ -244,7 +248,7 @@ function signalOf(reason: unknown, otherwise: NodeJS.Signals): NodeJS.Signals {
   return reason instanceof StoppedBySignal ? reason.signal : otherwise;
 }
 
-function startFailed(error: unknown): ChildEnding {
+function startFailedEnding(error: unknown): ChildEnding {
   if (error instanceof BatonError && error.code === "START_FAILED") {
     return { kind: "start_failed", message: error.message };
   }
@@ -277,7 +281,7 @@ function waitMinHold(
       for (const call of undo) call();
       resolve();
     };
-    undo.push(clock.after(untilMs - clock.now(), finish));
+    undo.push(clock.startTimer(untilMs - clock.now(), finish));
     undo.push(signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], finish));
     undo.push(onAbort(lease.lost, finish));
   });

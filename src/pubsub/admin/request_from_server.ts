@@ -46,7 +46,7 @@ export async function requestFromServer(
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
       const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new NeverSent(why);
       // The socket has to finish its event handler first.
-      cancelLost = clock.after(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
+      cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
   const ends = AbortSignal.any([lost.signal, ...(signal === undefined ? [] : [signal])]);

@@ -118,7 +118,9 @@ export class ClientState implements Disposable {
       if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushParentFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       const { client } = tables;
-      database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(...client.bind({ only: 0, id, session: 0 }));
+      database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(
+        ...client.valuesToBind({ only: 0, id, session: 0 }),
+      );
       const stored = database.prepare("SELECT id FROM client").get()?.["id"];
       if (stored !== id) {
         throw new BatonError(
@@ -331,7 +333,7 @@ export class ClientState implements Disposable {
 
   /** Writes a row. Called inside a `write`. */
   #replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.#run(table.replace, ...table.bind(row));
+    this.#run(table.replace, ...table.valuesToBind(row));
   }
 
   /**

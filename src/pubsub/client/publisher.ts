@@ -5,7 +5,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
@@ -152,7 +152,9 @@ export class Publisher {
       if (isOk || isSettled(outcome)) {
         state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
-      if (!isOk) throw outcomeError(`put ${counted(length, "message")} into topic "${this.#topic}" again`, outcome);
+      if (!isOk) {
+        throw outcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
+      }
       count += length;
       onStored(length, bytesOf(run.bodies));
     }

@@ -214,7 +214,7 @@ export class Requester implements AsyncDisposable {
         }));
       if (forget === null) return resolve(null);
       onSent?.();
-      const cancelTimer = this.#options.clock.after(withinMs, () => {
+      const cancelTimer = this.#options.clock.startTimer(withinMs, () => {
         forget();
         this.#lastProblem = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;
         finish(() => resolve("no response"));
@@ -269,7 +269,7 @@ export class Requester implements AsyncDisposable {
         offAbort();
         resolve();
       };
-      const cancelTimer = this.#options.clock.after(withinMs, done);
+      const cancelTimer = this.#options.clock.startTimer(withinMs, done);
       const offChange = link.onChange(done);
       const offAbort = onAbort(signal, (reason) => {
         done();
@@ -449,7 +449,7 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
     const leftMs = oldest.sinceMs + this.#afterMs - this.#clock.now();
     if (leftMs > 0) {
       // A request that waits at the server may stall earlier, if its connection is lost.
-      this.#cancel = this.#clock.after(Math.min(leftMs, this.#afterMs), () => this.#check());
+      this.#cancel = this.#clock.startTimer(Math.min(leftMs, this.#afterMs), () => this.#check());
       return;
     }
     this.#isReported = true;

@@ -5,7 +5,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import { readTopicList } from "./topic_nodes.ts";
@@ -28,7 +28,7 @@ export async function checkEmptiness(
   // New topics are ignored: no request for them was ever answered OK, so they have no data.
   for await (const { node } of readTopicList(zk, path)) if (node.owner === id && node.state !== "new") missing++;
   if (missing === 0) return;
-  const belong = counted(missing, "topic belongs", "topics belong");
+  const belong = countWithNoun(missing, "topic belongs", "topics belong");
   throw new BatonError(
     "CONFIG",
     `Cannot ${task} this data directory as "${id}": it is empty, but ${belong} to "${id}". ` +

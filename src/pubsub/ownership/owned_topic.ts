@@ -393,7 +393,8 @@ export class OwnedTopic {
     if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
     const late = new AbortController();
     const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${this.topic}" in time`);
-    const limit = () => clock.after(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason()));
+    const limit = () =>
+      clock.startTimer(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason()));
     let cancel = sealedFor === null ? () => {} : limit();
     try {
       const outgoing = store.export(this.topic, epoch, async () => {
@@ -421,7 +422,7 @@ export class OwnedTopic {
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
-    this.#cancelRecheck = clock.after(recheckWait.firstMs + backoffMs(this.#rechecks++, recheckWait), () => {
+    this.#cancelRecheck = clock.startTimer(recheckWait.firstMs + backoffMs(this.#rechecks++, recheckWait), () => {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#context.onProblem(thrown));
     });

@@ -147,7 +147,7 @@ export class OwnershipSession {
     if (this.#session.ended.aborted) return;
     // Records the last generation, too, if the coordination service responds soon.
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(lastAdvanceMs, resolve);
+    const cancel = this.#options.clock.startTimer(lastAdvanceMs, resolve);
     await Promise.race([this.#generation.advance().catch(() => {}), late]);
     cancel();
   }
@@ -200,7 +200,7 @@ export class OwnershipSession {
         else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#report(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
-    this.#cancelAdvance = this.#options.clock.after(advanceEveryMs, again);
+    this.#cancelAdvance = this.#options.clock.startTimer(advanceEveryMs, again);
   }
 
   #topicOf(name: string): OwnedTopic {
@@ -265,7 +265,7 @@ export class OwnershipSession {
       this.end(new BatonError("NOT_HELD", `The node "${path}" of this server was deleted`));
     } catch {
       // The end of the session is watched separately. After a lost response, the watch is set again.
-      if (!this.#ended.signal.aborted) this.#options.clock.after(1000, () => void this.#watchOwnNode(zk));
+      if (!this.#ended.signal.aborted) this.#options.clock.startTimer(1000, () => void this.#watchOwnNode(zk));
     }
   }
 }

@@ -69,7 +69,7 @@ export class AnnouncedServers implements Disposable {
       await this.#reading;
     } catch {
       // A response was lost, or the session has ended.
-      this.#clock.after(backoffMs(failures, retryWait), () => void this.#refresh(failures + 1));
+      this.#clock.startTimer(backoffMs(failures, retryWait), () => void this.#refresh(failures + 1));
       return;
     } finally {
       this.#reading = null;

@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { demandJson, isFields } from "../../support/json_fields.ts";
+import { demandJson, isJsonObject } from "../../support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
@@ -36,7 +36,7 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
   const row = demandJson(data, refuse);
-  if (!isFields(row)) throw refuse("its data is not an object");
+  if (!isJsonObject(row)) throw refuse("its data is not an object");
   if (row["layout"] !== layout) {
     throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this version knows ${layout}`);
   }

@@ -24,7 +24,7 @@ export class DeadlineWheel<T> implements Disposable {
     let items = this.#ticks.get(tick);
     if (items === undefined) this.#ticks.set(tick, items = new Set());
     items.add(item);
-    this.#cancel ??= this.#clock.after(tickMs, this.#turn);
+    this.#cancel ??= this.#clock.startTimer(tickMs, this.#turn);
     return tick;
   }
 
@@ -56,7 +56,7 @@ export class DeadlineWheel<T> implements Disposable {
     }
     this.#last = now;
     for (const items of late) for (const item of items) this.#due(item);
-    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.after(tickMs, this.#turn);
+    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.startTimer(tickMs, this.#turn);
   };
 
   #taken(tick: number, items: Set<T>): Set<T> {

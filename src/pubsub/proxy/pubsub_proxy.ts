@@ -160,7 +160,7 @@ export class PubsubProxy implements AsyncDisposable {
     if (this.inFlight.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#whenIdle = resolve;
-      const cancel = this.#options.clock.after(withinMs, resolve);
+      const cancel = this.#options.clock.startTimer(withinMs, resolve);
       await promise;
       cancel();
     }

@@ -195,7 +195,7 @@ export class RequestForwarder implements ServerLinkHost {
 
   /** Reports a lost server, unless it has left or is connected again shortly after. */
   #reportProblem(link: ServerLink, what: string): void {
-    link.cancelProblemReport ??= this.clock.after(reportAfterMs, () => {
+    link.cancelProblemReport ??= this.clock.startTimer(reportAfterMs, () => {
       const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
       if (isThere) {
         this.#options.onProblem(new BatonError("UNREACHABLE", `server "${link.id}" at ${link.endpoint}: ${what}`));
@@ -253,7 +253,7 @@ export class RequestForwarder implements ServerLinkHost {
   /** Delays a request: it is sent again after a back-off, or when servers join or leave. */
   #delay(request: ProxyRequest): void {
     const delayMs = backoffMs(request.delays++, { ...retryDelay, random: this.#options.random ?? Math.random });
-    const cancel = this.clock.after(delayMs, () => this.#resume(request));
+    const cancel = this.clock.startTimer(delayMs, () => this.#resume(request));
     request.location = { kind: "delayed", cancel };
     this.#delayed.add(request);
     if (request.traits.putOrder !== null) this.#putDependencies.add(request.traits.putOrder, request);

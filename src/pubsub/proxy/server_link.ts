@@ -211,7 +211,7 @@ export class ServerLink {
     const isSound = this.#host.clock.now() - this.#connectedMs >= stableMsMin;
     this.#failures = isSound ? 0 : this.#failures + 1;
     const waitMs = isSound ? 0 : backoffMs(this.#failures, reconnectDelay);
-    this.#cancelRetry = this.#host.clock.after(waitMs, () => this.#open());
+    this.#cancelRetry = this.#host.clock.startTimer(waitMs, () => this.#open());
     this.#host.onLost(lost, this);
   }
 
@@ -299,7 +299,7 @@ export class ServerLink {
   }
 
   #retryWhenRoom(delayMs: number): void {
-    this.#cancelRoom ??= this.#host.clock.after(delayMs, () => {
+    this.#cancelRoom ??= this.#host.clock.startTimer(delayMs, () => {
       this.#cancelRoom = null;
       this.#pump();
     });

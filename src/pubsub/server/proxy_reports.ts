@@ -63,7 +63,7 @@ export class ProxyReports implements AsyncDisposable {
   }
 
   #scheduleReport(): () => void {
-    return this.#options.clock.after(reportEveryMs, () => {
+    return this.#options.clock.startTimer(reportEveryMs, () => {
       this.#report([...this.#proxies.values()]);
       this.#cancelTimer = this.#scheduleReport();
     });

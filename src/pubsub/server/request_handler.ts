@@ -174,7 +174,7 @@ export class RequestHandler {
     this.#admitted++;
     queue.add(admission);
     const withinMs = Math.min(message.headers?.deadlineMs ?? admissionMs, admissionMs);
-    admission.cancelTimer = clock.after(withinMs, () => {
+    admission.cancelTimer = clock.startTimer(withinMs, () => {
       this.#giveUp(
         queue,
         admission,
@@ -239,7 +239,7 @@ export class RequestHandler {
       return reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown) }));
     }
     if (!taken) return this.#refuse(envelope, message, "too many requests are in flight at this server; ask again");
-    const cancelTimer = waitMs > 0 ? clock.after(waitMs, () => store.cancel(ticket)) : null;
+    const cancelTimer = waitMs > 0 ? clock.startTimer(waitMs, () => store.cancel(ticket)) : null;
     const key = cancelTimer === null ? "" : keyOf(envelope);
     if (cancelTimer !== null) this.#pendingGets.set(key, ticket);
     this.#inFlight.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });

@@ -73,7 +73,7 @@ export class ServerPresence implements Disposable {
     } catch (thrown) {
       if (zk.session.ended.aborted) return;
       onProblem(thrown);
-      clock.after(retryMs, () => void this.watch(zk));
+      clock.startTimer(retryMs, () => void this.watch(zk));
     }
   }
 

@@ -1,6 +1,6 @@
 /** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -93,8 +93,10 @@ export class TopicManager {
       const { subscribers, slowest } = await store.show(topic, epoch);
       if (subscribers === 0) return null;
       const [{ client, pending } = { client: "", pending: 0 }] = slowest;
-      const waits = pending === 0 ? "" : `; ${JSON.stringify(client)} has ${counted(pending, "undelivered message")}`;
-      const who = counted(subscribers, "client is", "clients are");
+      const waits = pending === 0
+        ? ""
+        : `; ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}`;
+      const who = countWithNoun(subscribers, "client is", "clients are");
       return `${who} subscribed${waits}: to delete it anyway: --accept-loss`;
     };
     const result = await ownership.delete(topic, headers.epoch ?? null, acceptsLoss ? null : whyNot);

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { flushParentFolders, flushPath } from "../../storage/durable_file.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
@@ -61,7 +61,7 @@ function checkCopy(dataDir: string, target: string, part: string): void {
 
 function damagedData(dataDir: string, target: string, problems: readonly string[]): BatonError {
   const [first = "", ...more] = problems;
-  const rest = more.length === 0 ? "" : `, and ${counted(more.length, "other problem")}`;
+  const rest = more.length === 0 ? "" : `, and ${countWithNoun(more.length, "other problem")}`;
   return new BatonError(
     "IO",
     `Cannot back up ${dataDir} to ${target}: ${first}${rest}. No copy is left; all problems: baton pubsub server verify`,

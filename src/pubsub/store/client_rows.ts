@@ -3,7 +3,7 @@
  * before.
  */
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
-import { DamageError, orIfDamaged, sentenceOf } from "../../storage/damage.ts";
+import { DamageError, describeDamagedRow, orIfDamaged } from "../../storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
@@ -92,18 +92,18 @@ export class ClientRows {
       if (row["session"] === 0) plain++;
       if (row["name"] instanceof Uint8Array) names.add(fingerprintOf(row["name"]));
       if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
-        damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
+        damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
         const client = clientOf(row);
         subscribers.set(client.name, client);
       }
     }
     if (rows !== null && damaged === null && !this.#areFound(topicId, where)) {
-      damaged = this.#database.damage.found(`the index of the clients ${where} is damaged`).message;
+      damaged = this.#database.damage.reportDamage(`the index of the clients ${where} is damaged`).message;
     }
     if (rows?.length !== count) {
       const found = rows === null ? "they cannot be read" : `${rows.length} were found`;
-      damaged = this.#database.damage.found(`${count} clients ${where} were stored, but ${found}`).message;
+      damaged = this.#database.damage.reportDamage(`${count} clients ${where} were stored, but ${found}`).message;
     }
     return { subscribers, count: Math.max(count, rows?.length ?? 0), plain, damaged, names };
   }
@@ -136,7 +136,7 @@ export class ClientRows {
 
   /** The error for a client that is stored and that the index does not find. */
   notFound(name: string): DamageError {
-    return this.#database.damage.found(
+    return this.#database.damage.reportDamage(
       `the index of the clients is damaged: ${JSON.stringify(name)} is not found by it`,
     );
   }
@@ -151,7 +151,7 @@ export class ClientRows {
         after?.["name"] ?? new Uint8Array(0),
       );
       for (const row of rows) {
-        yield clientOf(this.#database.damage.checked(tables.clients, row, "of an exported topic"));
+        yield clientOf(this.#database.damage.requireIntactRow(tables.clients, row, "of an exported topic"));
       }
       after = rows.at(-1);
     } while (after !== undefined);
@@ -192,7 +192,7 @@ export class ClientRows {
     for (const row of this.of(client, tables.resolved)) {
       const window = windows.get(Number(row["session"]));
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
-        throw this.#database.damage.found(`${what}: one is missing`);
+        throw this.#database.damage.reportDamage(`${what}: one is missing`);
       }
       const entries = decodeResolved(row["entries"]);
       for (const entry of entries) window.add(entry);
@@ -214,7 +214,9 @@ export class ClientRows {
     this.#requireAll(table.name, { id, name }, new Set(rows.map((row) => row["id"])).size);
     for (const row of rows) {
       this.#checked(table, row, name);
-      if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
+      if (row["client"] !== id) {
+        throw this.#database.damage.reportDamage(describeDamagedRow(table.name, row["id"], whereOf(name)));
+      }
     }
     return rows;
   }
@@ -222,20 +224,20 @@ export class ClientRows {
   #requireIndexes({ id, name }: Pick<TopicClient, "id" | "name">): void {
     const { damagedIndexes } = this.#database;
     if (damagedIndexes !== "all" && !damagedIndexes.has(id)) return;
-    throw this.#database.damage.found(`the index of the puts of client ${JSON.stringify(name)} is damaged`);
+    throw this.#database.damage.reportDamage(`the index of the puts of client ${JSON.stringify(name)} is damaged`);
   }
 
   #requireAll(table: string, { id, name }: Pick<TopicClient, "id" | "name">, found: number): void {
     if (this.counts.agrees(table, id, found)) return;
-    throw this.#database.damage.found(`the index of the ${table} of client ${JSON.stringify(name)} is damaged`);
+    throw this.#database.damage.reportDamage(`the index of the ${table} of client ${JSON.stringify(name)} is damaged`);
   }
 
   #checked(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {
-    return this.#database.damage.checked(table, row, whereOf(name));
+    return this.#database.damage.requireIntactRow(table, row, whereOf(name));
   }
 
   #read<T>(what: string, read: () => T): T {
-    return this.#database.damage.reading(what, read);
+    return this.#database.damage.detectDamage(what, read);
   }
 }
 

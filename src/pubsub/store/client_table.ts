@@ -304,7 +304,7 @@ export class ClientTable {
 
   #writeClient(client: TopicClient): void {
     client.isNew = false;
-    this.#database.run(writeClient, ...tables.clients.bind(rowOf(client)));
+    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOf(client)));
   }
 
   /**

@@ -82,7 +82,7 @@ export function* exportTopic(
 
 /** Reads the next rows, as many as fit into a piece. */
 function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number): SqlRow[] {
-  return database.damage.reading(`the messages ${whereOf(topic)}`, () => {
+  return database.damage.detectDamage(`the messages ${whereOf(topic)}`, () => {
     let bytes = 0, through = -1;
     const next = database.all(
       "SELECT first, bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT ?",
@@ -107,7 +107,7 @@ function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number)
 
 function checkRow({ damage }: TopicDatabase, topic: ExportedTopic, row: SqlRow, last: number): void {
   if (!hasItsRecords(row) || row["topic"] !== topic.id) {
-    throw damage.found(damagedMessages(row, whereOf(topic)));
+    throw damage.reportDamage(damagedMessages(row, whereOf(topic)));
   }
   checkMissing({ damage }, topic, last, Number(row["previous"]));
 }
@@ -120,7 +120,9 @@ function checkMissing(
   previous: number,
 ): void {
   const had = Math.max(last, topic.ends().gone);
-  if (previous > had) throw damage.found(`${rangeOfMessages(had + 1, previous)} ${whereOf(topic)}: the row is missing`);
+  if (previous > had) {
+    throw damage.reportDamage(`${rangeOfMessages(had + 1, previous)} ${whereOf(topic)}: the row is missing`);
+  }
 }
 
 const whereOf = (topic: ExportedTopic) => `of topic ${JSON.stringify(topic.record().name)}`;

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
-import { type DamageError, rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
+import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
@@ -119,11 +119,11 @@ export class LogRows {
     const known = this.#cache.get(id);
     if (known !== undefined) return known;
     const what = `row ${id} of the messages ${this.#where}`;
-    const row = this.#database.damage.reading(
+    const row = this.#database.damage.detectDamage(
       what,
       () => this.#database.get(`SELECT ${messages.allColumns}, records FROM messages WHERE id = ?`, id),
     );
-    if (row === undefined) throw this.#database.damage.found(`${what} is missing`);
+    if (row === undefined) throw this.#database.damage.reportDamage(`${what} is missing`);
     const loaded = logRow(row);
     if (loaded === null) throw this.#damaged(row);
     this.#cache.set(loaded);
@@ -133,11 +133,11 @@ export class LogRows {
 
   /** Reports that messages from `first` to `last` were stored but are missing. */
   missing(first: number, last: number): DamageError {
-    return this.#database.damage.found(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
+    return this.#database.damage.reportDamage(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }
 
   #head(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
-    const row = this.#database.damage.reading(`the messages ${this.#where}`, () =>
+    const row = this.#database.damage.detectDamage(`the messages ${this.#where}`, () =>
       this.#database.get(
         `SELECT ${messages.allColumns} FROM messages
          WHERE id = (SELECT id FROM messages WHERE topic = ? AND ${condition} LIMIT 1)`,
@@ -151,7 +151,7 @@ export class LogRows {
   }
 
   #damaged(row: SqlRow): DamageError {
-    return this.#database.damage.found(damagedMessages(row, this.#where));
+    return this.#database.damage.reportDamage(damagedMessages(row, this.#where));
   }
 
   /** A reader of small rows usually wants the next ones; finding each one takes longer than reading it. */
@@ -189,7 +189,7 @@ export function insertMessages(
   const row = { id, topic, first, last, previous, bytes, state, content_sum: crc32(records) };
   database.run(
     `INSERT INTO messages (${messages.allColumns}, records) VALUES (${"?, ".repeat(messages.columns.length + 1)}?)`,
-    ...messages.bind(row),
+    ...messages.valuesToBind(row),
     records,
   );
 }
@@ -216,7 +216,7 @@ export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Arra
 export function damagedMessages(row: SqlRow, where: string): string {
   const { id, first, last } = headOf(row);
   const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";
-  return `${sentenceOf("messages", id, where)}${which}`;
+  return `${describeDamagedRow("messages", id, where)}${which}`;
 }
 
 /** Returns null for a damaged row. */

@@ -88,9 +88,9 @@ function repairClients(
     if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
     // Earlier puts are refused from now on: whether they were stored is unknown.
-    const next = { ...row, registration } as Parameters<typeof tables.clients.bind>[0];
+    const next = { ...row, registration } as Parameters<typeof tables.clients.valuesToBind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
-    database.run(sql, registration, tables.clients.sumOf(next), Number(row["id"]));
+    database.run(sql, registration, tables.clients.checksumOfRow(next), Number(row["id"]));
     done.push(`what client ${JSON.stringify(nameOf(row["name"]))} has put`);
   }
   return { count: whole.length, done };

@@ -97,11 +97,11 @@ export class TopicDatabase {
 
   /** Inserts a row; `replace` overwrites one with the same key. */
   insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.insert, ...table.bind(row));
+    this.run(table.insert, ...table.valuesToBind(row));
   }
 
   replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.replace, ...table.bind(row));
+    this.run(table.replace, ...table.valuesToBind(row));
   }
 
   /** Clients whose puts cannot be looked up, as found when the store was opened or last repaired. */
@@ -117,7 +117,7 @@ export class TopicDatabase {
   get storeId(): string {
     const { store } = tables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
-    return String(this.damage.checked(store, row, "of this store")["name"]);
+    return String(this.damage.requireIntactRow(store, row, "of this store")["name"]);
   }
 
   get inTransaction(): boolean {
@@ -309,7 +309,7 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
     const name = crypto.randomUUID();
     database.exec(`BEGIN IMMEDIATE; ${schema}
       INSERT OR REPLACE INTO owner (id, name) VALUES (0, '${owner}');
-      INSERT OR IGNORE INTO store (id, name, sum) VALUES (0, '${name}', ${tables.store.sumOf({ id: 0, name })});
+      INSERT OR IGNORE INTO store (id, name, sum) VALUES (0, '${name}', ${tables.store.checksumOfRow({ id: 0, name })});
       PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
       COMMIT`);
     // New directory entries are flushed before any response depends on the files.

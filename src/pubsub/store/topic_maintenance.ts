@@ -1,7 +1,7 @@
 /** Operations for an operator at one topic of a store: show, forget a client, repair. Each is one transaction. */
 import { BatonError } from "../../errors.ts";
 import { DamageError } from "../../storage/damage.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { repairTopic } from "./repair_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
@@ -122,7 +122,7 @@ export class TopicMaintenance {
   /** Returns why the client should not be forgotten; null: nothing is lost. */
   #lossOf(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
-      return `is subscribed, with ${counted(topic.pendingAfter(client.position), "undelivered message")}`;
+      return `is subscribed, with ${countWithNoun(topic.pendingAfter(client.position), "undelivered message")}`;
     }
     const state = this.#engine.topics.clients.rows.resolution(client);
     if (state === "unresolved") {

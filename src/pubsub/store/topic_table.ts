@@ -38,7 +38,10 @@ export class TopicTable {
   /** Ids of topics in this state; damaged ones are reported and left out. */
   #idsAt(state: number): number[] {
     const { damage } = this.#database;
-    const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE state = ?", state));
+    const rows = damage.detectDamage(
+      "the topics",
+      () => this.#database.all("SELECT id FROM topics WHERE state = ?", state),
+    );
     return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
   }
 
@@ -47,8 +50,8 @@ export class TopicTable {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
     return orIfDamaged(null, () => {
-      const row = damage.reading(`row ${id} of the topics of this store`, read);
-      return row === undefined ? null : damage.checked(tables.topics, row, placeOfTopicRow(row["name"]));
+      const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
+      return row === undefined ? null : damage.requireIntactRow(tables.topics, row, placeOfTopicRow(row["name"]));
     });
   }
 
@@ -107,7 +110,7 @@ export class TopicTable {
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
       ...Object.values(changes),
-      tables.topics.sumOf(next),
+      tables.topics.checksumOfRow(next),
       id,
     );
   }
@@ -142,7 +145,7 @@ export class TopicTable {
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
        sum = ? WHERE id = ?`,
       ...Object.values(changes),
-      tables.topics.sumOf({ ...fixed, ...changes, sender: null }),
+      tables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
       id,
     );
     this.#written.set(topic, endsOf(topic));
@@ -187,7 +190,7 @@ export class TopicTable {
     if (topic === undefined) return;
     const refusal = this.#database.unlessDamaged(() => this.#collect(topic));
     if (refusal === null) return;
-    this.#database.damage.found(`rows of the dropped topic ${topic} cannot be deleted: ${refusal}`);
+    this.#database.damage.reportDamage(`rows of the dropped topic ${topic} cannot be deleted: ${refusal}`);
     this.#garbage.shift();
   }
 

@@ -51,7 +51,7 @@ export class TopicTransfer {
   generation(): number {
     const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
     if (row === undefined) return 0;
-    return Number(this.#database.damage.checked(tables.generation, row, "of this store")["generation"]);
+    return Number(this.#database.damage.requireIntactRow(tables.generation, row, "of this store")["generation"]);
   }
 
   raiseGeneration(above = 0): number | null {
@@ -311,7 +311,7 @@ export class TopicTransfer {
     const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, nameBytes(name));
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.
-    return orIfDamaged(null, () => this.#database.damage.checked(tables.dropped, row, "of this store"));
+    return orIfDamaged(null, () => this.#database.damage.requireIntactRow(tables.dropped, row, "of this store"));
   }
 
   #require(name: string, epoch: number): StoredTopic {

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameOf, placeOfTopicRow } from "./topic_client.ts";
-import { rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
+import { describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
 import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
 import { rowStates, schema, tables, topicStates } from "./topic_tables.ts";
@@ -49,7 +49,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
       const isMessages = table.name === "messages";
       if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
       const where = table.name === "topics" ? placeOfTopicRow(row["name"]) : describeTopic(database, row);
-      return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
+      return isMessages ? damagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
   });
   verifyPart("the topics", addProblem, () => {
@@ -61,7 +61,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of rows(database, strays)) {
-      addProblem(`${counted(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
+      addProblem(`${countWithNoun(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
     }
   });
   return { ...report, problems };

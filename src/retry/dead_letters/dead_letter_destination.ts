@@ -3,7 +3,7 @@
  * Pure; files that it names are read elsewhere.
  */
 import { resolve } from "node:path";
-import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
 import { retryPolicySettings } from "../../config/retry_settings.ts";
 import type { SettingValues } from "../../config/setting.ts";
 import { type KafkaCredentials, saslMechanisms } from "../../kafka/sasl_mechanisms.ts";
@@ -44,7 +44,7 @@ export function deadLetterDestinationOf(
   if (kind === "file" && rest !== undefined) return { kind, path: resolve(rest) };
   if (kind === "exec" && rest !== undefined) return { kind, line: rest };
   if (kind === "topic" && rest !== undefined) return { kind, topic: rest };
-  return atOrigin("retryDeadLetter", retryPolicySettings.retryDeadLetter, sources, () => {
+  return addOriginToErrors("retryDeadLetter", retryPolicySettings.retryDeadLetter, sources, () => {
     if (written.startsWith("kafka://")) return { kind: "kafka", topic: parseKafkaDestination(written) };
     throw new BatonError(
       "USAGE",

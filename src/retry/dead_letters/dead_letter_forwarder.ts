@@ -94,7 +94,7 @@ export class DeadLetterForwarder {
     let offHurry = () => {};
     const offNow = onAbort(now, (reason) => ending.abort(reason));
     const offEnd = onAbort(signal, () => {
-      offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(finalSendMs, () => ending.abort(reason))));
+      offHurry = onAbort(hurry, (reason) => void (cancel = clock.startTimer(finalSendMs, () => ending.abort(reason))));
     });
     let waitMs = pollMs;
     let failedSinceMs = -Infinity;

@@ -1,5 +1,5 @@
 /** Removes credentials in headers and URLs from messages that leave the store. Redelivery keeps them. Pure. */
-import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
 import { retryRedactSettings } from "../../config/retry_settings.ts";
 import type { SettingValues } from "../../config/setting.ts";
 import { BatonError } from "../../errors.ts";
@@ -30,7 +30,7 @@ export function redactionOf(headers: readonly string[], parameters: readonly str
 /** The redaction that is configured. Throws USAGE or CONFIG. */
 export function redactionFor(values: SettingValues<typeof retryRedactSettings>, sources: ConfigSources): Redaction {
   const { retryRedact, retryRedactHeaders = [], retryRedactQuery = [] } = values;
-  const redaction = atOrigin("retryRedactHeaders", retryRedactSettings.retryRedactHeaders, sources, () => {
+  const redaction = addOriginToErrors("retryRedactHeaders", retryRedactSettings.retryRedactHeaders, sources, () => {
     return redactionOf(retryRedactHeaders, retryRedactQuery);
   });
   return retryRedact === "none" ? null : redaction;

@@ -53,7 +53,7 @@ export class RequestReader {
   async read(): Promise<RequestBody> {
     const request = this.#request;
     const { budget, bytesMax, timeoutMs, clock, ending } = this.#options;
-    const cancel = clock.after(timeoutMs, () => this.#settle({ kind: this.share.isRead ? "late" : "no_memory" }));
+    const cancel = clock.startTimer(timeoutMs, () => this.#settle({ kind: this.share.isRead ? "late" : "no_memory" }));
     const off = onAbort(ending, () => this.#settle({ kind: "ending" }));
     const left = (error?: Error) => {
       this.#settle({ kind: "left", bytes: this.#bytes, why: error?.message ?? "the connection was closed" });

@@ -144,7 +144,7 @@ export class RequestBudget {
 
   /** Refuses slow requests while memory is short. */
   #scheduleCheck(): void {
-    this.#cancelCheck ??= this.#options.clock.after(checkEveryMs, () => {
+    this.#cancelCheck ??= this.#options.clock.startTimer(checkEveryMs, () => {
       this.#cancelCheck = null;
       while (this.#isShort && this.refuseSlow());
       if (this.#isShort) this.#scheduleCheck();

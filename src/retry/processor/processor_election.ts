@@ -15,7 +15,7 @@ import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
-import { type Coordination, reach } from "../../coordination/connect/coordination_servers.ts";
+import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
 import type { RetryLog } from "../retry_log.ts";
 
 /** Milliseconds after stepping down on request, so that a waiting candidate is elected first. */
@@ -69,7 +69,7 @@ export class ProcessorElection {
   async run(): Promise<void> {
     const { signal } = this.#stopping;
     const { clock, log, place } = this.#options;
-    log("info", "standing", `standing for election ${this.#name} among ${reach[place.scope]}`, {
+    log("info", "standing", `standing for election ${this.#name} among ${scopeText[place.scope]}`, {
       election: this.#name,
     });
     try {
@@ -91,7 +91,7 @@ export class ProcessorElection {
     const { signal } = this.#stopping;
     const { clock, place, log } = this.#options;
     for (;;) {
-      const zk = await this.#session.session(signal);
+      const zk = await this.#session.openSession(signal);
       let isLogged = false;
       try {
         return await campaign(zk, this.#name, {

@@ -1,6 +1,6 @@
 /** Writes the events of a processor to the log. */
 import { formatDuration } from "../../support/duration.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import type { RetryLog } from "../retry_log.ts";
 import type { ProcessorEvent } from "./retry_processor.ts";
 
@@ -28,7 +28,9 @@ export function logProcessorEvent(log: RetryLog, event: ProcessorEvent): void {
     }
     case "reclaimed": {
       const { count } = event;
-      return log("warning", "reclaimed", `took back ${counted(count, "message")} of a processor that died`, { count });
+      return log("warning", "reclaimed", `took back ${countWithNoun(count, "message")} of a processor that died`, {
+        count,
+      });
     }
     case "breaker": {
       const { state } = event;
@@ -58,7 +60,7 @@ function logTryEnd(log: RetryLog, { message, life, error }: Extract<ProcessorEve
     const next = formatDuration(Math.max(0, life.nextAtMs - Date.now()));
     return log("detail", "failed", `${id}: try ${life.tries} ${why}; next try in ${next}`, { ...fields, error: why });
   }
-  const tries = counted(life.tries, "try", "tries");
+  const tries = countWithNoun(life.tries, "try", "tries");
   const sentence = `${id} is ${life.state} (${life.reason}) after ${tries}; the last one ${why}`;
   log("warning", life.state, sentence, { ...fields, reason: life.reason ?? "", error: why });
 }

@@ -1,12 +1,12 @@
 /** /metrics and /healthz of a processor. */
-import { labelled, type Metric, metricsNamed } from "../../terminal/metrics_text.ts";
+import { labelledMetric, type Metric, metricFactory } from "../../terminal/metrics_text.ts";
 import { serveStatusPage, type StatusPage } from "../../terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
 import { formatAddress } from "../../sockets/connection.ts";
 import type { RetryLog } from "../retry_log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
 
-const { named, gauge, counter } = metricsNamed("baton_retry");
+const { named, gauge, counter } = metricFactory("baton_retry");
 
 /** Null: no page is served. The log has its address. */
 export async function retryStatusPage(
@@ -39,7 +39,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
   const counts = Object.fromEntries(messageStates.map((state) => [state, totals[state].count]));
   const bytes = totals.waiting.bytes + totals.in_flight.bytes + totals.dead.bytes;
   return [
-    labelled(
+    labelledMetric(
       "gauge",
       named("messages"),
       "Messages by state; done, dropped and cancelled since the store was created",
@@ -57,7 +57,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
     gauge("breaker_closed", "0 while the circuit breaker stops tries", processor.breaker.kind === "closed" ? 1 : 0),
     gauge("leading", "0 while another process of the store tries messages (--elect)", leads ? 1 : 0),
     gauge("tries_in_flight", "Tries of this process in flight", processor.inFlight),
-    labelled(
+    labelledMetric(
       "counter",
       named("tries_total"),
       "Tries of this process that ended, by the state of the message afterwards",

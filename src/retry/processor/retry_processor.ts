@@ -130,7 +130,7 @@ export class RetryProcessor {
     if (this.#isStopping) this.#lease?.stopTries();
     else {
       this.#isStopping = true;
-      this.#timers.push(this.#options.clock.after(this.#options.drainMs, () => this.#lease?.stopTries()));
+      this.#timers.push(this.#options.clock.startTimer(this.#options.drainMs, () => this.#lease?.stopTries()));
     }
     this.notice();
   }
@@ -317,7 +317,7 @@ export class RetryProcessor {
       dueMs: untilWall(this.#nextMs),
     });
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.after(waitMs, resolve);
+    const cancel = clock.startTimer(waitMs, resolve);
     this.#wake = resolve;
     if (this.#isAwake) resolve();
     await promise;

@@ -1,6 +1,6 @@
 /** Turns settings into the rules of the store and the processor. Pure. */
 import { BatonError } from "../../errors.ts";
-import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
 import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../../config/retry_settings.ts";
 import type { SettingValues } from "../../config/setting.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
@@ -20,11 +20,11 @@ type LimitValues = SettingValues<typeof retryLimitSettings>;
 export function policyOf(values: PolicyValues, sources: ConfigSources): RetryPolicy {
   const { retryBackoff: backoff, retryDelays } = values;
   if (backoff === "list" && retryDelays === undefined) {
-    atOrigin("retryBackoff", retryPolicySettings.retryBackoff, sources, () => {
+    addOriginToErrors("retryBackoff", retryPolicySettings.retryBackoff, sources, () => {
       throw new BatonError("USAGE", "list needs --delays, such as --delays 1s,10s,1m");
     });
   }
-  const delaysMs = atOrigin(
+  const delaysMs = addOriginToErrors(
     "retryDelays",
     retryPolicySettings.retryDelays,
     sources,
@@ -47,7 +47,7 @@ function backoffWithDelays(backoff: RetryPolicy["backoff"], sources: ConfigSourc
   if (backoff === "list" || (backoff === "fixed" && !flags.has("retryBackoff"))) return "list";
   // The command line overrides a list in the configuration file.
   if (flags.has("retryBackoff") && !flags.has("retryDelays")) return backoff;
-  return atOrigin("retryDelays", retryPolicySettings.retryDelays, sources, () => {
+  return addOriginToErrors("retryDelays", retryPolicySettings.retryDelays, sources, () => {
     throw new BatonError("USAGE", `a list of delays needs --backoff list, but the backoff is ${backoff}`);
   });
 }
@@ -55,8 +55,13 @@ function backoffWithDelays(backoff: RetryPolicy["backoff"], sources: ConfigSourc
 export function retryRulesOf(values: PolicyValues, sources: ConfigSources): RetryRules {
   const { retryOn, retryNoRetryOn } = retryPolicySettings;
   return {
-    retryOn: atOrigin("retryOn", retryOn, sources, () => parseCodes(values.retryOn ?? [])),
-    noRetryOn: atOrigin("retryNoRetryOn", retryNoRetryOn, sources, () => parseCodes(values.retryNoRetryOn ?? [])),
+    retryOn: addOriginToErrors("retryOn", retryOn, sources, () => parseCodes(values.retryOn ?? [])),
+    noRetryOn: addOriginToErrors(
+      "retryNoRetryOn",
+      retryNoRetryOn,
+      sources,
+      () => parseCodes(values.retryNoRetryOn ?? []),
+    ),
   };
 }
 
@@ -85,7 +90,7 @@ export function requestMemoryOf(
   const leastBytes = 2 * bodyLimitOf(values);
   const { retryBodyMemory = Math.max(requestMemoryBytes, leastBytes) } = values;
   if (retryBodyMemory >= leastBytes) return retryBodyMemory;
-  return atOrigin("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {
+  return addOriginToErrors("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {
     const [written, least] = [retryBodyMemory, leastBytes].map(retryServeSettings.retryBodyMemory.type.format);
     throw new BatonError("USAGE", `"${written}" is less than twice --max-body (${least})`);
   });

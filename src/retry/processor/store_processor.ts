@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { readFileSync } from "node:fs";
-import { atOrigin, type ConfigSources } from "../../config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
 import {
   type retryLimitSettings,
   type retryPolicySettings,
@@ -17,7 +17,7 @@ import type { connectionSettings } from "../../config/settings.ts";
 import { BatonError } from "../../errors.ts";
 import { loadLibc } from "../../process/libc.ts";
 import { systemClock } from "../../support/clock.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
@@ -224,7 +224,7 @@ export class StoreProcessor implements AsyncDisposable {
     if (await store.call("damageCount") === 0) return;
     const count = await store.call("countDamaged");
     if (count === 0) return;
-    const which = counted(count, "damaged message was", "damaged messages were");
+    const which = countWithNoun(count, "damaged message was", "damaged messages were");
     throw new BatonError(
       "IO",
       `${which} not tried; list them with baton retry-processor verify, cancel them with cancel ID`,
@@ -236,7 +236,7 @@ export class StoreProcessor implements AsyncDisposable {
     if (this.#parts.forwarder === null) return;
     const { count, error } = await this.#parts.store.call("deadLetterBacklog");
     if (count === 0) return;
-    const which = counted(count, "dead letter is", "dead letters are");
+    const which = countWithNoun(count, "dead letter is", "dead letters are");
     const why = error ?? "another process of this store is sending dead letters";
     throw new BatonError("UNREACHABLE", `${which} still in the store, not delivered to --dead-letter: ${why}`);
   }
@@ -299,8 +299,8 @@ function scheduleOf({ retryRate, retryCron }: StoreProcessorOptions["values"], s
   const rate = () => retryRate === undefined ? null : parseRate(retryRate);
   const nextTimeMs = () => retryCron === undefined ? undefined : cronTimes(retryCron);
   return {
-    rate: atOrigin("retryRate", retryProcessorSettings.retryRate, sources, rate),
-    nextTimeMs: atOrigin("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),
+    rate: addOriginToErrors("retryRate", retryProcessorSettings.retryRate, sources, rate),
+    nextTimeMs: addOriginToErrors("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),
   };
 }
 

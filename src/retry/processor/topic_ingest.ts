@@ -6,7 +6,7 @@
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { counted } from "../../support/text.ts";
+import { countWithNoun } from "../../support/text.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
@@ -197,7 +197,7 @@ export class TopicIngestTask {
       clock: systemClock(),
       wallClockMs: () => Date.now(),
       onIngested(count) {
-        log("detail", "ingested", `stored ${counted(count, "message")} of "${topic}"`, { topic, count });
+        log("detail", "ingested", `stored ${countWithNoun(count, "message")} of "${topic}"`, { topic, count });
         onIngested(count);
       },
       onFailure: (why) => log("warning", "ingest_failed", why, { topic }),

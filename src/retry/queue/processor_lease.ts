@@ -109,7 +109,7 @@ export class ProcessorLease {
   #watch(): void {
     this.#cancel();
     const { clock } = this.#options;
-    this.#cancel = clock.after(this.#endMs - clock.now(), () => {
+    this.#cancel = clock.startTimer(this.#endMs - clock.now(), () => {
       if (clock.now() >= this.#endMs) {
         this.lose("The lease on the messages ended, because the store did not respond in time");
       } else this.#watch();

@@ -15,9 +15,9 @@ import { flushParentFolders } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
 import { reserveFile } from "../../storage/durable_file.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
-import { DamageLog, sentenceOf } from "../../storage/damage.ts";
+import { DamageLog, describeDamagedRow } from "../../storage/damage.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
-import { type SqlRow, type SqlValue, withNearestNumbers } from "../../storage/sql_row.ts";
+import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../storage/sql_row.ts";
 import type { ChecksumTable } from "../../storage/checksum_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
@@ -75,11 +75,11 @@ export class RetryDatabase {
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return withNearestNumbers(this.#prepared(sql), (statement) => statement.get(...values));
+    return readWithNearestNumbers(this.#prepared(sql), (statement) => statement.get(...values));
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return withNearestNumbers(this.#prepared(sql), (statement) => statement.all(...values)) ?? [];
+    return readWithNearestNumbers(this.#prepared(sql), (statement) => statement.all(...values)) ?? [];
   }
 
   iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
@@ -88,11 +88,11 @@ export class RetryDatabase {
 
   /** Inserts a row; `replace` overwrites one with the same key. Called in a transaction, as `change`. */
   insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.insert, ...table.bind(row));
+    this.run(table.insert, ...table.valuesToBind(row));
   }
 
   replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.replace, ...table.bind(row));
+    this.run(table.replace, ...table.valuesToBind(row));
   }
 
   /** The number of the next row of a table with AUTOINCREMENT. */
@@ -110,8 +110,8 @@ export class RetryDatabase {
     const changed = Object.entries<SqlValue | undefined>(changes).filter(([, value]) => value !== undefined);
     const row = this.get(`SELECT ${table.allColumns} FROM ${table.name} WHERE ${column} = ?`, value);
     if (row === undefined) return false;
-    this.damage.checked(table, row, whereOf(table.name, value));
-    const sum = table.sumOf({ ...row, ...changes } as Record<Column, SqlValue>);
+    this.damage.requireIntactRow(table, row, whereOf(table.name, value));
+    const sum = table.checksumOfRow({ ...row, ...changes } as Record<Column, SqlValue>);
     const sets = [...changed.map(([name]) => name), "sum"].map((name) => `${name} = ?`).join(", ");
     const values = changed.map(([, value]) => value ?? null);
     this.run(`UPDATE ${table.name} SET ${sets} WHERE ${column} = ?`, ...values, sum, value);
@@ -134,7 +134,7 @@ export class RetryDatabase {
   /** The row; null: it is damaged, which is reported. */
   wholeOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
     if (table.isIntact(row)) return row;
-    this.damage.found(sentenceOf(table.name, row["seq"] ?? row["id"], "of this store"));
+    this.damage.reportDamage(describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store"));
     return null;
   }
 
@@ -337,7 +337,7 @@ function openTables(folder: string): DatabaseSync {
     checkSqliteFormat(database, format);
     if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) !== storedFormat) {
       const name = storeName();
-      const sum = tables.store.sumOf({ id: 0, name, paused: 0, redrives: 0 });
+      const sum = tables.store.checksumOfRow({ id: 0, name, paused: 0, redrives: 0 });
       database.exec(`BEGIN IMMEDIATE; ${schema}
         INSERT OR IGNORE INTO store (${tables.store.allColumns}) VALUES (0, '${name}', 0, 0, ${sum});
         PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};

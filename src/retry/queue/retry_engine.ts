@@ -77,7 +77,7 @@ export class RetryEngine {
     this.totals = new RetryTotals(database);
     this.capacity = new RetryCapacity(database, this.totals, rules);
     const row = database.get(`SELECT ${tables.store.allColumns} FROM store WHERE id = 0`) ?? {};
-    this.#name = String(database.damage.checked(tables.store, row, "of this folder")["name"]);
+    this.#name = String(database.damage.requireIntactRow(tables.store, row, "of this folder")["name"]);
   }
 
   get storeName(): string {
@@ -208,7 +208,7 @@ export class RetryEngine {
   /** The damage of a message as a sentence; null: it is intact. */
   damageOf(row: SqlRow): string | null {
     try {
-      this.#database.damage.checked(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
+      this.#database.damage.requireIntactRow(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
       this.#content(Number(row["seq"]));
       return null;
     } catch (error) {
@@ -223,9 +223,9 @@ export class RetryEngine {
     const { damage } = this.#database;
     const what = `the content of message ${this.idOf(seq)}`;
     const sql = `SELECT ${bodies.allColumns} FROM bodies WHERE seq = ?`;
-    const row = damage.reading(what, () => this.#database.get(sql, seq));
-    if (row === undefined) throw damage.found(`${what} is missing`);
-    if (!bodies.isIntact(row)) throw damage.found(`${what} is damaged`);
+    const row = damage.detectDamage(what, () => this.#database.get(sql, seq));
+    if (row === undefined) throw damage.reportDamage(`${what} is missing`);
+    if (!bodies.isIntact(row)) throw damage.reportDamage(`${what} is damaged`);
     return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
   }
 

@@ -68,7 +68,7 @@ export async function callBackend(
 ): Promise<BackendResponse> {
   const controller = new AbortController();
   let isLate = false;
-  const cancel = clock.after(timeoutMs, () => {
+  const cancel = clock.startTimer(timeoutMs, () => {
     isLate = true;
     controller.abort(new Error("the time limit was reached"));
   });

@@ -33,7 +33,7 @@ const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
  * Returns the key of the boxes between two sides (crypto_box_beforenm), 32 bytes; null if `publicKey` is of low order.
  */
 export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
-  const shared = secret.agree(publicKey);
+  const shared = secret.deriveSharedSecret(publicKey);
   if (shared === null) return null;
   const key = subkey(shared, new Uint8Array(16));
   shared.fill(0);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
-import { poolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
+import { readPoolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
@@ -146,7 +146,7 @@ class Round {
       return items.names.every((name) => items.sections(name).some(({ text }) => text.endsWith("ok\n")));
     }
     await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 5000 });
-    const { items: rows } = await poolStatus(zk, component, { path: poolPath(component), named: items.names });
+    const { items: rows } = await readPoolStatus(zk, component, { path: poolPath(component), named: items.names });
     this.#states = new Map(rows.map(({ item, state }) => [item, state]));
     return rows.every(({ state }) => state === "done");
   }

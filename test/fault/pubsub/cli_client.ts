@@ -205,7 +205,7 @@ function run(
   child.stderr.on("data", (chunk: Uint8Array) => stderr = (stderr + chunk.toString()).slice(-500));
   const isDoomed = victim !== null && mayKill() && random() < killShare;
   const cancel = isDoomed
-    ? clock.after(random() * 800, () => {
+    ? clock.startTimer(random() * 800, () => {
       if (mayKill() && child.kill("SIGKILL")) killed(victim);
     })
     : () => {};

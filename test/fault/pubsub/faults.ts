@@ -355,6 +355,6 @@ function sayRaw(port: number, bytes: Uint8Array): Promise<void> {
     socket.on("error", end);
     socket.on("close", () => resolve());
     socket.write(bytes);
-    systemClock().after(rawMs, end);
+    systemClock().startTimer(rawMs, end);
   });
 }

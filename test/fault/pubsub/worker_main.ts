@@ -45,7 +45,7 @@ orders.on("close", () => isOver.value || process.exit(1));
 const isOver = { value: false };
 const report = () => {
   say(`count ${counts.put} ${counts.got}`);
-  if (!isOver.value) systemClock().after(reportMs, report);
+  if (!isOver.value) systemClock().startTimer(reportMs, report);
 };
 report();
 

@@ -168,7 +168,7 @@ class Link {
     const impairment = this.#impaired.get(direction);
     if (frames !== null && impairment?.kind === "drop") return;
     if (frames !== null && impairment?.kind === "shuffle") {
-      systemClock().after(this.#owner.random() * impairment.ms, () => this.#write(direction, bytes));
+      systemClock().startTimer(this.#owner.random() * impairment.ms, () => this.#write(direction, bytes));
     } else this.#write(direction, bytes);
   }
 

@@ -3,12 +3,12 @@ import { BatonError } from "../../../src/errors.ts";
 import { parseConfigFile } from "../../support/parse_config_file.ts";
 import { resolveOne, resolveSettings } from "../../../src/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../../src/config/setting.ts";
-import { duration, text } from "../../../src/config/value_types.ts";
+import { durationType, textType } from "../../../src/config/value_types.ts";
 
 const settings = {
-  wait: setting(duration(), { flag: "-w, --wait", key: "lock.wait", help: "", default: 1000 }),
-  only: setting(text("word"), { flag: "--only", help: "" }),
-  hidden: setting(text("word"), { key: "auth.hidden", help: "", secret: true }),
+  wait: setting(durationType(), { flag: "-w, --wait", key: "lock.wait", help: "", default: 1000 }),
+  only: setting(textType("word"), { flag: "--only", help: "" }),
+  hidden: setting(textType("word"), { key: "auth.hidden", help: "", secret: true }),
 } satisfies SettingTable;
 
 const user = parseConfigFile(settings, { path: "/user.toml", source: '[lock]\nwait = "3s"\n' });

@@ -19,7 +19,7 @@ describe("the clock of this process", () => {
     const startMs = clock.now();
     let calls = 0;
     await new Promise<void>((resolve) =>
-      clock.after(20, () => {
+      clock.startTimer(20, () => {
         calls++;
         resolve();
       })
@@ -30,11 +30,11 @@ describe("the clock of this process", () => {
 
   test("does not call what was cancelled, nor at once what is due in many days", async () => {
     const called: string[] = [];
-    const cancelled = clock.after(5, () => called.push("cancelled"));
-    const distant = clock.after(2 ** 40, () => called.push("distant"));
-    const endless = clock.after(Infinity, () => called.push("endless"));
+    const cancelled = clock.startTimer(5, () => called.push("cancelled"));
+    const distant = clock.startTimer(2 ** 40, () => called.push("distant"));
+    const endless = clock.startTimer(Infinity, () => called.push("endless"));
     cancelled();
-    await new Promise<void>((resolve) => clock.after(15, resolve));
+    await new Promise<void>((resolve) => clock.startTimer(15, resolve));
     expect(called).toEqual([]);
     distant();
     endless();
@@ -52,7 +52,7 @@ describe("the clock of this process", () => {
     );
     try {
       let calls = 0;
-      clock.after(0x7fffffff + 1000, () => calls++);
+      clock.startTimer(0x7fffffff + 1000, () => calls++);
       fire();
       expect([calls, delays]).toEqual([0, [0x7fffffff, 1000]]);
       fire();
@@ -63,6 +63,6 @@ describe("the clock of this process", () => {
   });
 
   test("takes a delay that is over already as none", async () => {
-    await new Promise<void>((resolve) => clock.after(-5, resolve));
+    await new Promise<void>((resolve) => clock.startTimer(-5, resolve));
   });
 });

@@ -23,8 +23,8 @@ test("RFC 7748's two parties agree", () => {
   expect(one.publicKey.toHex()).toBe("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a");
   expect(other.publicKey.toHex()).toBe("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f");
   const shared = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742";
-  expect(one.agree(other.publicKey)?.toHex()).toBe(shared);
-  expect(other.agree(one.publicKey)?.toHex()).toBe(shared);
+  expect(one.deriveSharedSecret(other.publicKey)?.toHex()).toBe(shared);
+  expect(other.deriveSharedSecret(one.publicKey)?.toHex()).toBe(shared);
 });
 
 test("RFC 7748's vectors for the function itself", () => {
@@ -41,19 +41,19 @@ test("RFC 7748's vectors for the function itself", () => {
     ],
   ] as const;
   for (const [secret, publicKey, shared] of vectors) {
-    expect(x25519Secret(hex(secret)).agree(hex(publicKey))?.toHex()).toBe(shared);
+    expect(x25519Secret(hex(secret)).deriveSharedSecret(hex(publicKey))?.toHex()).toBe(shared);
   }
 });
 
 describe("a public key of low order", () => {
   test.each(lowOrder)("%s agrees to nothing", (publicKey) => {
-    expect(x25519Secret(hex(alice)).agree(hex(publicKey))).toBeNull();
+    expect(x25519Secret(hex(alice)).deriveSharedSecret(hex(publicKey))).toBeNull();
   });
 });
 
 test("a key of another length is a mistake of the caller", () => {
   expect(() => x25519Secret(new Uint8Array(31))).toThrow("has 32 bytes, not 31");
-  expect(() => x25519Secret(hex(alice)).agree(new Uint8Array(33))).toThrow("has 32 bytes, not 33");
+  expect(() => x25519Secret(hex(alice)).deriveSharedSecret(new Uint8Array(33))).toThrow("has 32 bytes, not 33");
 });
 
 test("the bytes of a secret may be overwritten once it was made", () => {
@@ -61,7 +61,7 @@ test("the bytes of a secret may be overwritten once it was made", () => {
   const secret = x25519Secret(bytes);
   bytes.fill(0);
   const other = x25519Secret(hex(bob));
-  expect(secret.agree(other.publicKey)).toEqual(other.agree(secret.publicKey));
+  expect(secret.deriveSharedSecret(other.publicKey)).toEqual(other.deriveSharedSecret(secret.publicKey));
 });
 
 test("one key has one writing", () => {

@@ -20,7 +20,7 @@ test("what was not shown is not wiped away", () => {
 });
 
 test("in a pipe, and on a terminal that cannot wipe, it does not fit", () => {
-  expect(WaitLine.fits(fakeIo())).toBe(false);
-  expect(WaitLine.fits(fakeIo({ stderrIsTerminal: true, env: { TERM: "dumb" } }))).toBe(false);
-  expect(WaitLine.fits(fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } }))).toBe(true);
+  expect(WaitLine.canShow(fakeIo())).toBe(false);
+  expect(WaitLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "dumb" } }))).toBe(false);
+  expect(WaitLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } }))).toBe(true);
 });

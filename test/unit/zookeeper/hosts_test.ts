@@ -46,7 +46,9 @@ describe("a round", () => {
     return { clock, hosts: new Hosts(parseServers(text), { resolve, clock, ...(random ? { random } : {}) }) };
   };
   const ips = async (hosts: Hosts) =>
-    (await hosts.round(1000, signal)).endpoints.map(({ address }) => address.kind === "tcp" ? address.host : "");
+    (await hosts.resolveServers(1000, signal)).endpoints.map(({ address }) =>
+      address.kind === "tcp" ? address.host : ""
+    );
 
   test("asks for the names again each time, and takes every address of a name", async () => {
     const answers = [["10.0.0.1", "10.0.0.2"], ["10.0.0.3"]];
@@ -70,7 +72,7 @@ describe("a round", () => {
     expect(await second).toEqual(["10.0.0.1"]);
 
     const fresh = hostsOf("zk1:2182,10.0.0.9", () => new Promise(() => {}));
-    const round = fresh.hosts.round(1000, signal);
+    const round = fresh.hosts.resolveServers(1000, signal);
     await fresh.clock.advance(1000);
     expect((await round).failures).toEqual([{ name: "zk1:2182", why: "its name could not be resolved within 1 s" }]);
     expect((await round).endpoints.length).toBe(1);

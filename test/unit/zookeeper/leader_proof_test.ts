@@ -13,28 +13,28 @@ describe("what the leader has vouched for", () => {
 
   test("is the last request that a follower must have told it of before the answered one was sent", () => {
     const proof = new LeaderProof(relayMs, 0);
-    const proves = [100, 500, 900, 1300, 1700].map((sentMs) => proof.sent(sentMs));
-    proof.answered(sync, 0, proves[4] ?? NaN);
+    const proves = [100, 500, 900, 1300, 1700].map((sentMs) => proof.recordSent(sentMs));
+    proof.recordResponse(sync, 0, proves[4] ?? NaN);
     expect(proof.provenMs).toBe(500);
   });
 
   test("does not depend on how late the answer comes, nor on what was sent since", () => {
     const proof = new LeaderProof(relayMs, 0);
-    proof.sent(100);
-    const proves = proof.sent(1100);
-    for (let sentMs = 1110; sentMs < 9000; sentMs += 10) proof.sent(sentMs);
-    proof.answered(sync, 0, proves);
+    proof.recordSent(100);
+    const proves = proof.recordSent(1100);
+    for (let sentMs = 1110; sentMs < 9000; sentMs += 10) proof.recordSent(sentMs);
+    proof.recordResponse(sync, 0, proves);
     expect(proof.provenMs).toBe(100);
   });
 
   test("is not moved by what a follower answers itself, nor by a refusal", () => {
     const proof = new LeaderProof(relayMs, 0);
     let proves = 0;
-    for (let sentMs = 100; sentMs <= 5000; sentMs += 100) proves = proof.sent(sentMs);
+    for (let sentMs = 100; sentMs <= 5000; sentMs += 100) proves = proof.recordSent(sentMs);
     for (const name of ["ping", "exists", "getData", "getChildren2", "setWatches"] as const) {
-      proof.answered(operations[name].code, 0, proves);
+      proof.recordResponse(operations[name].code, 0, proves);
     }
-    proof.answered(sync, zooKeeperErrorNumbers.THROTTLEDOP, proves);
+    proof.recordResponse(sync, zooKeeperErrorNumbers.THROTTLEDOP, proves);
     expect(proof.provenMs).toBe(0);
   });
 
@@ -42,8 +42,8 @@ describe("what the leader has vouched for", () => {
     "is moved by a %s",
     (_name, code) => {
       const proof = new LeaderProof(relayMs, 0);
-      proof.sent(100);
-      proof.answered(code, 0, proof.sent(1100));
+      proof.recordSent(100);
+      proof.recordResponse(code, 0, proof.recordSent(1100));
       expect(proof.provenMs).toBe(100);
     },
   );
@@ -51,9 +51,9 @@ describe("what the leader has vouched for", () => {
   test("is never later than the truth, and at most a grain earlier, however much is sent", () => {
     const proof = new LeaderProof(relayMs, 0);
     for (let sentMs = 1; sentMs <= 20_000; sentMs++) {
-      const proves = proof.sent(sentMs);
+      const proves = proof.recordSent(sentMs);
       if (sentMs % 500 !== 0 || sentMs <= 2000) continue;
-      proof.answered(sync, 0, proves);
+      proof.recordResponse(sync, 0, proves);
       expect(proof.provenMs).toBeLessThanOrEqual(sentMs - relayMs);
       expect(proof.provenMs).toBeGreaterThan(sentMs - relayMs - relayMs / 16 - 1);
     }
@@ -61,7 +61,7 @@ describe("what the leader has vouched for", () => {
 
   test("is every answer where there is one server only", () => {
     const proof = new LeaderProof(0, 0);
-    proof.answered(operations.ping.code, 0, proof.sent(700));
+    proof.recordResponse(operations.ping.code, 0, proof.recordSent(700));
     expect(proof.provenMs).toBe(700);
   });
 });

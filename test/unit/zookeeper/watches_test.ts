@@ -17,9 +17,9 @@ describe("watches", () => {
       const watches = new SessionWatches();
       const called = { data: () => {}, exist: () => {}, child: () => {} };
       for (const kind of ["data", "exist", "child"] as const) watches.add(kind, "/a", called[kind]);
-      expect(watches.take(type, "/b").size).toBe(0);
-      expect([...watches.take(type, "/a")]).toEqual(kinds.map((kind) => called[kind]));
-      expect(watches.take(type, "/a").size).toBe(0);
+      expect(watches.takeWatchers(type, "/b").size).toBe(0);
+      expect([...watches.takeWatchers(type, "/a")]).toEqual(kinds.map((kind) => called[kind]));
+      expect(watches.takeWatchers(type, "/a").size).toBe(0);
       expect(watches.count).toBe(3 - kinds.length);
     }
   });
@@ -30,7 +30,7 @@ describe("watches", () => {
     watches.add("data", "/a", watcher);
     watches.add("data", "/a", watcher);
     watches.add("child", "/a", watcher);
-    expect(watches.take("deleted", "/a").size).toBe(1);
+    expect(watches.takeWatchers("deleted", "/a").size).toBe(1);
   });
 
   test("are armed again in batches below the limit, all of them, with the last zxid", () => {
@@ -66,12 +66,12 @@ describe("watches", () => {
         .flatMap(({ relativeZxid, childWatches }) => relativeZxid === zxid ? childWatches ?? [] : []).length;
     const first = watches.rearm(100n);
     expect(paths(first, 100n)).toBe(10);
-    first[0]?.confirmed();
+    first[0]?.onConfirmed();
     // The answer to the first batch had a number of its own, which says nothing of the others.
     const second = watches.rearm(200n);
     const known = decode([first[0]?.body ?? new Uint8Array()])[0]?.childWatches?.length ?? 0;
     expect([paths(second, 200n), paths(second, 100n)]).toEqual([known, 10 - known]);
-    for (const batch of second) batch.confirmed();
+    for (const batch of second) batch.onConfirmed();
     expect(paths(watches.rearm(300n), 300n)).toBe(10);
   });
 

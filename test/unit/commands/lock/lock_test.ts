@@ -42,7 +42,7 @@ class Bench {
     },
     guard: {
       setSession: () => this.log.push("guard is told"),
-      done: () => this.log.push("guard done"),
+      end: () => this.log.push("guard done"),
     } as Partial<Guard> as Guard,
     connect: () => {
       this.log.push("connect");

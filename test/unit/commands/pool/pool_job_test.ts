@@ -30,7 +30,7 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
     place: { servers: "zk1:2181", scope: "cluster" } as Partial<Coordination> as Coordination,
     prepare: () => ({ run: () => Promise.resolve({ ...ending, pid: 1, heldMs: 1 }), drop() {} }),
   });
-  const thrown = await jobs.query("list", new FakeLease(clock, 10_000, 9500)).catch((reason) => reason);
+  const thrown = await jobs.runQuery("list", new FakeLease(clock, 10_000, 9500)).catch((reason) => reason);
   return thrown instanceof BatonError ? `${thrown.code}: ${thrown.message}` : JSON.stringify(thrown);
 }
 

@@ -9,7 +9,7 @@ import {
   poolOperationOf,
   poolOptionsOf,
 } from "../../../../commands/pool/pool_options.ts";
-import { endingOf } from "../../../../commands/pool/run_pool.ts";
+import { poolEndingOf } from "../../../../commands/pool/run_pool.ts";
 import { commonSettings } from "../../../../commands/command.ts";
 import { parseArgs } from "../../../../src/terminal/parse_args.ts";
 import { resolveSettings } from "../../../../src/config/resolve_settings.ts";
@@ -106,7 +106,7 @@ test("what says how items are run is refused where none is, and what a file or a
 test("the exit code follows from what became of the items", () => {
   const counts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
   const endOf = (part: Partial<typeof counts>, total?: number, more: { loop?: boolean; isStopped?: boolean } = {}) =>
-    endingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
+    poolEndingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
   const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
   expect(codeOf({ skipped: 3 })).toBe(0);

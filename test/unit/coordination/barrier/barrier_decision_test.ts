@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import {
   barrierDecision,
   type BarrierObservation,
-  seenSoFar,
+  participantsSeen,
 } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
   type OnMemberLost,
@@ -96,7 +96,7 @@ describe("a party of a barrier", () => {
     const children = [party("b", { parties: 3 }), party("a")];
     expect(decide(fresh, children)).toMatchObject({ do: "disagree", first: { parties: 3 } });
     expect(decide(fresh, children, { guid: "b" })).toMatchObject({ do: "wait", gathered: [{ guid: "b" }] });
-    expect(seenSoFar({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
+    expect(participantsSeen({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
   });
 });
 

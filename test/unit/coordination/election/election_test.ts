@@ -127,22 +127,22 @@ describe("the changes of an election", () => {
 
   test("begin with who leads now, and each is told once", () => {
     const changes = new LeaderChanges();
-    expect(kinds(changes.after(reading(1, 3)))).toEqual([3]);
-    expect(kinds(changes.after(reading(1, 3)))).toEqual([]);
-    expect(kinds(changes.after(reading(1, 3, false)))).toEqual(["vacant"]);
-    expect(kinds(changes.after(reading(1, 3, false)))).toEqual([]);
-    expect(kinds(changes.after(reading(1, 5)))).toEqual([4, 5]);
-    expect(kinds(changes.after(reading(1, 6, false)))).toEqual([6, "vacant"]);
-    expect(kinds(changes.after(reading(20, 83)))[0]).toBe("-13");
+    expect(kinds(changes.changesAfter(reading(1, 3)))).toEqual([3]);
+    expect(kinds(changes.changesAfter(reading(1, 3)))).toEqual([]);
+    expect(kinds(changes.changesAfter(reading(1, 3, false)))).toEqual(["vacant"]);
+    expect(kinds(changes.changesAfter(reading(1, 3, false)))).toEqual([]);
+    expect(kinds(changes.changesAfter(reading(1, 5)))).toEqual([4, 5]);
+    expect(kinds(changes.changesAfter(reading(1, 6, false)))).toEqual([6, "vacant"]);
+    expect(kinds(changes.changesAfter(reading(20, 83)))[0]).toBe("-13");
   });
 
   test("of one that nobody has stood for yet begin with nobody", () => {
     const changes = new LeaderChanges();
-    expect(kinds(changes.after({ leader: null, history: [] }))).toEqual(["vacant"]);
-    expect(kinds(changes.after(reading(1, 2)))).toEqual([1, 2]);
+    expect(kinds(changes.changesAfter({ leader: null, history: [] }))).toEqual(["vacant"]);
+    expect(kinds(changes.changesAfter(reading(1, 2)))).toEqual([1, 2]);
     const late = new LeaderChanges();
-    late.after({ leader: null, history: [] });
-    expect(kinds(late.after(reading(5, 6)))).toEqual(["-4", 5, 6]);
+    late.changesAfter({ leader: null, history: [] });
+    expect(kinds(late.changesAfter(reading(5, 6)))).toEqual(["-4", 5, 6]);
   });
 
   test("are followed over a new session without missing one", async () => {

@@ -13,13 +13,13 @@ function run(mark: string, digits = String(sequence++).padStart(10, "0")) {
 
 const namesOf = (...runs: readonly { readonly name: string }[]) => runs.map(({ name }) => name).reverse();
 
-test("all who have the same terms are admitted, and whatever else lies there is nobody", () => {
+test("all who have the same settings are admitted, and whatever else lies there is nobody", () => {
   const [one, two, three] = [run(x), run(x), run(x)];
   const names = [...namesOf(one, two, three), "q", "h", "", `${y}-${newGuid()}`, `${y}--0000000000`];
   for (const { guid } of [one, two, three]) expect(admissionOf(names, guid)).toEqual({ kind: "admitted" });
 });
 
-test("of two with different terms the later one is refused", () => {
+test("of two with different settings the later one is refused", () => {
   const [one, two, three] = [run(x), run(y), run(y)];
   const names = namesOf(one, two, three);
   expect(admissionOf(names, one.guid)).toEqual({ kind: "admitted" });
@@ -33,7 +33,7 @@ test("who is about to step back refuses nobody, and is waited for", () => {
   expect(admissionOf(names, two.guid)).toEqual({ kind: "waiting", by: wrong.name });
   expect(admissionOf(names, wrongToo.guid)).toEqual({ kind: "refused", by: one.name });
   expect(admissionOf(namesOf(one, two, wrongToo), two.guid)).toEqual({ kind: "admitted" });
-  // It has found nobody of other terms when it looked: now it stays.
+  // It has found nobody of other settings when it looked: now it stays.
   expect(admissionOf(namesOf(wrong, two), two.guid)).toEqual({ kind: "refused", by: wrong.name });
 });
 

@@ -22,7 +22,7 @@ for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", 
       expect(await ended).toMatchObject({ claimed: 3, done: 3, failed: 0 });
       expect(ran.sort()).toEqual(["1", "2", "3"]);
       expect(problems).toEqual([]);
-      expect((await new CompletionLog(bench.client(), poolOfC, acl).all(0)).size).toBe(3);
+      expect((await new CompletionLog(bench.client(), poolOfC, acl).readResults(0)).size).toBe(3);
       expect([...leftIn(bench), ...recordsIn(bench)]).toEqual([]);
       return zk.sent.length;
     });
@@ -84,7 +84,7 @@ test("a run after another, whose items are known", async () => {
   });
 }, 60_000);
 
-test("a run on other terms is refused, and one on the same goes on beside it", async () => {
+test("a run on other settings is refused, and one on the same goes on beside it", async () => {
   await cutEverywhere(async (cut?: Cut) => {
     const bench = new LockBench();
     const hold = Promise.withResolvers<string[]>();

@@ -31,18 +31,18 @@ for (
   });
 }
 
-test("terms are shown and looked at in the write that asks for the component: two requests, and no wait of their own", async () => {
+test("settings are shown and looked at in the write that asks for the component: two requests, and no wait of their own", async () => {
   const bench = new LockBench();
   await poolRunIn(bench, bench.client()).ended; // what is needed is there
   const zk = bench.client();
   const list = () => Promise.resolve([]);
   const { ended } = poolRunIn(bench, zk, { loop: false, rememberMs: null, closesSession: true, list });
-  const terms = ["create", "getChildren"];
+  const settings = ["create", "getChildren"];
   const component = ["create", "getData", "getChildren", "getChildren"];
-  expect(zk.sent).toEqual([...component, ...terms]);
+  expect(zk.sent).toEqual([...component, ...settings]);
   await ended;
   const others = ["getData", "getChildren", "getChildren"]; // beside the list
-  expect(zk.sent.slice(0, 11)).toEqual([...component, ...terms, "multi", ...others, "delete"]);
+  expect(zk.sent.slice(0, 11)).toEqual([...component, ...settings, "multi", ...others, "delete"]);
 });
 
 for (const isCrowded of [false, true]) {
@@ -167,11 +167,11 @@ test("permits that were lost for a moment, in a session that lives on, are not i
   const stop = new AbortController().signal;
   const options = { total: 1, path: poolOfC, wait: "none", clock, info: poolInfo, acl: undefined, stop } as const;
   const permits = new PoolPermits(zk, "c", options);
-  expect(await bench.within(permits.hasFor(1))).toBe(true);
+  expect(await bench.within(permits.tryEnsureFree(1))).toBe(true);
   zk.session.renew(clock.now());
-  expect(permits.next()).toBeUndefined();
+  expect(permits.freePermit()).toBeUndefined();
   zk.session.renew(clock.now() + 60_000);
-  expect(await bench.within(permits.hasFor(1))).toBe(true);
+  expect(await bench.within(permits.tryEnsureFree(1))).toBe(true);
 });
 
 test("the permit of a job that could not be ended stays with it, as its lock does", async () => {

@@ -9,21 +9,21 @@ function bookOf(...items: string[]): WorkList {
 
 test("items are tried in the order of the list", () => {
   const book = bookOf("a", "b", "c");
-  expect(book.next(2)).toEqual(["a", "b"]);
+  expect(book.nextWaitingItems(2)).toEqual(["a", "b"]);
   book.markClaimed("a");
   book.markBusy("b");
-  expect(book.next(9)).toEqual(["c"]);
+  expect(book.nextWaitingItems(9)).toEqual(["c"]);
 });
 
 test("an item has one turn in a run, however often it is listed", () => {
   const book = bookOf("a", "b");
   book.markClaimed("a");
   book.update(["a", "b"]);
-  expect(book.next(9)).toEqual(["b"]); // a runs
+  expect(book.nextWaitingItems(9)).toEqual(["b"]); // a runs
   book.markStarted();
   book.markEnded("a", "failed");
   book.update(["a", "b", "c"]);
-  expect(book.next(9)).toEqual(["b", "c"]);
+  expect(book.nextWaitingItems(9)).toEqual(["b", "c"]);
 });
 
 test("what a list names no more is not tried, and has another turn when it is named again", () => {
@@ -34,7 +34,7 @@ test("what a list names no more is not tried, and has another turn when it is na
   book.update([]);
   expect(book.isEmpty()).toBe(true);
   book.update(["a"]);
-  expect(book.next(9)).toEqual(["a"]);
+  expect(book.nextWaitingItems(9)).toEqual(["a"]);
 });
 
 test("what was busy is tried once more when asked for, and on the next list", () => {
@@ -43,17 +43,17 @@ test("what was busy is tried once more when asked for, and on the next list", ()
   book.markSkipped("b");
   expect(book.isEmpty()).toBe(true);
   book.retryBusy();
-  expect(book.next(9)).toEqual(["a"]);
+  expect(book.nextWaitingItems(9)).toEqual(["a"]);
   book.markBusy("a");
   book.update(["a", "b"]);
-  expect(book.next(9)).toEqual(["a", "b"]);
+  expect(book.nextWaitingItems(9)).toEqual(["a", "b"]);
 });
 
 test("what is given back is the next again", () => {
   const book = bookOf("a", "b", "c");
   book.markClaimed("a");
   book.putBack("a");
-  expect(book.next(2)).toEqual(["a", "b"]);
+  expect(book.nextWaitingItems(2)).toEqual(["a", "b"]);
 });
 
 test("counts say what became of the items, one that was not begun not counted", () => {
@@ -73,5 +73,5 @@ test("counts say what became of the items, one that was not begun not counted", 
 test("what is deferred is tried after all others", () => {
   const book = bookOf("a", "b", "c");
   book.defer(["a", "nothing", "b"]);
-  expect(book.next(9)).toEqual(["c", "a", "b"]);
+  expect(book.nextWaitingItems(9)).toEqual(["c", "a", "b"]);
 });

@@ -18,7 +18,7 @@ const look = () => later.splice(0).forEach((callback) => callback());
 /** One that never has enough of it. */
 function greedy(name: string): Worker {
   const worker = {
-    work() {
+    runSlice() {
       worked.push(name);
       for (const endMs = turns.sliceEnd(); !turns.isOver(endMs); nowMs++);
       turns.schedule(worker);
@@ -42,15 +42,15 @@ test("a round is short, however many wait: the sockets are looked at in between"
 });
 
 test("who has left does not work, not even in the round that has begun", () => {
-  const second: Worker = { work: () => worked.push("second") };
-  turns.schedule({ work: () => turns.remove(second) });
+  const second: Worker = { runSlice: () => worked.push("second") };
+  turns.schedule({ runSlice: () => turns.remove(second) });
   turns.schedule(second);
   look();
   expect([worked, later.length]).toEqual([[], 0]);
 });
 
 test("who asks twice has one turn", () => {
-  const worker: Worker = { work: () => worked.push("once") };
+  const worker: Worker = { runSlice: () => worked.push("once") };
   turns.schedule(worker);
   turns.schedule(worker);
   look();

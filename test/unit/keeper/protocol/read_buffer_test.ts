@@ -18,7 +18,7 @@ property(
     const taken: Uint8Array[] = [];
     const take = (count: number) => {
       for (let left = count; left > 0; left--) {
-        const next = intake.next();
+        const next = intake.nextFrame();
         if (next === null) return;
         taken.push(next.slice());
       }
@@ -40,19 +40,19 @@ property(
 test("what it holds is counted: what nobody has taken, and the room for what is not complete", () => {
   const intake = new ReadBuffer(frameBytesMax);
   intake.push(stream(Array(1000).fill(new Uint8Array(16))));
-  intake.next();
+  intake.nextFrame();
   intake.copyRest();
   expect(intake.heldBytes).toBeGreaterThan(15_000);
   expect(intake.heldBytes).toBeLessThan(20_001);
-  while (intake.next() !== null);
+  while (intake.nextFrame() !== null);
   expect(intake.heldBytes).toBe(0);
   intake.push(new Uint8Array([0, 8, 0, 0, 1]));
-  expect(intake.next()).toBeNull();
+  expect(intake.nextFrame()).toBeNull();
   expect(intake.heldBytes).toBe(0x80000);
 });
 
 test("a frame that is too long is refused as soon as its length is there", () => {
   const intake = new ReadBuffer(100);
   intake.push(new Uint8Array([0, 0, 0, 101]));
-  expect(() => intake.next()).toThrow(/0 to 100 bytes are allowed/);
+  expect(() => intake.nextFrame()).toThrow(/0 to 100 bytes are allowed/);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { digestId, maskDigests, permits, resolveAcl } from "../../../../src/keeper/state/acl_check.ts";
+import { digestId, isPermitted, maskDigests, resolveAcl } from "../../../../src/keeper/state/acl_check.ts";
 import { OperationError } from "../../../../src/keeper/state/operation_error.ts";
 import { permission } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../../src/wire/jute/zookeeper_records.ts";
@@ -27,11 +27,11 @@ describe("permission", () => {
   test("is given to the identity it names", () => {
     const list = [acl("digest", "u:x", permission.read), acl("ip", "10.0.0.0/8", permission.write)];
     const user = [{ scheme: "digest", id: "u:x" }];
-    expect(permits(list, permission.read, user)).toBe(true);
-    expect(permits(list, permission.write, user)).toBe(false);
-    expect(permits(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
-    expect(permits(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
-    expect(permits(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
+    expect(isPermitted(list, permission.read, user)).toBe(true);
+    expect(isPermitted(list, permission.write, user)).toBe(false);
+    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
+    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
+    expect(isPermitted(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
   });
 });
 

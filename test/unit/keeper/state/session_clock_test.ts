@@ -12,7 +12,7 @@ function turnedByHand() {
       nowMs += suspendedMs;
       suspendedMs = 0;
     },
-    after: () => () => {},
+    startTimer: () => () => {},
   };
 }
 

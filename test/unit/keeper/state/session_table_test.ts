@@ -15,8 +15,8 @@ property(
     const session = table.add({ id: 1n, password, timeoutMs }, 0);
     for (const time of times) table.touch(session, time);
     const last = times.at(-1) ?? 0;
-    expect(table.overdue(last + timeoutMs)).toEqual([]);
-    expect(table.overdue(last + timeoutMs + tickTimeMs)).toEqual([session]);
+    expect(table.expiredSessions(last + timeoutMs)).toEqual([]);
+    expect(table.expiredSessions(last + timeoutMs + tickTimeMs)).toEqual([session]);
   },
 );
 
@@ -35,7 +35,7 @@ test("a removed session is not overdue, and the log hears of it", () => {
   const session = table.add({ id: 1n, password, timeoutMs: 1000 }, 0);
   table.takeChanges();
   table.remove(session);
-  expect(table.overdue(1e9)).toEqual([]);
+  expect(table.expiredSessions(1e9)).toEqual([]);
   expect([...table.takeChanges()]).toEqual([[1n, null]]);
 });
 

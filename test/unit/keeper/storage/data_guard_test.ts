@@ -23,8 +23,8 @@ function guarded(confirm: () => Promise<void> = () => Promise.resolve()) {
     clock,
     dataDir: root,
     confirm,
-    lost: (error) => lost.push(error),
-    present: () => present++,
+    onLost: (error) => lost.push(error),
+    onPresent: () => present++,
   });
   return { clock, guard, lost, present: () => present };
 }
@@ -40,10 +40,10 @@ test.each(files)(
   (name) => {
     for (const act of [() => replace(name), () => rmSync(join(root, name))]) {
       const { clock, guard, lost } = guarded();
-      expect(guard.holds()).toBe(true);
+      expect(guard.ownsData()).toBe(true);
       act();
       clock.stall(100);
-      expect([guard.holds(), guard.holds()]).toEqual([false, false]);
+      expect([guard.ownsData(), guard.ownsData()]).toEqual([false, false]);
       expect(lost.map(({ code, message }) => [code, message.includes(name)])).toEqual([["IO", true]]);
     }
   },
@@ -51,7 +51,7 @@ test.each(files)(
 
 test("a file that is gone when the guard begins counts as removed", () => {
   rmSync(join(root, "owner.sqlite"));
-  expect(guarded().guard.holds()).toBe(false);
+  expect(guarded().guard.ownsData()).toBe(false);
 });
 
 test("while nobody asks it looks by itself, and says that all is there", async () => {
@@ -72,11 +72,11 @@ test("rows that name another keeper end it, also where all files are the same", 
   expect(lost).toEqual([]);
   answer = () => Promise.reject(new BatonError("IO", "the disk is in trouble"));
   await clock.advance(1000);
-  expect([guard.holds(), lost]).toEqual([true, []]);
+  expect([guard.ownsData(), lost]).toEqual([true, []]);
   const taken = new BatonError("LOCK_BUSY", "taken");
   answer = () => Promise.reject(taken);
   await clock.advance(2000);
-  expect([guard.holds(), lost]).toEqual([false, [taken]]);
+  expect([guard.ownsData(), lost]).toEqual([false, [taken]]);
 });
 
 test("a store that does not answer is asked once", async () => {

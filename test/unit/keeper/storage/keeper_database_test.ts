@@ -73,13 +73,13 @@ test("where the file that decides was removed, the last to open the rows is the 
   const dir = folder("a");
   const older = new KeeperDatabase(dir);
   older.commit(encodeRows(1n, rows(1), []));
-  older.confirm();
+  older.confirmOwner();
   rmSync(join(dir, "owner.sqlite"));
   const newer = new KeeperDatabase(dir);
   expect(() => older.commit(encodeRows(2n, rows(2), []))).toThrow(DataDirectoryOwned);
-  expect(() => older.confirm()).toThrow(DataDirectoryOwned);
+  expect(() => older.confirmOwner()).toThrow(DataDirectoryOwned);
   newer.commit(encodeRows(3n, rows(3), []));
-  newer.confirm();
+  newer.confirmOwner();
   older.close();
   newer.commit(encodeRows(4n, rows(4), []));
   expect(loaded(newer)).toEqual({ zxid: 4n, nodes: [1, 3, 4], sessions: [] });

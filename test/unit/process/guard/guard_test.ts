@@ -56,7 +56,7 @@ test("the guard hears of every move of the lease end: before it is there, and be
   await watching;
   move(120_000);
   expect(deadlineMs() - first).toBeGreaterThan(118_000);
-  guard.done();
+  guard.end();
   expect(listeners.size).toBe(0);
 });
 
@@ -76,7 +76,7 @@ test("the order to watch is in the guard's pipe before the command may start", a
   expect(isWatching).toBe(false);
   written.resolve();
   await watching;
-  guard.done();
+  guard.end();
 });
 
 test("a guard that cannot be started at all is told at once, with why, and not tried again", async () => {
@@ -133,7 +133,7 @@ test("a session is told before the jobs that run under it; another guard hears o
   all[1]?.end();
   await eventually(() => all.length === 3);
   expect(told()).toEqual(["watch a", "watch b"]);
-  guard.done();
+  guard.end();
 });
 
 test("a guard that does not hear of a job any more, because it was killed, does not hear of the session either", async () => {
@@ -145,5 +145,5 @@ test("a guard that does not hear of a job any more, because it was killed, does 
   all[0]?.end();
   await eventually(() => all.length === 2);
   expect(told()).toEqual(["watch b"]);
-  guard.done();
+  guard.end();
 });

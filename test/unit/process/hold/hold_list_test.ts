@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatHolds, type HeldLocks, parseHolds, withoutCookiesOf } from "../../../../src/process/hold/hold_list.ts";
+import { formatHolds, type HeldLocks, parseHolds, removeCookiesOf } from "../../../../src/process/hold/hold_list.ts";
 
 const holds: HeldLocks[] = [
   { names: ["nightly"], ids: ["0a"], path: "/proc/1/fd/9" },
@@ -21,6 +21,6 @@ test("what cannot be read is nothing to release", () => {
 });
 
 test("the cookies of what is over are taken away, and no others", () => {
-  expect(withoutCookiesOf(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
-  expect(withoutCookiesOf([], undefined)).toBe("");
+  expect(removeCookiesOf(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
+  expect(removeCookiesOf([], undefined)).toBe("");
 });

@@ -17,13 +17,13 @@ test("a request is read once, and its response is read", () => {
   using mailbox = ReleaseMailbox.open("abc");
   using client = ReleaseClient.open(mailbox.path, "abc");
   expect(mailbox.nextRequest()).toBeNull();
-  expect(client?.response()).toBeNull();
+  expect(client?.readResponse()).toBeNull();
   client?.send({ ...request, id: "a longer one, that is written over" });
   client?.send(request);
   expect(mailbox.nextRequest()).toEqual(request);
   expect(mailbox.nextRequest()).toBeNull();
   mailbox.respond(response);
-  expect(client?.response()).toEqual(response);
+  expect(client?.readResponse()).toEqual(response);
   client?.send({ ...request, id: "r2" });
   expect(mailbox.nextRequest()?.id).toBe("r2");
 });
@@ -33,9 +33,9 @@ test("the response can be read when the holder has ended", () => {
   using client = ReleaseClient.open(mailbox.path, "abc");
   mailbox.respond({ ...response, result: "released" });
   mailbox[Symbol.dispose]();
-  expect(client?.response()?.result).toBe("released");
+  expect(client?.readResponse()?.result).toBe("released");
   mailbox.respond({ ...response, result: "lost" }); // the number of its descriptor may be another file's by now
-  expect([mailbox.nextRequest(), client?.response()?.result]).toEqual([null, "released"]);
+  expect([mailbox.nextRequest(), client?.readResponse()?.result]).toEqual([null, "released"]);
 });
 
 test("a client opens no holder that has ended, no other holder, and none that has released", () => {

@@ -1,14 +1,14 @@
 /** What the guard hears at the end of a job: above all, when it is not to end the session of a baton that dies next. */
 import { expect, test } from "bun:test";
-import { leaveGuard } from "../../../../src/process/supervise/supervise_child.ts";
+import { reportEndToGuard } from "../../../../src/process/supervise/supervise_child.ts";
 
-async function heard(options: Parameters<typeof leaveGuard>[2]): Promise<string[]> {
+async function heard(options: Parameters<typeof reportEndToGuard>[2]): Promise<string[]> {
   const lines: string[] = [];
-  leaveGuard(
+  reportEndToGuard(
     {
       setSession: (handle) => lines.push(`session ${handle}`),
       forget: (job) => lines.push(`forget ${job}`),
-      done: () => lines.push("done"),
+      end: () => lines.push("done"),
     },
     "a",
     options,

@@ -19,9 +19,9 @@ class Table extends JobTable {
     this.#spawned = spawned;
   }
 
-  override started(...words: Parameters<JobTable["started"]>): void {
+  override markStarted(...words: Parameters<JobTable["markStarted"]>): void {
     this.#spawned();
-    super.started(...words);
+    super.markStarted(...words);
   }
 }
 
@@ -42,11 +42,11 @@ class Bench implements Disposable {
         this.heard.push("watch");
         return Promise.resolve();
       },
-      child: () => this.heard.push("child"),
+      reportChild: () => this.heard.push("child"),
       setSession() {},
       clearedAfterMs: () => Promise.resolve(0),
       forget: () => this.heard.push("forget"),
-      done: () => this.heard.push("done"),
+      end: () => this.heard.push("done"),
     };
     const options: SuperviseOptions = {
       command: ["touch", this.mark],

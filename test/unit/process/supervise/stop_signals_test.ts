@@ -15,8 +15,8 @@ function listening(clock: FakeClock) {
     },
   };
   const unlisten = listenForStops(source, clock, {
-    first: (signal) => heard.push(`first ${signal}`),
-    again: (signal) => heard.push(`again ${signal}`),
+    onFirst: (signal) => heard.push(`first ${signal}`),
+    onAgain: (signal) => heard.push(`again ${signal}`),
   });
   return { heard, unlisten, send: (signal: NodeJS.Signals) => send(signal) };
 }

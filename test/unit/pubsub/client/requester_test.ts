@@ -57,7 +57,7 @@ class FakeProxy implements AsyncDisposable {
       const response = encodeMessage({ name: "STATUS", sender: "fake", status, headers });
       const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...response]);
       if (this.delayMs === 0) reply();
-      else this.#cancels.push(systemClock().after(this.delayMs, reply));
+      else this.#cancels.push(systemClock().startTimer(this.delayMs, reply));
     }
   }
 

@@ -19,7 +19,7 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
   const clock: Clock = {
     now: () => hasty.now(),
     noticeSuspend: () => {},
-    after(delayMs, callback) {
+    startTimer(delayMs, callback) {
       waits.push(delayMs);
       const immediate = setImmediate(callback);
       return () => clearImmediate(immediate);

@@ -160,8 +160,8 @@ describe("a processor", () => {
   test("sleeps while as many are tried as may be, although another one is due", async () => {
     const clock = new FakeClock(0);
     let timers = 0;
-    const after = clock.after.bind(clock);
-    clock.after = (delayMs, callback) => {
+    const after = clock.startTimer.bind(clock);
+    clock.startTimer = (delayMs, callback) => {
       // One that asks again at once, for ever, would keep the hands of the clock where they are.
       if (++timers > 500) throw new Error("it does not sleep");
       return after(delayMs, callback);

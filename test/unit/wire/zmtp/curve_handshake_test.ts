@@ -98,7 +98,7 @@ describe("is refused:", () => {
   });
 
   test("a client with a public key that is not its own", () => {
-    const key = { publicKey: seededKey(9).publicKey, agree: clientKey.agree };
+    const key = { publicKey: seededKey(9).publicKey, deriveSharedSecret: clientKey.deriveSharedSecret };
     const error = thrownBy(() => new CurveRig({ client: { key } }).run());
     expect(error.message).toBe(
       "The peer's vouch cannot be opened: the peer does not have the secret key of the public key it claims",

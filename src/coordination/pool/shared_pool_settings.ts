@@ -1,58 +1,58 @@
 /**
- * The terms of a run: the lock paths and --total. All runs of a component must have the same terms; otherwise an item could run twice
- * at the same time, or more items than --total. pool_membership.ts announces and compares them.
+ * The settings that all runs of a component must share: the lock paths and --total. Otherwise an item could run twice at the same time,
+ * or more items than --total. pool_membership.ts announces and compares them.
  */
 import { BatonError } from "../../errors.ts";
-import { jsonFields, textOf } from "../../support/json_fields.ts";
+import { jsonFields, stringOrEmpty } from "../../support/json_fields.ts";
 import { printable } from "../../support/text.ts";
 import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 
-export interface PoolTerms {
+export interface SharedPoolSettings {
   /** The templates as configured, for messages. */
   readonly templates: PoolTemplates;
   /** Null without a limit. */
   readonly total: number | null;
 }
 
-/** The data of the node of a run: its terms and its process. */
-export interface AnnouncedTerms extends PoolTerms {
+/** The data of the node of a run: its shared settings and its process. */
+export interface PoolRunInfo extends SharedPoolSettings {
   readonly info: HolderInfo;
 }
 
 const utf8 = new TextEncoder();
 
 /** Equal for runs with the same lock paths and --total, independent of the notation of the templates. */
-export function termsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
+export function sharedSettingsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
 /** `sinceMs`: the start of the run in Unix milliseconds, for people. */
-export function formatTerms({ templates, total, info }: AnnouncedTerms, sinceMs: number): Uint8Array {
+export function formatPoolRunInfo({ templates, total, info }: PoolRunInfo, sinceMs: number): Uint8Array {
   const { component, item } = templates;
   return utf8.encode(JSON.stringify({ ...info, sinceMs, componentPath: component, itemPath: item, total }));
 }
 
 /** Parses `data` as far as possible; it never throws. */
-export function parseTerms(data: Uint8Array): AnnouncedTerms {
+export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
   const { componentPath, itemPath, total } = jsonFields(data);
   return {
-    templates: { component: textOf(componentPath), item: textOf(itemPath) },
+    templates: { component: stringOrEmpty(componentPath), item: stringOrEmpty(itemPath) },
     total: typeof total === "number" ? total : null,
     info: parseNodeInfo(data),
   };
 }
 
-/** The error for different terms: LIMIT_MISMATCH if only --total differs, else CONFIG. */
-export function termsMismatch(component: string, own: PoolTerms, shown: AnnouncedTerms): BatonError {
-  const paths = differingPaths(own.templates, shown.templates);
+/** The error for different settings: LIMIT_MISMATCH if only --total differs, else CONFIG. */
+export function settingsMismatchError(component: string, own: SharedPoolSettings, shown: PoolRunInfo): BatonError {
+  const paths = describePathDifferences(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
   const isPlace = paths.length > 0 || !isTotal;
   const differences = [
     ...paths,
     ...(paths.length === 0 && !isTotal ? ["its locks are at other paths there"] : []),
     ...(isPlace ? ["an item could run in both at the same time"] : []),
-    ...(isTotal ? [`it runs ${totalOf(own)} here and ${totalOf(shown)} there`] : []),
+    ...(isTotal ? [`it runs ${describeTotal(own)} here and ${describeTotal(shown)} there`] : []),
   ];
   const message =
     `Cannot run pool "${component}" at the same time as ${nameOfHolder(shown.info)}: ${
@@ -63,7 +63,7 @@ export function termsMismatch(component: string, own: PoolTerms, shown: Announce
 }
 
 /** The differences between the templates, for messages. */
-export function differingPaths(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
+export function describePathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);
@@ -71,7 +71,9 @@ export function differingPaths(own: PoolTemplates, shown: PoolTemplates): readon
 
 const whereFrom = "; baton config show --origin prints the origin of the path here";
 
-const totalOf = ({ total }: PoolTerms): string => (total === null ? "without --total" : `with --total ${total}`);
+const describeTotal = (
+  { total }: SharedPoolSettings,
+): string => (total === null ? "without --total" : `with --total ${total}`);
 
 const prime = 0x100000001b3n;
 const offset = 0xcbf29ce484222325n;

@@ -3,7 +3,7 @@
  * Does not release the leadership and does not end the guard.
  */
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { shellCheck, watchHealth } from "../../src/process/supervise/health_watch.ts";
+import { shellHealthCheck, watchHealth } from "../../src/process/supervise/health_watch.ts";
 import { hookFailure, runHook } from "../../src/process/supervise/run_hook.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
@@ -23,12 +23,12 @@ export interface TermDependencies {
   readonly guard: Guard;
 }
 
-export interface Term {
+export interface TermResult {
   readonly outcome: ChildOutcome;
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
   /** True if the --health check ended the term. */
-  readonly isUnwell: boolean;
+  readonly isUnhealthy: boolean;
   /** True if the command or a hook could not be killed: the guard continues alone. */
   readonly hasBreach: boolean;
 }
@@ -43,29 +43,29 @@ export async function runTerm(
     readonly grantedAtMs: number;
     readonly stop: AbortSignal;
   },
-): Promise<Term> {
+): Promise<TermResult> {
   const { clock } = deps;
   const { onElected, onDeposed } = options.values;
   const lease = new ResignableLease(leadership);
-  const term = (outcome: ChildOutcome, last = outcome): Term => ({
+  const term = (outcome: ChildOutcome, last = outcome): TermResult => ({
     outcome,
     lost: lease.lost,
-    isUnwell: lease.hasResigned,
+    isUnhealthy: lease.hasResigned,
     hasBreach: last.kind === "breach",
   });
 
   if (onElected !== undefined) {
-    const elected = await hook("--on-elected", onElected, options, { deps, env, lease, signal: stop });
+    const elected = await runElectionHook("--on-elected", onElected, options, { deps, env, lease, signal: stop });
     if (elected.kind === "breach") return term({ ...elected, heldMs: clock.now() - grantedAtMs });
   }
   const outcome = await superviseWithHealth(options, lease, { deps, env, grantedAtMs, stop });
   if (outcome.kind !== "breach") deps.guard.forget(lease.holderId);
   // The hook must not run while a process that could not be killed may still run.
   if (onDeposed === undefined || outcome.kind === "breach") return term(outcome);
-  return term(outcome, await hook("--on-deposed", onDeposed, options, { deps, env }));
+  return term(outcome, await runElectionHook("--on-deposed", onDeposed, options, { deps, env }));
 }
 
-async function hook(
+async function runElectionHook(
   flag: string,
   line: string,
   { values, quiet }: ElectOptions,
@@ -108,7 +108,7 @@ async function superviseWithHealth(
     env,
     onStarted({ ended }) {
       void ended.then(() => ending.abort());
-      health = keepHealthy(options, lease, { io, clock, env, signal: ending.signal });
+      health = resignIfUnhealthy(options, lease, { io, clock, env, signal: ending.signal });
     },
     onEvent(event) {
       if (event.kind === "stopping" || event.kind === "killing") ending.abort();
@@ -120,7 +120,7 @@ async function superviseWithHealth(
   return outcome;
 }
 
-async function keepHealthy(
+async function resignIfUnhealthy(
   { name, quiet, values }: ElectOptions,
   lease: ResignableLease,
   { io, clock, env, signal }: {
@@ -140,7 +140,7 @@ async function keepHealthy(
     clock,
     signal,
     isFrozen: () => onDoubt === "freeze" && lease.inDoubt(),
-    check: shellCheck({ line: health, env: { ...env, ...cookie }, clock }),
+    check: shellHealthCheck({ line: health, env: { ...env, ...cookie }, clock }),
     onFailure: (failure, inARow) => {
       if (!quiet) io.err(`baton: --health ${failure}, ${inARow} of ${healthFailures} in a row\n`);
     },

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
 import { explore } from "./explore.ts";
-import { PoolTermsModel, type TermsFault, type TermsMistake, type TermsModelOptions } from "./pool_terms_model.ts";
+import { PoolTermsModel, type TermsFault, type TermsMistake, type TermsModelOptions } from "./pool_settings_model.ts";
 
 const faults: TermsFault[] = ["lost reply", "crash", "expires"];
-const two = { terms: ["a", "b"], faults, faultsMax: 2 } as const;
-const three = { terms: ["a", "b", "a"], faults, faultsMax: isFullDose ? 2 : 1 } as const;
+const two = { settings: ["a", "b"], faults, faultsMax: 2 } as const;
+const three = { settings: ["a", "b", "a"], faults, faultsMax: isFullDose ? 2 : 1 } as const;
 
 function check(name: string, options: TermsModelOptions) {
   const result = explore(new PoolTermsModel(options));
@@ -13,11 +13,11 @@ function check(name: string, options: TermsModelOptions) {
   return result;
 }
 
-describe("jobs of one kind of terms run at a time", () => {
+describe("jobs of one kind of settings run at a time", () => {
   const models: Record<string, TermsModelOptions> = {
     "two runs, two faults": two,
-    "three runs of two terms": three,
-    "three runs of three terms": { ...three, terms: ["a", "b", "c"] },
+    "three runs of two settings": three,
+    "three runs of three settings": { ...three, settings: ["a", "b", "c"] },
     "where the counter sticks": { ...three, sticks: true },
   };
   for (const [name, options] of Object.entries(models)) {
@@ -28,12 +28,12 @@ describe("jobs of one kind of terms run at a time", () => {
 describe("the checker finds a run that", () => {
   const atOnce = /run at once/;
   const mistakes: [TermsMistake, RegExp, Partial<TermsModelOptions>?][] = [
-    ["looks before it shows its terms", atOnce, { faultsMax: 0 }],
+    ["looks before it shows its settings", atOnce, { faultsMax: 0 }],
     ["takes whoever is about to step back for gone", atOnce, { ...three, faultsMax: 0 }],
     ["steps back before whoever comes later", /All have stepped back/, { faultsMax: 0 }],
-    ["takes its terms back before its jobs have ended", atOnce, { faultsMax: 0 }],
-    ["shows its terms in a session of their own", atOnce, { faults: ["expires"] }],
-    ["does not sync after a lost reply", /left its terms/],
+    ["takes its settings back before its jobs have ended", atOnce, { faultsMax: 0 }],
+    ["shows its settings in a session of their own", atOnce, { faults: ["expires"] }],
+    ["does not sync after a lost reply", /left its settings/],
   ];
   test.each(mistakes)("%s", (mistake, found, more = {}) => {
     expect(check(mistake, { ...two, ...more, mistakes: [mistake] }).violation?.what ?? "nothing").toMatch(found);

@@ -25,7 +25,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
     beforeAll(async () => void (backend = await kind.start({ containerCheckMs: 100 })), 60_000);
     afterAll(() => backend.close());
 
-    test("other terms than those of a run that goes on are refused, and nothing is run, listed or left", async () => {
+    test("other settings than those of a run that goes on are refused, and nothing is run, listed or left", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
@@ -55,7 +55,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       }
     });
 
-    test("a run that waits for the component, and one that finds it busy, are told of other terms at once", async () => {
+    test("a run that waits for the component, and one that finds it busy, are told of other settings at once", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
@@ -72,7 +72,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await first;
     });
 
-    test("of many that start at once with one of two terms only one kind runs, whatever their components are", async () => {
+    test("of many that start at once with one of two settings only one kind runs, whatever their components are", async () => {
       await using crew = new LockCrew(backend.servers);
       const clients = await crew.clients(6);
       for (let round = 0; round < 10; round++) {
@@ -94,7 +94,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       }
     });
 
-    test("when a session ends, so do its terms; nothing is left of a pool that nobody runs", async () => {
+    test("when a session ends, so do its settings; nothing is left of a pool that nobody runs", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");

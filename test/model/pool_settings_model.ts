@@ -1,5 +1,5 @@
 /**
- * The terms that runs of a pool show each other (docs/protocol/pool.md) as an explicit-state model, deciding with the recipe's
+ * The settings that runs of a pool show each other (docs/protocol/pool.md) as an explicit-state model, deciding with the recipe's
  * own admissionOf. A session sees a prefix of the history that only grows, so that a stale list is the same list read
  * earlier: what was read is kept here, and acted on later. After a lost reply the next connection may be behind the session's
  * own write, until a sync: that is what `view` is for.
@@ -11,16 +11,16 @@ export type TermsFault = "lost reply" | "crash" | "expires";
 
 /** Ways to build it wrong: each must be found out. */
 export type TermsMistake =
-  | "looks before it shows its terms"
+  | "looks before it shows its settings"
   | "takes whoever is about to step back for gone"
   | "steps back before whoever comes later"
-  | "takes its terms back before its jobs have ended"
-  | "shows its terms in a session of their own"
+  | "takes its settings back before its jobs have ended"
+  | "shows its settings in a session of their own"
   | "does not sync after a lost reply";
 
 export interface TermsModelOptions {
-  /** One run for each: its terms. */
-  readonly terms: readonly ("a" | "b" | "c")[];
+  /** One run for each: its settings. */
+  readonly settings: readonly ("a" | "b" | "c")[];
   readonly faults: readonly TermsFault[];
   readonly faultsMax: number;
   /** The server's counter has come to its end. */
@@ -63,7 +63,7 @@ export class PoolTermsModel implements Model<TermsState> {
   constructor(options: TermsModelOptions) {
     this.#options = options;
     const run: Run = {
-      step: this.#has("looks before it shows its terms") ? "peek" : "show",
+      step: this.#has("looks before it shows its settings") ? "peek" : "show",
       life: 0,
       attempt: 0,
       isRefused: false,
@@ -71,8 +71,8 @@ export class PoolTermsModel implements Model<TermsState> {
       names: [],
       view: null,
     };
-    const { faultsMax: faultsLeft, terms } = options;
-    this.initial = [{ nodes: [], sequence: 0, runs: terms.map(() => run), ghosts: [], faultsLeft }];
+    const { faultsMax: faultsLeft, settings } = options;
+    this.initial = [{ nodes: [], sequence: 0, runs: settings.map(() => run), ghosts: [], faultsLeft }];
   }
 
   key(state: TermsState): string {
@@ -86,10 +86,10 @@ export class PoolTermsModel implements Model<TermsState> {
   violation({ runs, ghosts, nodes, faultsLeft }: TermsState): string | null {
     const working = runs.flatMap(({ works }, who) => works ? [this.#termsOf(who)] : []);
     const all = new Set([...working, ...ghosts.map((session) => this.#termsOf("abc".indexOf(session[0] ?? "")))]);
-    if (all.size > 1) return `Jobs of ${all.size} terms run at once`;
+    if (all.size > 1) return `Jobs of ${all.size} settings run at once`;
     for (const [who, run] of runs.entries()) {
       const isLeft = run.step === "ended" && nodes.some(({ owner }) => owner === sessionOf(who, run));
-      if (isLeft) return `${sessionOf(who, run)} has ended and left its terms`;
+      if (isLeft) return `${sessionOf(who, run)} has ended and left its settings`;
     }
     const isCalm = faultsLeft === this.#options.faultsMax && this.#options.sticks !== true;
     return isCalm && runs.every(({ isRefused }) => isRefused) ? "All have stepped back" : null;
@@ -124,23 +124,23 @@ export class PoolTermsModel implements Model<TermsState> {
         const prefix = runPrefix(this.#termsOf(who).repeat(16), guidOf(who, run));
         const node = { name: prefix + String(sequence).padStart(10, "0"), owner: sessionOf(who, run) };
         const done = { nodes: [...state.nodes, node], sequence: state.sequence + 1 };
-        const step = this.#has("looks before it shows its terms") ? "act" : "look";
+        const step = this.#has("looks before it shows its settings") ? "act" : "look";
         const names = step === "act" ? [...run.names, node.name] : [];
         return this.#write(state, who, run, out, {
-          label: "shows its terms",
+          label: "shows its settings",
           done,
           to: { step, names },
           lost: "recover",
         });
       }
       case "recover":
-        return void to("looks for its terms", this.#own(who, run, view) === undefined ? again : { step: "look" });
+        return void to("looks for its settings", this.#own(who, run, view) === undefined ? again : { step: "look" });
       case "look":
         return void to("looks", { step: "act", names: namesOf(view) });
       case "act":
         return this.#act(who, run, to, again);
       case "running": {
-        if (this.#has("takes its terms back before its jobs have ended")) {
+        if (this.#has("takes its settings back before its jobs have ended")) {
           return void to("leaves", { step: "leave" }, "choice");
         }
         return void to("is done with its jobs", { step: "leave", works: false }, "choice");
@@ -151,7 +151,7 @@ export class PoolTermsModel implements Model<TermsState> {
         const done = { nodes, sequence: nodes.length === 0 ? 0 : state.sequence }; // reaped
         const end = run.works ? { step: "leave", works: true } as const : { step: "ended", names: [] } as const;
         if (run.works && own === undefined) return void to("is done with its jobs", { works: false }, "choice");
-        return this.#write(state, who, run, out, { label: "takes its terms back", done, to: end, lost: "leave" });
+        return this.#write(state, who, run, out, { label: "takes its settings back", done, to: end, lost: "leave" });
       }
       case "ended":
     }
@@ -217,7 +217,7 @@ export class PoolTermsModel implements Model<TermsState> {
     const gone = { ...less, nodes, sequence: nodes.length === 0 ? 0 : state.sequence };
     // Its jobs were dead before: they go by the same session.
     const ended = { ...run, step: "ended", works: false, names: [], view: null } as const;
-    push("expires", withRun(gone, who, this.#has("shows its terms in a session of their own") ? run : ended));
+    push("expires", withRun(gone, who, this.#has("shows its settings in a session of their own") ? run : ended));
   }
 
   /** A session that nobody has any more expires sooner or later. */
@@ -239,7 +239,7 @@ export class PoolTermsModel implements Model<TermsState> {
   }
 
   #termsOf(who: number): string {
-    return this.#options.terms[who] ?? "";
+    return this.#options.settings[who] ?? "";
   }
 
   #may(fault: TermsFault): boolean {

@@ -2,13 +2,13 @@
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { RestartMode } from "./elect_options.ts";
 
-export interface TermFacts {
+export interface EndedTerm {
   readonly restart: RestartMode;
   readonly outcome: Pick<ChildOutcome, "kind" | "heldMs">;
   /** Signals that baton received in this term. */
   readonly signals: ReadonlySet<string>;
   /** True if the --health check ended the term. */
-  readonly isUnwell: boolean;
+  readonly isUnhealthy: boolean;
   /** Number of consecutive short terms before this one that the command ended. */
   readonly shortTerms: number;
 }
@@ -26,7 +26,7 @@ export const longTermMs = 30_000;
 /** Signals that stop baton. Others concern only the command: many services read their configuration again at SIGHUP. */
 const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
 
-export function afterTerm({ restart, outcome, signals, isUnwell, shortTerms }: TermFacts): NextStep {
+export function decideNextStep({ restart, outcome, signals, isUnhealthy, shortTerms }: EndedTerm): NextStep {
   const { kind, heldMs } = outcome;
   if (askForEnd.some((signal) => signals.has(signal)) || restart === "never") return { do: "end" };
   const again = (pauseMs: number, short = 0): NextStep => ({ do: "campaign", pauseMs, shortTerms: short });
@@ -39,7 +39,7 @@ export function afterTerm({ restart, outcome, signals, isUnwell, shortTerms }: T
       return heldMs < pauseMsMin ? again(backoffMs, short) : again(0);
     case "revoked":
       // The pause lets another candidate lead: this one could be first in the queue again by its priority.
-      return isUnwell ? again(backoffMs, short) : again(pauseMsMin);
+      return isUnhealthy ? again(backoffMs, short) : again(pauseMsMin);
     case "exited":
     case "signaled":
       return restart === "always" && !signals.has("SIGHUP") ? again(backoffMs, short) : { do: "end" };
