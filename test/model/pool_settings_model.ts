@@ -7,10 +7,10 @@
 import { admissionOf, runPrefix } from "../../src/coordination/pool/pool_admission.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
-export type TermsFault = "lost reply" | "crash" | "expires";
+export type SettingsFault = "lost reply" | "crash" | "expires";
 
 /** Ways to build it wrong: each must be found out. */
-export type TermsMistake =
+export type SettingsMistake =
   | "looks before it shows its settings"
   | "takes whoever is about to step back for gone"
   | "steps back before whoever comes later"
@@ -18,14 +18,14 @@ export type TermsMistake =
   | "shows its settings in a session of their own"
   | "does not sync after a lost reply";
 
-export interface TermsModelOptions {
+export interface SettingsModelOptions {
   /** One run for each: its settings. */
   readonly settings: readonly ("a" | "b" | "c")[];
-  readonly faults: readonly TermsFault[];
+  readonly faults: readonly SettingsFault[];
   readonly faultsMax: number;
   /** The server's counter has come to its end. */
   readonly sticks?: boolean;
-  readonly mistakes?: readonly TermsMistake[];
+  readonly mistakes?: readonly SettingsMistake[];
 }
 
 interface Node {
@@ -47,7 +47,7 @@ interface Run {
   readonly view: readonly Node[] | null;
 }
 
-export interface TermsState {
+export interface SettingsState {
   readonly nodes: readonly Node[];
   readonly sequence: number;
   readonly runs: readonly Run[];
@@ -56,11 +56,11 @@ export interface TermsState {
   readonly faultsLeft: number;
 }
 
-export class PoolTermsModel implements Model<TermsState> {
-  readonly initial: readonly TermsState[];
-  readonly #options: TermsModelOptions;
+export class PoolSettingsModel implements Model<SettingsState> {
+  readonly initial: readonly SettingsState[];
+  readonly #options: SettingsModelOptions;
 
-  constructor(options: TermsModelOptions) {
+  constructor(options: SettingsModelOptions) {
     this.#options = options;
     const run: Run = {
       step: this.#has("looks before it shows its settings") ? "peek" : "show",
@@ -75,15 +75,15 @@ export class PoolTermsModel implements Model<TermsState> {
     this.initial = [{ nodes: [], sequence: 0, runs: settings.map(() => run), ghosts: [], faultsLeft }];
   }
 
-  key(state: TermsState): string {
+  key(state: SettingsState): string {
     return JSON.stringify(state);
   }
 
-  isDone({ runs }: TermsState): boolean {
+  isDone({ runs }: SettingsState): boolean {
     return runs.every(({ step }) => step === "ended");
   }
 
-  violation({ runs, ghosts, nodes, faultsLeft }: TermsState): string | null {
+  violation({ runs, ghosts, nodes, faultsLeft }: SettingsState): string | null {
     const working = runs.flatMap(({ works }, who) => works ? [this.#termsOf(who)] : []);
     const all = new Set([...working, ...ghosts.map((session) => this.#termsOf("abc".indexOf(session[0] ?? "")))]);
     if (all.size > 1) return `Jobs of ${all.size} settings run at once`;
@@ -100,8 +100,8 @@ export class PoolTermsModel implements Model<TermsState> {
     return null;
   }
 
-  transitions(state: TermsState): Transition<TermsState>[] {
-    const out: Transition<TermsState>[] = [];
+  transitions(state: SettingsState): Transition<SettingsState>[] {
+    const out: Transition<SettingsState>[] = [];
     for (const [who, run] of state.runs.entries()) {
       this.#moves(state, who, run, out);
       if (state.faultsLeft > 0) this.#faultsOf(state, who, run, out);
@@ -110,7 +110,7 @@ export class PoolTermsModel implements Model<TermsState> {
     return out;
   }
 
-  #moves(state: TermsState, who: number, run: Run, out: Transition<TermsState>[]): void {
+  #moves(state: SettingsState, who: number, run: Run, out: Transition<SettingsState>[]): void {
     const to = (label: string, change: Partial<Run>, kind: TransitionKind = "step") =>
       out.push({ kind, label: `${sessionOf(who, run)} ${label}`, state: withRun(state, who, { ...run, ...change }) });
     const view = run.view ?? state.nodes;
@@ -180,9 +180,9 @@ export class PoolTermsModel implements Model<TermsState> {
   }
 
   /** Answered, or its answer lost, done or not: then the next connection may not have seen it. */
-  #write(state: TermsState, who: number, run: Run, out: Transition<TermsState>[], write: {
+  #write(state: SettingsState, who: number, run: Run, out: Transition<SettingsState>[], write: {
     readonly label: string;
-    readonly done: Pick<TermsState, "nodes" | "sequence">;
+    readonly done: Pick<SettingsState, "nodes" | "sequence">;
     readonly to: Partial<Run>;
     readonly lost: Run["step"];
   }): void {
@@ -198,11 +198,11 @@ export class PoolTermsModel implements Model<TermsState> {
     }
   }
 
-  #faultsOf(state: TermsState, who: number, run: Run, out: Transition<TermsState>[]): void {
+  #faultsOf(state: SettingsState, who: number, run: Run, out: Transition<SettingsState>[]): void {
     if (run.step === "ended") return;
     const session = sessionOf(who, run);
     const less = { ...state, faultsLeft: state.faultsLeft - 1 };
-    const push = (label: string, next: TermsState) =>
+    const push = (label: string, next: SettingsState) =>
       out.push({ kind: "fault", label: `${session} ${label}`, state: next });
     const without = (nodes: readonly Node[]) => nodes.filter(({ owner }) => owner !== session);
     if (this.#may("crash")) {
@@ -221,7 +221,7 @@ export class PoolTermsModel implements Model<TermsState> {
   }
 
   /** A session that nobody has any more expires sooner or later. */
-  #expiries(state: TermsState, out: Transition<TermsState>[]): void {
+  #expiries(state: SettingsState, out: Transition<SettingsState>[]): void {
     const living = new Set(state.runs.map((run, who) => sessionOf(who, run)));
     const dead = new Set(
       [...state.nodes.map(({ owner }) => owner), ...state.ghosts].filter((owner) => !living.has(owner)),
@@ -242,11 +242,11 @@ export class PoolTermsModel implements Model<TermsState> {
     return this.#options.settings[who] ?? "";
   }
 
-  #may(fault: TermsFault): boolean {
+  #may(fault: SettingsFault): boolean {
     return this.#options.faults.includes(fault);
   }
 
-  #has(mistake: TermsMistake): boolean {
+  #has(mistake: SettingsMistake): boolean {
     return this.#options.mistakes?.includes(mistake) ?? false;
   }
 }
@@ -258,6 +258,6 @@ function guidOf(who: number, { life, attempt }: Run): string {
   return `${who}${life.toString(16)}${attempt.toString(16)}`.padEnd(32, "f");
 }
 
-function withRun(state: TermsState, who: number, run: Run): TermsState {
+function withRun(state: SettingsState, who: number, run: Run): SettingsState {
   return { ...state, runs: state.runs.map((other, index) => (index === who ? run : other)) };
 }

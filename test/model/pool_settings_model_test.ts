@@ -1,20 +1,25 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
 import { explore } from "./explore.ts";
-import { PoolTermsModel, type TermsFault, type TermsMistake, type TermsModelOptions } from "./pool_settings_model.ts";
+import {
+  PoolSettingsModel,
+  type SettingsFault,
+  type SettingsMistake,
+  type SettingsModelOptions,
+} from "./pool_settings_model.ts";
 
-const faults: TermsFault[] = ["lost reply", "crash", "expires"];
+const faults: SettingsFault[] = ["lost reply", "crash", "expires"];
 const two = { settings: ["a", "b"], faults, faultsMax: 2 } as const;
 const three = { settings: ["a", "b", "a"], faults, faultsMax: isFullDose ? 2 : 1 } as const;
 
-function check(name: string, options: TermsModelOptions) {
-  const result = explore(new PoolTermsModel(options));
+function check(name: string, options: SettingsModelOptions) {
+  const result = explore(new PoolSettingsModel(options));
   console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
   return result;
 }
 
 describe("jobs of one kind of settings run at a time", () => {
-  const models: Record<string, TermsModelOptions> = {
+  const models: Record<string, SettingsModelOptions> = {
     "two runs, two faults": two,
     "three runs of two settings": three,
     "three runs of three settings": { ...three, settings: ["a", "b", "c"] },
@@ -27,7 +32,7 @@ describe("jobs of one kind of settings run at a time", () => {
 
 describe("the checker finds a run that", () => {
   const atOnce = /run at once/;
-  const mistakes: [TermsMistake, RegExp, Partial<TermsModelOptions>?][] = [
+  const mistakes: [SettingsMistake, RegExp, Partial<SettingsModelOptions>?][] = [
     ["looks before it shows its settings", atOnce, { faultsMax: 0 }],
     ["takes whoever is about to step back for gone", atOnce, { ...three, faultsMax: 0 }],
     ["steps back before whoever comes later", /All have stepped back/, { faultsMax: 0 }],
