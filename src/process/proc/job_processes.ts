@@ -78,6 +78,14 @@ export abstract class CommandProcesses {
     return !this.#isCertain;
   }
 
+  /** Makes the processes that may be this command's or another one's this command's, so that they are dead in time. */
+  claimUndecided(): void {}
+
+  /** Calls the listener when the owner of such a process may be known. Returns the function that removes it. */
+  subscribe(_listener: () => void): () => void {
+    return () => {};
+  }
+
   /** The command's process group, while a process of the command keeps its number. */
   #group(): number | null {
     const { pid, ownGroup } = this.#command;

@@ -163,13 +163,12 @@ export class SharedJobProcesses extends CommandProcesses {
     return this.#doubtfulPids().length > 0;
   }
 
-  /** Makes all processes that may be this job's its own: they have to be dead in time. */
-  claim(): void {
+  override claimUndecided(): void {
     this.#claims = true;
   }
 
-  /** Calls the listener when another job ends, which may decide the owner of a process. */
-  subscribe(listener: () => void): () => void {
+  /** Calls the listener when another job ends. */
+  override subscribe(listener: () => void): () => void {
     return this.#table.subscribe(listener);
   }
 

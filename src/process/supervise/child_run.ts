@@ -16,19 +16,16 @@ export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" | "guard_missing" };
 
-/** Processes that may belong to this command or to another one that runs at the same time. */
-export interface SharedProcesses {
-  /** Whether there is a process that may be this command's, and must not be ended while another possible owner runs. */
-  isUndecided(): boolean;
-  /** Makes such processes this command's, so that they are dead in time. */
-  claimUndecided(): void;
-  /** Calls the listener when the owner may be known. Returns the function that removes it. */
-  subscribe(listener: () => void): () => void;
-}
-
 export type SupervisedProcesses = Pick<
   CommandProcesses,
-  "alive" | "signalAll" | "signalCommand" | "commandEnded" | "reapOrphans"
+  | "alive"
+  | "claimUndecided"
+  | "commandEnded"
+  | "isUndecided"
+  | "reapOrphans"
+  | "signalAll"
+  | "signalCommand"
+  | "subscribe"
 >;
 
 export interface ChildRunOptions {
@@ -38,7 +35,7 @@ export interface ChildRunOptions {
   /** The guard's report about this command. */
   readonly guard: { clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]> };
   readonly signals: SignalSource;
-  readonly processes: SupervisedProcesses & Partial<SharedProcesses>;
+  readonly processes: SupervisedProcesses;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
   /** Aborts when the guard kills. */
@@ -88,7 +85,7 @@ export class ChildRun {
       lease.subscribe(() => this.#onLeaseChanged()),
       onAbort(lease.lost, () => this.#onLeaseLost()),
       onAbort(guardKills, () => this.#onGuardKills()),
-      processes.subscribe?.(() => this.#end !== null && this.#act()) ?? (() => {}),
+      processes.subscribe(() => this.#end !== null && this.#act()),
       ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
         signals.listen([signal], () => this.#onSignal(signal, forwarded))
       ),
@@ -166,9 +163,9 @@ export class ChildRun {
     let waitMs = checkIntervalMs;
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
-      if (nowMs >= lossAtMs(situation)) processes.claimUndecided?.();
+      if (nowMs >= lossAtMs(situation)) processes.claimUndecided();
       const alive = processes.alive(); // slow where processes start and end often
-      const isUndecided = alive.length === 0 && (processes.isUndecided?.() ?? false);
+      const isUndecided = alive.length === 0 && processes.isUndecided();
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
       if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
       if (isUndecided) waitMs = undecidedCheckIntervalMs;
@@ -207,7 +204,7 @@ export class ChildRun {
   }
 
   #sendStop(reason: StopReason, nowMs: number): void {
-    if (reason !== "leftovers") this.#options.processes.claimUndecided?.();
+    if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
     this.#options.processes.signalAll(this.#options.stopSignal);
@@ -218,7 +215,7 @@ export class ChildRun {
   #sendKill(reason: StopReason, nowMs: number): void {
     if (this.#killedAtMs === null) this.#options.onEvent?.({ kind: "killing", reason });
     this.#killedAtMs ??= nowMs;
-    if (reason !== "leftovers") this.#options.processes.claimUndecided?.();
+    if (reason !== "leftovers") this.#options.processes.claimUndecided();
     if (reason === "lost" || this.#stop === null) this.#stop = { reason, atMs: this.#stop?.atMs ?? nowMs };
     this.#options.processes.signalAll("SIGKILL");
   }

@@ -40,6 +40,9 @@ class FakeJob {
         signalCommand: (signal) => send(`command ${signal}`),
         commandEnded() {},
         reapOrphans() {},
+        isUndecided: () => false,
+        claimUndecided() {},
+        subscribe: () => () => {},
       },
       ended: this.#ended.promise,
       ownGroup: true,
@@ -165,6 +168,9 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
       signalCommand() {},
       commandEnded() {},
       reapOrphans() {},
+      isUndecided: () => false,
+      claimUndecided() {},
+      subscribe: () => () => {},
     },
   });
   await job.clock.advance(9_500);
