@@ -8,16 +8,16 @@ import type { SettingTable, SettingValues } from "../src/config/setting.ts";
 import { allSettings, connectionSettings } from "../src/config/settings.ts";
 import { coordinationOf } from "../src/coordination/connect/coordination_servers.ts";
 import { checkName } from "../src/pubsub/client/client_limits.ts";
-import { cronTimes } from "../src/retry/processor/cron_times.ts";
+import { parseCron } from "../src/retry/processor/cron_times.ts";
 import { parseRate } from "../src/retry/processor/rate_limit.ts";
 import { parseCodes } from "../src/retry/targets/outcome.ts";
 import { parseDuration } from "../src/support/duration.ts";
 import { parseLimits } from "./keeper/limits_flag.ts";
 import { parseListenFlag } from "./listen_address.ts";
 import { configuredPoolPath } from "./pool/pool_options.ts";
-import { proxyEndpoint } from "./pubsub/find_proxies.ts";
+import { parseProxyEndpoint } from "./pubsub/find_proxies.ts";
 import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
-import { redactionFor } from "../src/retry/dead_letters/redaction.ts";
+import { configuredRedaction } from "../src/retry/dead_letters/redaction.ts";
 import { requestMemoryOf } from "../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry/retry_store_location.ts";
 
@@ -31,7 +31,7 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
   pubsubProxyId: (id) => checkName("proxy id", id),
   pubsubProxyListen: (endpoints) => endpoints.forEach((endpoint) => parseBindEndpoint(endpoint)),
   pubsubProxyAdvertise: (endpoint) => parseEndpoint(endpoint),
-  pubsubProxies: (addresses) => addresses.forEach(proxyEndpoint),
+  pubsubProxies: (addresses) => addresses.forEach(parseProxyEndpoint),
   pubsubClientId: (id) => checkName("client id", id),
   pubsubMetricsListen: parseListenFlag,
   keeperListen: (addresses) => addresses.forEach(parseListenFlag),
@@ -41,7 +41,7 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
   retryOn: parseCodes,
   retryNoRetryOn: parseCodes,
   retryRate: parseRate,
-  retryCron: (written) => cronTimes(written),
+  retryCron: (written) => parseCron(written),
   retryMetricsListen: parseListenFlag,
   retryFromTopic: (topic) => checkName("topic", topic),
   retryClientId: (id) => checkName("client id", id),
@@ -54,7 +54,7 @@ export function checkSettings(values: AllValues, sources: ConfigSources, collect
   // Checks the name only; the folder of the store depends on the user.
   collect(() => storeLocationOf({ ...values, retryStore: "." }, sources));
   collect(() => deadLetterDestinationOf(values, sources));
-  collect(() => redactionFor(values, sources));
+  collect(() => configuredRedaction(values, sources));
   collect(() => requestMemoryOf(values, sources));
   for (const [name, setting] of Object.entries<SettingTable[string]>(allSettings)) {
     const [check, value] = [checks[name as keyof AllValues], values[name as keyof AllValues]];

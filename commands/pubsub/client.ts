@@ -7,21 +7,21 @@ import {
   clientCommandSettings,
   clientOperations,
   type ClientRun,
-  clientWords,
+  parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
-import { checkName, readPosition } from "../../src/pubsub/client/client_limits.ts";
+import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession, requestTopics } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Requester, TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { clientGet } from "./client_get.ts";
-import { clientPut } from "./client_put.ts";
-import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
+import { runClientGet } from "./client_get.ts";
+import { runClientPut } from "./client_put.ts";
+import { lookupPlaceOf, makeProxyFinder } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import type {
@@ -74,19 +74,19 @@ export const pubsubClientCommand = defineCommand({
 
 export async function runClient(call: ClientCall): Promise<ExitCode> {
   const isTyped = call.sources.flags.has("pubsubClientId");
-  const words = clientWords(call.names, call.values.pubsubClientId, { isTyped });
+  const words = parseClientArguments(call.names, call.values.pubsubClientId, { isTyped });
   checkFlags(words.operation, call.sources.flags);
   try {
     return await runOperation(call, words);
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
-    const hint = hintOn(thrown, words, { resume: call.values.resume });
+    const hint = nextStepHint(thrown, words, { resume: call.values.resume });
     throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
   }
 }
 
 /** Returns what the user can do next, if there is one clear step. */
-function hintOn(
+function nextStepHint(
   error: BatonError,
   { id, operation, topic, rest }: ClientArguments,
   { resume }: { readonly resume: boolean | undefined },
@@ -123,7 +123,7 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
   await using requester = new Requester({
-    findProxies: proxyFinder(call),
+    findProxies: makeProxyFinder(call),
     clock,
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
@@ -132,7 +132,7 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
     ...(lookupPlace === undefined ? {} : { lookupPlace }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
   });
-  if (words.operation === "topics") return await clientTopics(call, words, requester, signal);
+  if (words.operation === "topics") return await runClientTopics(call, words, requester, signal);
   const folder = resolve(values.pubsubStateDir ?? clientFolder());
   using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
   const client = new PubsubClientSession(state, requester);
@@ -145,31 +145,31 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
       await client.unsubscribe(words.topic, { signal });
       return exitCodes.SUCCESS;
     case "seek":
-      await client.seek(words.topic, placeOf(words.rest[0] ?? ""), { signal });
+      await client.seek(words.topic, parseSeekTarget(words.rest[0] ?? ""), { signal });
       return exitCodes.SUCCESS;
     case "put":
-      return await clientPut(run);
+      return await runClientPut(run);
     case "get":
     case "peek":
-      return await clientGet(run);
+      return await runClientGet(run);
     case "ack":
     case "nak":
-      return clientAck(run);
+      return runClientAck(run);
     case "pending":
     case "info":
-      return await clientAsk(run);
+      return await runClientInfo(run);
     case "bench":
-      return await clientBench(run);
+      return await runClientBench(run);
   }
 }
 
-function placeOf(word: string): number | "start" | "end" {
-  const place = readPosition(word);
+function parseSeekTarget(word: string): number | "start" | "end" {
+  const place = parsePosition(word);
   if (place !== undefined) return place;
   throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
 }
 
-export async function clientAsk(run: ClientRun): Promise<ExitCode> {
+export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
   const { call: { values, io }, target: { topic, operation }, client } = run;
   const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } =
     await requestPosition(
@@ -203,7 +203,7 @@ export async function clientAsk(run: ClientRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-export async function clientTopics(
+export async function runClientTopics(
   { values, io }: ClientCall,
   { id }: ClientArguments,
   requester: Requester,
@@ -211,12 +211,16 @@ export async function clientTopics(
 ): Promise<ExitCode> {
   const topics = await requestTopics(requester, id, signal);
   const result: PubsubTopicsJson = { version: 1, topics };
-  io.out(values.json ? `${JSON.stringify(result)}\n` : topics.map((topic) => `${inOneLine(topic)}\n`).join(""));
+  io.out(
+    values.json
+      ? `${JSON.stringify(result)}\n`
+      : topics.map((topic) => `${replaceControlCharacters(topic)}\n`).join(""),
+  );
   return exitCodes.SUCCESS;
 }
 
 /** Replaces control characters, so that each name stays on one line; --json prints names unchanged. */
-function inOneLine(topic: string): string {
+function replaceControlCharacters(topic: string): string {
   return topic.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
@@ -246,16 +250,16 @@ export async function requestPosition({ client, target: { topic }, signal }: Cli
   const { position = -1, end = 0, pending = 0 } = info;
   const isSubscribed = position >= 0;
   // The server learns of the last acknowledgements with the next get.
-  const cursor = isSubscribed ? Math.max(position, client.state.position(topic).cursor) : position;
+  const cursor = isSubscribed ? Math.max(position, client.state.subscriberPosition(topic).cursor) : position;
   return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
 }
 
-export function clientAck({ target, client }: ClientRun): ExitCode {
+export function runClientAck({ target, client }: ClientRun): ExitCode {
   const { topic, operation, rest } = target;
-  const { cursor, intent, folder } = client.state.position(topic);
+  const { cursor, intent, folder } = client.state.subscriberPosition(topic);
   if (operation === "nak") return exitCodes.SUCCESS; // the message was not acknowledged and comes again
   const word = rest[0] ?? "";
-  const id = readPosition(word);
+  const id = parsePosition(word);
   if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
   if (id <= cursor) return exitCodes.SUCCESS;
   if (id > intent || folder !== null) {
@@ -268,15 +272,15 @@ export function clientAck({ target, client }: ClientRun): ExitCode {
 const bodyBytes = 1024;
 const chunkMessages = 256;
 
-export async function clientBench(run: ClientRun): Promise<ExitCode> {
+export async function runClientBench(run: ClientRun): Promise<ExitCode> {
   const { call: { values, io }, target: { topic }, client, signal } = run;
   const count = values.count ?? 10_000;
   const place = await findPosition(run);
   if (place !== null) checkUnused(run, place);
   await client.subscribe(topic, { signal });
-  const putMs = await timed(() => new Publisher(client, topic).putAll(bodies(count), { signal }));
+  const putMs = await measureMs(() => new Publisher(client, topic).putAll(makeRandomBodies(count), { signal }));
   const subscriber = new Subscriber(client, topic);
-  const getMs = await timed(async () => {
+  const getMs = await measureMs(async () => {
     for (let had = 0; had < count;) {
       const { messages } = await subscriber.fetch({ max: chunkMessages, signal });
       const last = messages.at(-1);
@@ -318,7 +322,7 @@ function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed,
   );
 }
 
-async function* bodies(count: number): AsyncGenerator<Uint8Array[], void, void> {
+async function* makeRandomBodies(count: number): AsyncGenerator<Uint8Array[], void, void> {
   for (let made = 0; made < count; made += chunkMessages) {
     yield Array.from(
       { length: Math.min(chunkMessages, count - made) },
@@ -328,7 +332,7 @@ async function* bodies(count: number): AsyncGenerator<Uint8Array[], void, void> 
   }
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
+async function measureMs(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();
   await work();
   return performance.now() - startMs;

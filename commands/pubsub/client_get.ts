@@ -24,12 +24,12 @@ import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 const batchMax = 256;
 const followWaitMs = 3_600_000;
 /** Milliseconds to wait after no proxy has responded for --timeout. */
-const againMs = 1000;
+const retryEveryMs = 1000;
 
 /** Delivers messages, in order. A number ends the command with that exit code. */
 type Sink = (messages: readonly ReceivedMessage[]) => Promise<ExitCode | null>;
 
-export async function clientGet(run: ClientRun): Promise<ExitCode> {
+export async function runClientGet(run: ClientRun): Promise<ExitCode> {
   const { call: { values, io }, target, client, signal } = run;
   const { follow, untilEmpty } = values;
   const peek = target.operation === "peek";
@@ -37,15 +37,18 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
   const manual = values.ack === "manual";
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, target.topic);
-  using children = values.exec === undefined ? null : childrenFor(run, values.exec);
+  using children = values.exec === undefined ? null : makeMessageCommand(run, values.exec);
   const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
-  using progress = await progressOf(run, max);
+  using progress = await makeProgressLine(run, max);
   let had = 0;
   for (;;) {
     // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
+    const { messages, missed } = await fetchWithRetries(
+      run,
+      () => subscriber.fetch({ max: wanted, waitMs, peek, signal }),
+    );
     if (missed > 0) {
       const were = missed === 1 ? "was" : "were";
       io.err(
@@ -65,7 +68,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
-async function progressOf({ call, target, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
+async function makeProgressLine({ call, target, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
@@ -76,7 +79,7 @@ async function progressOf({ call, target, client, signal }: ClientRun, max: numb
 }
 
 /** Fetches messages; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
-async function patient(
+async function fetchWithRetries(
   { call: { values, io }, signal }: ClientRun,
   fetch: () => Promise<FetchResult>,
 ): Promise<FetchResult> {
@@ -88,7 +91,7 @@ async function patient(
       if (!values.follow || !isPassing) throw thrown;
       if (!values.quiet) io.err(`baton: ${thrown.message}; trying again\n`);
     }
-    await sleep(systemClock(), againMs, signal);
+    await sleep(systemClock(), retryEveryMs, signal);
   }
 }
 
@@ -140,7 +143,7 @@ function sinkOf(
     const last = messages.at(-1)?.id ?? 0;
     if (target.operation !== "peek") subscriber.recordDelivery(last);
     for (const message of messages) {
-      await output.print(values.json ? jsonOf(topic, message) : message.body);
+      await output.print(values.json ? encodeMessageJson(topic, message) : message.body);
       if (!peek && message.id !== last) subscriber.acknowledge(message.id, { durable: false });
     }
     if (!peek) subscriber.acknowledge(last);
@@ -148,7 +151,7 @@ function sinkOf(
   };
 }
 
-function childrenFor({ call, target, client, signal }: ClientRun, line: string): MessageCommand {
+function makeMessageCommand({ call, target, client, signal }: ClientRun, line: string): MessageCommand {
   const place = `${client.state.path}\n${target.topic}`;
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
@@ -185,14 +188,14 @@ function execSink(
   };
 }
 
-function jsonOf(topic: string, { id, body, redelivered, msgId }: ReceivedMessage): Uint8Array {
-  const text = utf8Of(body);
+function encodeMessageJson(topic: string, { id, body, redelivered, msgId }: ReceivedMessage): Uint8Array {
+  const text = decodeUtf8OrNull(body);
   const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };
   const message: PubsubMessageJson = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };
   return new TextEncoder().encode(JSON.stringify(message));
 }
 
-function utf8Of(bytes: Uint8Array): string | null {
+function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
@@ -201,7 +204,7 @@ function utf8Of(bytes: Uint8Array): string | null {
 }
 
 /** Milliseconds that a write may take to end after a signal: what was written is delivered and does not come again. */
-const endingMsMax = 300;
+const lastWriteMsMax = 300;
 /** Milliseconds to wait if another program made the pipe non-blocking and it is full. */
 const fullPipeMs = 5;
 
@@ -224,7 +227,7 @@ export class MessageOutput {
     const bytes = this.#end.byteLength === 0 ? body : Buffer.concat([body, this.#end]);
     for (let at = 0; at < bytes.byteLength;) {
       try {
-        at += this.#isFile ? writeSync(1, bytes, at) : await this.#written(bytes, at);
+        at += this.#isFile ? writeSync(1, bytes, at) : await this.#writeFrom(bytes, at);
       } catch (thrown) {
         throwIfAborted(this.#signal);
         const { code } = thrown as NodeJS.ErrnoException;
@@ -238,11 +241,11 @@ export class MessageOutput {
   }
 
   /** Writes in a thread, because a full pipe blocks the writer. */
-  #written(bytes: Uint8Array, at: number): Promise<number> {
+  #writeFrom(bytes: Uint8Array, at: number): Promise<number> {
     return new Promise((resolve, reject) => {
       let cancel = () => {};
       const off = onAbort(this.#signal, (reason) => {
-        cancel = systemClock().startTimer(endingMsMax, () => reject(reason));
+        cancel = systemClock().startTimer(lastWriteMsMax, () => reject(reason));
       });
       write(1, bytes, at, (error, count) => {
         off();

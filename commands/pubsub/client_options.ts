@@ -7,7 +7,7 @@ import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 
 export const clientCommandSettings = {
   count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
@@ -123,7 +123,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
 export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
-  const use = misplacedFlag(flagOperations, operation, given);
+  const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);
 }
@@ -132,7 +132,7 @@ export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<st
  * `named`: the ID of --id or, if not `isTyped`, of the environment or a file; the command line takes precedence. Throws
  * USAGE.
  */
-export function clientWords(
+export function parseClientArguments(
   words: readonly string[],
   named: string | undefined,
   { isTyped = true }: { readonly isTyped?: boolean } = {},
@@ -142,7 +142,7 @@ export function clientWords(
     if (named !== undefined && named !== first && isTyped) {
       throw new BatonError("USAGE", `the client ID is given twice: "${first}", and "${named}" by --id`);
     }
-    return wordsOf(first ?? "", second, words.slice(2));
+    return checkOperationArguments(first ?? "", second, words.slice(2));
   }
   if (isOperation(first)) {
     if (named === undefined) {
@@ -151,7 +151,7 @@ export function clientWords(
         `missing client ID: baton pubsub client ID ${first} …`,
       );
     }
-    return wordsOf(named, first, words.slice(1));
+    return checkOperationArguments(named, first, words.slice(1));
   }
   const wrong = named === undefined ? second : first;
   if (wrong === undefined) {
@@ -162,7 +162,11 @@ export function clientWords(
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
-function wordsOf(id: string, operation: ClientOperationName, behind: readonly string[]): ClientArguments {
+function checkOperationArguments(
+  id: string,
+  operation: ClientOperationName,
+  behind: readonly string[],
+): ClientArguments {
   const wanted = operationWords[operation];
   const needed = wanted.filter((word) => !word.startsWith("["));
   const max = needed.length === wanted.length ? wanted.length : Infinity;

@@ -12,17 +12,17 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall, ClientRun } from "./client_options.ts";
-import { type Input, inputOf, unsentFiles, unsentMessages } from "./put_input.ts";
+import { type Input, putInputOf, unsentFiles, unsentMessages } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
-export async function clientPut(run: ClientRun): Promise<ExitCode> {
+export async function runClientPut(run: ClientRun): Promise<ExitCode> {
   const { call, target: { id, topic, rest }, client: { state } } = run;
   const { values, io } = call;
-  const input = inputOf(call, rest);
+  const input = putInputOf(call, rest);
   const [stream, whole] = [new NoCheckpoint(), new FileCheckpoint(state, topic)];
   try {
     await putInput(run, input, { stream, whole });
@@ -37,7 +37,7 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
           `baton pubsub client ${shellQuoteIfNeeded(id)} put ${shellQuoteIfNeeded(topic)} --resume\n`,
       );
     }
-    const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
+    const place = input?.kind === "sequence" ? state.inputPosition(topic, input.name)?.taken : whole.taken;
     if (stream.taken !== null && !values.quiet) {
       const were = stream.taken === 1 ? "was" : "were";
       io.err(`baton: ${countWithNoun(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
@@ -66,14 +66,14 @@ async function putInput(
   const onStored = (messages: number, bytes: number) => progress.addProgress(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
-  else warnOfIntents(call, topic, state.countIntents(topic));
+  else warnOfUnknownOutcomes(call, topic, state.countIntents(topic));
   if (resumed > 0 && !values.quiet) {
     io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
   }
   if (input === null) return;
   state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
-  const { notes, chunks } = partOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
+  const { notes, chunks } = unsentPartOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
   const count = await publisher.putAll(chunks, {
     ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
     ...{ signal, until, onStored },
@@ -87,7 +87,7 @@ async function putInput(
 const isSingle = (input: Input | null): boolean => input?.kind === "files" && input.files.length === 1;
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */
-function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
+function unsentPartOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
   readonly stream: NoCheckpoint;
@@ -95,7 +95,7 @@ function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }
   readonly resume: boolean;
   readonly onSkipped: (messages: number, bytes: number) => void;
 }): { readonly notes: InputCheckpoint; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
-  const taken = (name: string) => resume ? state.input(topic, name) : null;
+  const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
   if (input.kind === "files") return { notes: whole, chunks: unsentFiles(input, whole, { taken, onSkipped }) };
   if (input.isStream) return { notes: stream, chunks: input.read() };
   const place = taken(input.name);
@@ -103,7 +103,7 @@ function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }
   return { notes, chunks: place === null ? input.read() : unsentMessages(input, place, onSkipped) };
 }
 
-function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
+function warnOfUnknownOutcomes({ values, io }: ClientCall, topic: string, count: number): void {
   if (count === 0 || values.quiet) return;
   io.err(
     `baton: the outcome of ${
@@ -113,7 +113,7 @@ function warnOfIntents({ values, io }: ClientCall, topic: string, count: number)
 }
 
 /** Milliseconds to wait for requests in flight after a signal; a second signal ends the wait. */
-const endingMsMax = 5000;
+const lastRequestsMsMax = 5000;
 
 /** Limits the time from the first signal on: until the second signal, or a timeout. */
 export class PutStop implements Disposable {
@@ -124,7 +124,7 @@ export class PutStop implements Disposable {
     const clock = systemClock();
     // If the signal has already arrived, the callback runs immediately.
     const offTime = onAbort(until, (reason) => {
-      this.#offs.push(clock.startTimer(endingMsMax, () => this.#over.abort(reason)));
+      this.#offs.push(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
     });
     const offSignals = listenForStops(processSignals(), clock, {
       onFirst: () => {}, // `until` aborts with it

@@ -28,7 +28,7 @@ export function lookupPlaceOf({ values }: ProxyLookupCall): string | undefined {
  * Returns the function that finds proxies, which is called whenever none of the known ones can be reached. Throws USAGE
  * or CONFIG for an invalid address.
  */
-export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Promise<readonly string[]> {
+export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined
@@ -36,11 +36,11 @@ export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Pro
       "pubsubProxies",
       pubsubClientSettings.pubsubProxies,
       sources,
-      () => pubsubProxies.map(proxyEndpoint),
+      () => pubsubProxies.map(parseProxyEndpoint),
     )
     : pubsubProxiesFile === undefined
     ? null
-    : inFile(pubsubProxiesFile);
+    : readProxiesFile(pubsubProxiesFile);
   if (named !== null) {
     return () => Promise.resolve(named);
   }
@@ -53,12 +53,12 @@ export function proxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Pro
     isSaid = true;
     await using zk = await connect({ ...place.connect, signal });
     const proxies = await abortable(announcementsBelow(zk, new PubsubPath(place.root).proxies), signal);
-    return shuffled(proxies.map(({ endpoint }) => endpoint));
+    return shuffle(proxies.map(({ endpoint }) => endpoint));
   };
 }
 
 /** Reads one address per line, as the clients of the paper do. */
-function inFile(path: string): string[] {
+function readProxiesFile(path: string): string[] {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -67,29 +67,31 @@ function inFile(path: string): string[] {
   }
   const endpoints = text.split("\n").flatMap((line, index) => {
     const address = line.trim();
-    return address === "" || address.startsWith("#") ? [] : [endpointAt(address, `${path}, line ${index + 1}`)];
+    return address === "" || address.startsWith("#")
+      ? []
+      : [parseProxyEndpointAt(address, `${path}, line ${index + 1}`)];
   });
   if (endpoints.length === 0) throw new BatonError("CONFIG", `no proxy address in ${path}`);
   return endpoints;
 }
 
-function endpointAt(address: string, place: string): string {
+function parseProxyEndpointAt(address: string, place: string): string {
   try {
-    return proxyEndpoint(address);
+    return parseProxyEndpoint(address);
   } catch (thrown) {
     throw new BatonError("CONFIG", `${place}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
 /** Throws USAGE for an invalid address, before anything is started. */
-export function proxyEndpoint(address: string): string {
+export function parseProxyEndpoint(address: string): string {
   const endpoint = address.includes("://") ? address : `tcp://${address}`;
   parseEndpoint(endpoint, address);
   return endpoint;
 }
 
 /** Shuffles the proxies, so that clients spread over them. */
-function shuffled<T>(items: T[]): T[] {
+function shuffle<T>(items: T[]): T[] {
   for (let at = items.length - 1; at > 0; at--) {
     const other = Math.floor(Math.random() * (at + 1));
     [items[at], items[other]] = [items[other] as T, items[at] as T];

@@ -1,5 +1,5 @@
 /** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
-import { keyText, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
+import { formatKey, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
 import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
 import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
@@ -63,17 +63,17 @@ async function keygen({ values, names, io }: Call<typeof settings>): Promise<Exi
   };
   if (file === undefined) {
     const secret = newSecretKey();
-    const fields = { public_key: keyText(x25519Secret(secret).publicKey), secret_key: keyText(secret) };
+    const fields = { public_key: formatKey(x25519Secret(secret).publicKey), secret_key: formatKey(secret) };
     print(fields, secretCertificate(secret));
     return exitCodes.SUCCESS;
   }
   if (values.public) {
-    const publicKey = keyText(readSecretKey(file).publicKey);
+    const publicKey = formatKey(readSecretKey(file).publicKey);
     print({ public_key: publicKey, file }, `${publicKey}\n`);
     return exitCodes.SUCCESS;
   }
   const made = makeKeyFiles(file, { replaces: values.force });
-  const publicKey = keyText(made.publicKey);
+  const publicKey = formatKey(made.publicKey);
   if (!values.quiet) {
     io.err(`baton: ${file} has the secret key: keep it private; ${made.publicFile} is for other users\n`);
   }

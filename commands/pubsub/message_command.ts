@@ -38,14 +38,14 @@ export interface CommandMessage {
 }
 
 /** Milliseconds, some years: the guard acts only when baton ends. */
-const forMs = 1e11;
+const guardMs = 1e11;
 /**
  * Milliseconds: processes of an earlier run first get this time to be ended by their guard, and then at most this time
  * to end after SIGKILL.
  */
-const leftMsMax = 2000;
+const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
-const lookMs = 20;
+const checkEveryMs = 20;
 
 export class MessageCommand implements Disposable {
   readonly #options: MessageCommandOptions;
@@ -69,7 +69,7 @@ export class MessageCommand implements Disposable {
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
     await this.#guard.watch(cookie, {
-      remainingMs: () => forMs,
+      remainingMs: () => guardMs,
       subscribe: () => () => {},
       onKill: () => {},
       onReplaced: () => {},
@@ -128,13 +128,13 @@ export class MessageCommand implements Disposable {
       const { alive: left, isCertain } = former.findCertain();
       if (left.length === 0 && isCertain) return;
       const waitedMs = clock.now() - startMs;
-      if (waitedMs > leftMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
-      if (waitedMs > leftMsMax + Math.min(waitMs, killMsMax)) {
+      if (waitedMs > earlierRunMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
+      if (waitedMs > earlierRunMsMax + Math.min(waitMs, killMsMax)) {
         const sentence = `Cannot run the command for message ${id} again: an earlier run is still running and ` +
           `cannot be killed: process ${left.join(", ")}`;
         throw new BatonError("FENCE_BREACH", sentence);
       }
-      await sleep(clock, lookMs, signal);
+      await sleep(clock, checkEveryMs, signal);
     }
   }
 }

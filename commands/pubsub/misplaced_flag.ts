@@ -9,7 +9,7 @@ export interface FlagUse {
 /**
  * `uses`: flags that only some operations have, by the name of the setting. `given`: settings that were given as flags.
  */
-export function misplacedFlag(
+export function findMisplacedFlag(
   uses: Readonly<Record<string, FlagUse>>,
   operation: string,
   given: ReadonlyMap<string, unknown>,

@@ -95,36 +95,36 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
   const unlistens = [
     signals.listen(
       rereadSignals,
-      () => rereads && readAgain(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
+      () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
     ),
     listenForStops(signals, clock, {
       onFirst: (signal) => {
-        log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
+        log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
       onAgain: (signal) => void endBySignal(signal),
       signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
     }),
   ];
-  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
+  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.writeProblem });
   try {
     await using proxy = new PubsubProxy({
       id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
-      onProblem: log.problem,
+      onProblem: log.writeProblem,
       requestTimeoutMs: values.pubsubProxyTimeout,
-      front: {
-        ...security?.front,
+      clientSocketOptions: {
+        ...security?.clientListenOptions,
         connectionsMax: values.pubsubMaxConnections,
         inputBytesMax: values.pubsubMaxIncomingBytes,
       },
-      ...(security === undefined ? {} : { back: security.dialing }),
+      ...(security === undefined ? {} : { serverSocketOptions: security.internalDialOptions }),
       ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
       limits: {
-        perClient: values.pubsubProxyMaxRequestsPerClient,
-        perTopic: values.pubsubProxyMaxRequestsPerTopic,
-        inAll: values.pubsubProxyMaxRequests,
+        requestsPerClient: values.pubsubProxyMaxRequestsPerClient,
+        requestsPerTopic: values.pubsubProxyMaxRequestsPerTopic,
+        requestsInAll: values.pubsubProxyMaxRequests,
         bytesInAll: values.pubsubProxyMaxBytes,
       },
     });
@@ -137,11 +137,11 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
         health: () => proxyHealth(directory),
         metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
       });
-    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    if (page !== null) log.write("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal, clock });
     await proxy.drain(values.pubsubDrainTimeout);
-    log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
+    log.write("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
   } finally {
     for (const unlisten of unlistens) unlisten();
@@ -149,20 +149,20 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
 }
 
 /** Reads the client list again (SIGHUP). An invalid list changes nothing. */
-function readAgain(
+function reloadClientList(
   read: () => number,
   { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: PubsubProxy | null },
 ): void {
   try {
     const keys = read();
-    proxy?.interruptWaiting();
-    log.say("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
+    proxy?.interruptHeldGets();
+    log.write("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
   } catch (thrown) {
-    log.say("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
+    log.write("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
   }
 }
 
-interface Surroundings {
+interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
@@ -174,10 +174,10 @@ interface Surroundings {
 /** Runs until the signal aborts. The first session has to be established; later ones are tried forever. */
 async function serve(
   proxy: PubsubProxy,
-  { directory, endpoint, place, log, signal, clock }: Surroundings,
+  { directory, endpoint, place, log, signal, clock }: ProxyServeOptions,
 ): Promise<void> {
   const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
-  const announcement = { id: proxy.id, endpoint, storeId: proxyPlace([endpoint, ...proxy.endpoints]) };
+  const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);
     const opened = (opening: AbortSignal) => {
@@ -189,23 +189,23 @@ async function serve(
     await Promise.race([directory.ready, running]);
     const bound = proxy.endpoints.join(", ");
     const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
-    log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
+    log.write("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
       id: proxy.id,
       endpoint,
       pid: process.pid,
     });
-    using _presence = new ConnectionLog(log, proxy.id, presenceOf(directory, place.servers), clock);
+    using _presence = new ConnectionLog(log, proxy.id, connectionStateOf(directory, place.servers), clock);
     await running;
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;
   }
 }
 
-function presenceOf(directory: ZookeeperDirectory, servers: string): ConnectionState {
+function connectionStateOf(directory: ZookeeperDirectory, servers: string): ConnectionState {
   return {
     isConnected: () => directory.isConnected,
-    lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
-    found: "reaches the coordination service again",
+    lostSentence: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
+    foundSentence: "reaches the coordination service again",
   };
 }
 
@@ -267,11 +267,15 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
       "1 while the server is connected",
       links.map((it) => [it.id, it.isConnected ? 1 : 0]),
     ),
-    perServer("server_requests_in_flight", "Requests in flight at the server", links.map((it) => [it.id, it.sent])),
+    perServer(
+      "server_requests_in_flight",
+      "Requests in flight at the server",
+      links.map((it) => [it.id, it.sentCount]),
+    ),
     perServer(
       "server_requests_queued",
       "Requests that wait to be sent to the server",
-      links.map((it) => [it.id, it.waiting]),
+      links.map((it) => [it.id, it.waitingCount]),
     ),
     perServer("server_topics", "Topics that the server reports", Array.from(loads, ([id, it]) => [id, it.topics])),
     perServer(
@@ -309,7 +313,7 @@ export function defaultProxyId(endpoint: string): string {
  * Identifies the endpoints in their network, which only one process can use at a time: machine, boot and network
  * namespace. An announcement of another process for the same endpoints is therefore left over from an earlier process.
  */
-export function proxyPlace(endpoints: readonly string[]): string {
+export function proxyPlaceId(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 

@@ -12,10 +12,10 @@ import { countWithNoun } from "../../src/support/text.ts";
 import type { ClientCall } from "./client_options.ts";
 
 /** The input of a put. */
-export type Input = Sequence | Files;
+export type Input = MessageSequence | MessageFiles;
 
 /** Consecutive messages in one file or stream. */
-interface Sequence extends PutSource {
+interface MessageSequence extends PutSource {
   readonly kind: "sequence";
   /** Identifies the input. */
   readonly name: string;
@@ -24,7 +24,7 @@ interface Sequence extends PutSource {
 }
 
 /** Files that are one message each. */
-interface Files extends PutSource {
+interface MessageFiles extends PutSource {
   readonly kind: "files";
   readonly isStream: false;
   readonly files: readonly WholeFile[];
@@ -53,7 +53,7 @@ const stdinBytes = 64 << 10;
 const emptyMs = 10;
 
 /** Returns the input, or null if only earlier puts are resumed. Throws USAGE. */
-export function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
+export function putInputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
   if (ways > 1) throw new BatonError("USAGE", "put: use only one of --lines, --null and --files");
@@ -69,8 +69,8 @@ export function inputOf({ values, io }: ClientCall, paths: readonly string[]): I
   if (lines || values.null) {
     const from = path === undefined || path === "-" ? null : resolve(path);
     const name = `the ${lines ? "lines" : "parts between NULs"} of ${from ?? "stdin"}`;
-    const read = () => splitItems(bytesOf(from), lines ? newline : 0);
-    const totalBytes = () => from === null ? null : sizeOf([from]);
+    const read = () => splitItems(readChunks(from), lines ? newline : 0);
+    const totalBytes = () => from === null ? null : totalFileBytes([from]);
     return { kind: "sequence", name, isStream: from === null, totalBytes, separatorBytes: 1, read };
   }
   if (path !== undefined) return filesOf([path]);
@@ -78,7 +78,7 @@ export function inputOf({ values, io }: ClientCall, paths: readonly string[]): I
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
-function filesOf(paths: readonly string[]): Files {
+function filesOf(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;
@@ -88,21 +88,21 @@ function filesOf(paths: readonly string[]): Files {
     return { path, name: time === 1 ? `all of ${name}` : `all of ${name}, time ${time}` };
   });
   const read = async function* () {
-    for (const { path } of files) yield [await wholeOf(path)];
+    for (const { path } of files) yield [await readWhole(path)];
   };
   const named = files.flatMap(({ path }) => path ?? []);
-  return { kind: "files", isStream: false, files, totalBytes: () => sizeOf(named), separatorBytes: 0, read };
+  return { kind: "files", isStream: false, files, totalBytes: () => totalFileBytes(named), separatorBytes: 0, read };
 }
 
 /** Reads a whole file, or stdin if `path` is null. Reads at most what a message may have. */
-async function wholeOf(path: string | null): Promise<Uint8Array> {
-  const size = path === null ? null : sizeOf([path]);
+async function readWhole(path: string | null): Promise<Uint8Array> {
+  const size = path === null ? null : totalFileBytes([path]);
   if (size !== null && size > messageBytesMax) {
     throw new BatonError("BAD_DATA", `${path} has ${size} bytes; a message has at most ${messageBytesMax}`);
   }
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of bytesOf(path)) {
+  for await (const chunk of readChunks(path)) {
     chunks.push(chunk);
     bytes += chunk.byteLength;
     if (bytes > messageBytesMax) {
@@ -113,13 +113,13 @@ async function wholeOf(path: string | null): Promise<Uint8Array> {
 }
 
 /** Reads a file, or stdin if `path` is null. */
-async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
     const why = "it was closed when baton was started; redirect it from a file, or from /dev/null for an empty message";
     throw new BatonError("IO", `Cannot read stdin: ${why}`);
   }
   try {
-    if (path === null) return yield* stdinAsItComes();
+    if (path === null) return yield* readStdinUnbuffered();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
   } catch (thrown) {
     throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}`, { cause: thrown });
@@ -127,7 +127,7 @@ async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, v
 }
 
 /** Reads nothing ahead: data that is not requested stays in the pipe. */
-async function* stdinAsItComes(): AsyncGenerator<Uint8Array, void, void> {
+async function* readStdinUnbuffered(): AsyncGenerator<Uint8Array, void, void> {
   const readAt = promisify(read);
   for (;;) {
     const chunk = Buffer.allocUnsafe(stdinBytes);
@@ -142,7 +142,7 @@ async function* stdinAsItComes(): AsyncGenerator<Uint8Array, void, void> {
   }
 }
 
-function sizeOf(paths: readonly string[]): number | null {
+function totalFileBytes(paths: readonly string[]): number | null {
   try {
     const stats = paths.map((path) => statSync(path));
     return stats.every((stat) => stat.isFile()) ? stats.reduce((sum, { size }) => sum + size, 0) : null;
@@ -151,13 +151,13 @@ function sizeOf(paths: readonly string[]): number | null {
   }
 }
 
-function bytesIn(items: readonly Uint8Array[]): number {
+function countBytes(items: readonly Uint8Array[]): number {
   return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
 /** Yields the files, and adds each to the checkpoint; files that were put unchanged before are skipped. */
 export async function* unsentFiles(
-  { files }: Files,
+  { files }: MessageFiles,
   notes: FileCheckpoint,
   { taken, onSkipped }: {
     readonly taken: (name: string) => InputPosition | null;
@@ -165,11 +165,11 @@ export async function* unsentFiles(
   },
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
   for (const { path, name } of files) {
-    const body = await wholeOf(path);
+    const body = await readWhole(path);
     const digest = rollingDigest(emptyDigest, body);
     if (taken(name)?.digest === digest) onSkipped(1, body.byteLength);
     else {
-      notes.add(name, digest);
+      notes.addFile(name, digest);
       yield [body];
     }
   }
@@ -177,7 +177,7 @@ export async function* unsentFiles(
 
 /** Yields the messages after those that were taken before. Throws BAD_DATA if the latter have changed. */
 export async function* unsentMessages(
-  input: Sequence,
+  input: MessageSequence,
   { taken, digest }: InputPosition,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
@@ -186,7 +186,7 @@ export async function* unsentMessages(
     const skip = Math.min(taken - skipped, chunk.length);
     for (const item of chunk.slice(0, skip)) found = rollingDigest(found, item);
     skipped += skip;
-    onSkipped(skip, bytesIn(chunk.slice(0, skip)));
+    onSkipped(skip, countBytes(chunk.slice(0, skip)));
     if (skip > 0 && skipped === taken && found !== digest) {
       throw new BatonError("BAD_DATA", inputChangedMessage(input.name, taken));
     }

@@ -1,7 +1,7 @@
 /** `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts. */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { operate } from "./server_operations.ts";
+import { runServerOperation } from "./server_operations.ts";
 import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -76,13 +76,13 @@ export const pubsubServerCommand = defineCommand({
 });
 
 async function server(call: ServerCall): Promise<ExitCode> {
-  if (call.names.length > 0) return await operate(call);
+  if (call.names.length > 0) return await runServerOperation(call);
   return await runServer(call);
 }
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {
   const { values, sources, io } = call;
-  const { id, dataDir } = placeOf(call);
+  const { id, dataDir } = requireIdAndDataDir(call);
   checkServerFlags("", sources.flags);
   checkAddresses(call);
   process.umask(0o077);
@@ -94,7 +94,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const unlisten = listenForStops(processSignals(), systemClock(), {
     onFirst: (signal) => {
       stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
-      log.say("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
+      log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
         signal,
       });
       stop();
@@ -113,9 +113,11 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       clock: systemClock(),
       store: storeOptionsOf(values),
       limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },
-      security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
-      onProblem: log.problem,
-      onDraining: (isDraining) => sayDraining(log, id, isDraining),
+      security: security === undefined
+        ? undefined
+        : { server: security.internalListenOptions, client: security.internalDialOptions },
+      onProblem: log.writeProblem,
+      onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, stopping.signal);
     await using page = values.pubsubMetricsListen === undefined
       ? null
@@ -123,16 +125,17 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
         health: () => serverHealth(server),
         metrics: () => serverMetrics(server),
       });
-    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
-    log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
+    if (page !== null) log.write("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    log.write("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
       id,
       endpoint: server.endpoint,
       data_dir: dataDir,
       pid: process.pid,
     });
-    await untilAsked(server, asked, new ConnectionLog(log, id, presenceOf(server, place.servers), systemClock()));
+    const connectionLog = new ConnectionLog(log, id, connectionStateOf(server, place.servers), systemClock());
+    await waitUntilAsked(server, asked, connectionLog);
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
-    log.say(
+    log.write(
       "info",
       "left",
       `"${id}" has left; ${countWithNoun(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
@@ -147,22 +150,22 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   }
 }
 
-async function untilAsked(server: TopicServer, asked: Promise<void>, presence: ConnectionLog): Promise<void> {
+async function waitUntilAsked(server: TopicServer, asked: Promise<void>, presence: ConnectionLog): Promise<void> {
   using _ = presence;
   await Promise.race([asked, server.ended]);
 }
 
-function presenceOf(server: TopicServer, servers: string): ConnectionState {
+function connectionStateOf(server: TopicServer, servers: string): ConnectionState {
   return {
     isConnected: () => server.isRegistered,
-    lost: `serves no requests until the coordination service at ${servers} answers: its lease has ended`,
-    found: "has a lease and serves again",
+    lostSentence: `serves no requests until the coordination service at ${servers} answers: its lease has ended`,
+    foundSentence: "has a lease and serves again",
   };
 }
 
-function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {
+function logDraining(log: ServiceLog, id: string, isDraining: boolean): void {
   const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
-  log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+  log.write("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
 }
 
 function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
@@ -176,7 +179,7 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
   };
 }
 
-function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
+function requireIdAndDataDir({ values }: ServerCall): { id: string; dataDir: string } {
   const { pubsubServerId: id, pubsubDataDir: dataDir } = values;
   const example = "as in: baton pubsub server --id s1 --data-dir ./s1";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);

@@ -5,7 +5,7 @@ import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type MoveOutcome, moveTopic } from "../../src/pubsub/admin/move_topic.ts";
-import { overviewOf, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { planDrain, type PlannedMove, planRebalance, type TopicsByServer } from "../../src/pubsub/admin/plan_moves.ts";
 import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
@@ -31,7 +31,7 @@ import { serviceSecurity } from "./service_security.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import { manage } from "./topic.ts";
+import { runManageRequest } from "./topic.ts";
 
 interface ServerOperation {
   /** Arguments of the operation, for error messages. */
@@ -41,7 +41,7 @@ interface ServerOperation {
 }
 
 const operations: Readonly<Record<string, ServerOperation>> = {
-  ls: { takes: "no name", names: 0, run: list },
+  ls: { takes: "no name", names: 0, run: listServers },
   move: { takes: "a topic, and --to ID", names: 1, run: move },
   drain: { takes: "a server's id", names: 1, run: drain },
   rebalance: { takes: "no name", names: 0, run: rebalance },
@@ -58,7 +58,7 @@ export const operationNames: readonly string[] = Object.keys(operations);
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 
-export async function operate(call: ServerCall): Promise<ExitCode> {
+export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const operation = Object.hasOwn(operations, word) ? operations[word] : undefined;
   if (operation === undefined) {
@@ -78,9 +78,9 @@ export async function operate(call: ServerCall): Promise<ExitCode> {
   return await operation.run(call, names);
 }
 
-async function list(call: ServerCall): Promise<ExitCode> {
+async function listServers(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
     const result: PubsubServersJson = {
       version: 1,
@@ -113,7 +113,7 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   if (to === undefined) {
     throw new BatonError("USAGE", `baton pubsub server move needs --to SERVER-ID`);
   }
-  return await perform(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
+  return await runMoves(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
 }
 
 /** The server stops taking new topics first; otherwise proxies would assign some to it during the drain. */
@@ -126,8 +126,8 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
   }
-  return await perform(call, async (zk, path, move) => {
-    checkDrain(await overviewOf(zk, path), id);
+  return await runMoves(call, async (zk, path, move) => {
+    checkDrain(await readOverview(zk, path), id);
     if (!values.dryRun) {
       await setDraining(zk, path, id, true);
       say(
@@ -137,7 +137,9 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
       );
     }
     // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
-    while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0) await setDraining(zk, path, id, true);
+    while (await move(planDrain(topicsByServerOf(await readOverview(zk, path), id), id)) > 0) {
+      await setDraining(zk, path, id, true);
+    }
   });
 }
 
@@ -152,19 +154,19 @@ function checkDrain(servers: readonly ServerOverview[], id: string): void {
       `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
     );
   }
-  if (loadOf(servers, id).size < 2) {
+  if (topicsByServerOf(servers, id).size < 2) {
     throw new BatonError("UNREACHABLE", `Cannot drain server "${id}": no other server can take topics`);
   }
 }
 
 async function rebalance(call: ServerCall): Promise<ExitCode> {
-  return await perform(call, async (zk, path, move) => {
-    await move(planRebalance(loadOf(await overviewOf(zk, path))));
+  return await runMoves(call, async (zk, path, move) => {
+    await move(planRebalance(topicsByServerOf(await readOverview(zk, path))));
   });
 }
 
 /** Topics of the servers that can take topics, and of the drained server, which only gives topics away. */
-function loadOf(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
+function topicsByServerOf(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
 }
@@ -173,7 +175,7 @@ type RequestedMove = Omit<PlannedMove, "from"> & { readonly from: string | null 
 type MoveResult = PubsubMovesJson["moves"][number];
 
 /** Moves topics as often as `work` asks for it, and returns how many were moved each time. */
-async function perform(
+async function runMoves(
   call: ServerCall,
   work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
 ): Promise<ExitCode> {
@@ -184,7 +186,7 @@ async function perform(
     await work(zk, path, async (moves) => {
       const done = values.dryRun
         ? moves.map((one): MoveResult => ({ ...one, outcome: "planned", why: null }))
-        : await moveAll(zk, path, moves, serviceSecurity(values)?.dialing);
+        : await moveAll(zk, path, moves, serviceSecurity(values)?.internalDialOptions);
       for (const one of done) outcomes.set(one.topic, one);
       return done.filter(({ outcome }) => outcome === "moved").length;
     });
@@ -219,7 +221,7 @@ async function moveAll(
       const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax, socket });
       done.push({
         ...one,
-        from: fromOf(one, outcome),
+        from: previousOwnerOf(one, outcome),
         outcome: outcome.kind,
         why: "why" in outcome ? outcome.why : null,
       });
@@ -229,7 +231,7 @@ async function moveAll(
   return done;
 }
 
-function fromOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
+function previousOwnerOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
   if (outcome.kind === "moved") return outcome.from;
   return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
 }
@@ -278,7 +280,7 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function verify({ values, io }: ServerCall): Promise<ExitCode> {
-  const folder = dataDirOf(values.pubsubDataDir, "verify");
+  const folder = requireDataDir(values.pubsubDataDir, "verify");
   const { topics, messages, clients, problems } = verifyStore(folder);
   const result: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
@@ -294,13 +296,13 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function backup({ values }: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
-  const dataDir = dataDirOf(values.pubsubDataDir, "backup");
+  const dataDir = requireDataDir(values.pubsubDataDir, "backup");
   const folder = resolve(target);
   backupStore(dataDir, folder, () => markBackup(dataDir, folder));
   return exitCodes.SUCCESS;
 }
 
-function dataDirOf(dataDir: string | undefined, word: string): string {
+function requireDataDir(dataDir: string | undefined, word: string): string {
   if (dataDir !== undefined) return resolve(dataDir);
   throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir FOLDER`);
 }
@@ -352,7 +354,7 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
   // The server refuses damaged data anyway; the rest is restored.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
-  const hooks = { responded: () => {}, broken: (error: BatonError) => void (broken = error) };
+  const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };
   await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
   claimDataDir(dataDir, id, { wasMoved: true });
   const done = await runConnected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
@@ -362,7 +364,12 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
 
 export async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner } = await manage(call, { topic, action: "forget-client", client, acceptsLoss: values.acceptLoss });
+  const { owner } = await runManageRequest(call, {
+    topic,
+    action: "forget-client",
+    client,
+    acceptsLoss: values.acceptLoss,
+  });
   const result: PubsubClientForgottenJson = { version: 1, topic, server: owner, client };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" has forgotten client "${printable(client)}"\n`);

@@ -6,7 +6,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 
 export const serverCommandSettings = {
   ...pubsubServerSettings,
@@ -68,7 +68,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
 export function checkServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
-  const use = misplacedFlag(flagOperations, operation, given);
+  const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   const [what, wanted] = [operation, use.of.join(", ")].map((word) => word || "a server that is started");
   throw new BatonError("USAGE", `baton pubsub server: ${use.flag} is not for ${what}, only for ${wanted}`);

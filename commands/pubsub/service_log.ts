@@ -8,8 +8,8 @@ export type LogLevel = "info" | "warning" | "error";
 
 export interface ServiceLog {
   /** `event` is stable, for programs; the sentence is for people. */
-  say(level: LogLevel, event: string, sentence: string, fields?: Readonly<Record<string, string | number>>): void;
-  problem(thrown: unknown): void;
+  write(level: LogLevel, event: string, sentence: string, fields?: Readonly<Record<string, string | number>>): void;
+  writeProblem(thrown: unknown): void;
 }
 
 /** Creates the log of a server or proxy. Only errors are logged if `quiet` is set. */
@@ -18,27 +18,27 @@ export function serviceLog(role: string, { io, format, quiet }: {
   readonly format: "text" | "json";
   readonly quiet: boolean;
 }): ServiceLog {
-  const say: ServiceLog["say"] = (level, event, sentence, fields = {}) => {
+  const write: ServiceLog["write"] = (level, event, sentence, fields = {}) => {
     if (quiet && level !== "error") return;
     io.err(logLine({ level, event, sentence, fields }, { format, who: `baton pubsub ${role}`, labels: { role } }));
   };
   return {
-    say,
-    problem(thrown) {
+    write,
+    writeProblem(thrown) {
       const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
-      say("warning", "problem", messageOf(thrown), { code });
+      write("warning", "problem", messageOf(thrown), { code });
     },
   };
 }
 
 /** Milliseconds between two checks. */
-const lookEveryMs = 500;
+const checkEveryMs = 500;
 
 export interface ConnectionState {
   isConnected(): boolean;
   /** Consequence of the state, as part of a sentence after the name. */
-  readonly lost: string;
-  readonly found: string;
+  readonly lostSentence: string;
+  readonly foundSentence: string;
 }
 
 export class ConnectionLog implements Disposable {
@@ -58,21 +58,21 @@ export class ConnectionLog implements Disposable {
     this.#id = id;
     this.#presence = presence;
     this.#clock = clock;
-    this.#lookAgain();
+    this.#scheduleCheck();
   }
 
   [Symbol.dispose](): void {
     this.#cancel();
   }
 
-  #lookAgain(): void {
-    this.#cancel = this.#clock.startTimer(lookEveryMs, () => {
-      this.#look();
-      this.#lookAgain();
+  #scheduleCheck(): void {
+    this.#cancel = this.#clock.startTimer(checkEveryMs, () => {
+      this.#check();
+      this.#scheduleCheck();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const isThere = this.#presence.isConnected();
     const isOther = isThere !== (this.#lostAtMs === null);
     // A client that switches to another ZooKeeper server is briefly disconnected, which is not logged.
@@ -82,11 +82,14 @@ export class ConnectionLog implements Disposable {
     const id = this.#id;
     if (this.#lostAtMs === null) {
       this.#lostAtMs = this.#clock.now();
-      this.#log.say("warning", "disconnected", `"${id}" ${this.#presence.lost}`, { id });
+      this.#log.write("warning", "disconnected", `"${id}" ${this.#presence.lostSentence}`, { id });
       return;
     }
     const seconds = Math.max(1, Math.round((this.#clock.now() - this.#lostAtMs) / 1000));
     this.#lostAtMs = null;
-    this.#log.say("info", "reconnected", `"${id}" ${this.#presence.found}, after ${seconds} s`, { id, seconds });
+    this.#log.write("info", "reconnected", `"${id}" ${this.#presence.foundSentence}, after ${seconds} s`, {
+      id,
+      seconds,
+    });
   }
 }

@@ -1,8 +1,8 @@
 /** Keys and permissions of proxies, servers and clients, from their settings. */
 import { readFileSync } from "node:fs";
-import { keyText } from "../../src/zeromq/curve_certificate.ts";
+import { formatKey } from "../../src/zeromq/curve_certificate.ts";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { curveDialing, curveListening } from "../../src/zeromq/curve_security.ts";
+import { curveDialOptions, curveListenOptions } from "../../src/zeromq/curve_security.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
@@ -10,14 +10,14 @@ import { decodeUtf8 } from "../../src/support/text.ts";
 
 export interface ServiceSecurity {
   /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */
-  readonly inner: SocketOptions;
+  readonly internalListenOptions: SocketOptions;
   /** Options of connections to proxies and servers. */
-  readonly dialing: SocketOptions;
+  readonly internalDialOptions: SocketOptions;
   /** Options of the socket that clients connect to. */
-  readonly front: SocketOptions;
+  readonly clientListenOptions: SocketOptions;
   /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
-    | ((userId: string | null, message: Parameters<ClientAcl["refusal"]>[1]) => string | null)
+    | ((userId: string | null, message: Parameters<ClientAcl["refusalReason"]>[1]) => string | null)
     | undefined;
   /** Reads the client list again and returns its number of keys. Throws CONFIG, and then the old list stays valid. */
   readonly readClients: (() => number) | undefined;
@@ -39,16 +39,19 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
     );
   }
   const key = readSecretKey(pubsubKey);
-  const own = keyText(key.publicKey);
-  const read = pubsubClients === undefined ? null : () => ClientAcl.parse(textOf(pubsubClients), pubsubClients);
+  const own = formatKey(key.publicKey);
+  const read = pubsubClients === undefined ? null : () => ClientAcl.parse(readTextFile(pubsubClients), pubsubClients);
   let acl = read?.() ?? null;
   return {
-    inner: curveListening(key, (publicKey) => publicKey === own),
-    dialing: curveDialing(key, key.publicKey),
-    front: curveListening(key, (publicKey) => publicKey === own || acl === null || acl.knows(publicKey)),
+    internalListenOptions: curveListenOptions(key, (publicKey) => publicKey === own),
+    internalDialOptions: curveDialOptions(key, key.publicKey),
+    clientListenOptions: curveListenOptions(
+      key,
+      (publicKey) => publicKey === own || acl === null || acl.hasKey(publicKey),
+    ),
     authorize: acl === null
       ? undefined
-      : (userId, message) => userId === own ? null : acl?.refusal(userId ?? "", message) ?? null,
+      : (userId, message) => userId === own ? null : acl?.refusalReason(userId ?? "", message) ?? null,
     readClients: read === null ? undefined : () => {
       acl = read();
       return acl.size;
@@ -68,10 +71,10 @@ export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
       "An encrypted connection needs both --key (your own key) and --service-key (the key of the proxies)",
     );
   }
-  return curveDialing(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));
+  return curveDialOptions(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));
 }
 
-function textOf(file: string): string {
+function readTextFile(file: string): string {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(file);

@@ -9,7 +9,7 @@ import { printTable } from "../../src/terminal/table.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
-import { overviewOf } from "../../src/pubsub/admin/overview.ts";
+import { readOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -66,7 +66,7 @@ export const pubsubTopicCommand = defineCommand({
 });
 
 /** Milliseconds: a request may have to wait while the topic moves. */
-const answerMsMax = 30_000;
+const responseMsMax = 30_000;
 
 export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
@@ -78,15 +78,15 @@ export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
   if (word === "ls") {
     if (names.length > 0) throw usage(`ls takes no name, not "${names.join(" ")}"`);
     refuseFlag(call, "ls");
-    return await list(call);
+    return await listTopics(call);
   }
   const [topic] = names;
   if (topic === undefined || names.length > 1) throw usage(`${word} takes one topic`);
   if (word === "show") {
     refuseFlag(call, "show");
-    return await show(call, topic);
+    return await showTopic(call, topic);
   }
-  return word === "delete" ? await remove(call, topic) : await repair(call, topic);
+  return word === "delete" ? await deleteTopic(call, topic) : await repair(call, topic);
 }
 
 function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
@@ -94,9 +94,9 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
   throw new BatonError("USAGE", `baton pubsub topic ${word}: --accept-loss is only for delete, repair`);
 }
 
-async function list(call: PubsubTopicCall): Promise<ExitCode> {
+async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
   const topics = servers.flatMap(({ id, endpoint, topics }) =>
     topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
   ).sort((a, b) => a.topic < b.topic ? -1 : 1);
@@ -116,9 +116,9 @@ async function list(call: PubsubTopicCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-async function show(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
+async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner, value } = await manage(call, { topic, action: "show" });
+  const { owner, value } = await runManageRequest(call, { topic, action: "show" });
   const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
     value as TopicDetails;
   if (values.json) {
@@ -156,9 +156,9 @@ async function show(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-async function remove(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
+async function deleteTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner } = await manage(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
+  const { owner } = await runManageRequest(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
   const result: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
@@ -173,7 +173,11 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
       `baton pubsub topic repair deletes the damaged rows of "${topic}": add --accept-loss if no backup can replace them`,
     );
   }
-  const { owner, value } = await manage(call, { topic, action: "repair", acceptsLoss: call.values.acceptLoss });
+  const { owner, value } = await runManageRequest(call, {
+    topic,
+    action: "repair",
+    acceptsLoss: call.values.acceptLoss,
+  });
   const given = value as string[];
   const result: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
@@ -185,12 +189,12 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
 type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
 /** Throws the errors of manageTopic. */
-export async function manage(
+export async function runManageRequest(
   call: ManageCall,
   question: ManageRequest,
 ): Promise<ManageResult> {
-  const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.dialing;
-  const options = { clock: systemClock(), withinMs: answerMsMax, socket };
+  const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.internalDialOptions;
+  const options = { clock: systemClock(), withinMs: responseMsMax, socket };
   const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
   return await runConnected(call as PubsubTopicCall, ask);
 }

@@ -17,7 +17,7 @@ import { outcomeOfExit } from "../../src/retry/targets/outcome.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
-import { commandEnd } from "../../src/retry/targets/run_with_input.ts";
+import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { DirectStore } from "../../src/retry/queue/direct_store.ts";
 import { readBody } from "./read_body.ts";
 import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -75,7 +75,7 @@ export const retryCallCommand = defineCommand({
 });
 
 /** Longer than any command runs. If baton dies, the guard kills the command. */
-const ownMs = 100 * 365 * 86_400_000;
+const guardMs = 100 * 365 * 86_400_000;
 
 /** Signals by which a user interrupts the command, which is not a failure of the message. */
 const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
@@ -100,8 +100,8 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   }
   using _ = store ?? { [Symbol.dispose]() {} };
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
-  const end = await firstTry(call, command, body);
-  const { code: endCode, how } = commandEnd(end, values.retryAttemptTimeout);
+  const end = await runFirstTry(call, command, body);
+  const { code: endCode, how } = describeCommandEnd(end, values.retryAttemptTimeout);
   const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
   const what = `${command[0]} ${how}`;
   if (end.kind === "breach") {
@@ -131,7 +131,11 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   }
 }
 
-async function firstTry({ values, io }: CallCall, command: readonly string[], body: Uint8Array): Promise<ChildOutcome> {
+async function runFirstTry(
+  { values, io }: CallCall,
+  command: readonly string[],
+  body: Uint8Array,
+): Promise<ChildOutcome> {
   const clock = systemClock();
   const signals = processSignals();
   const heard = new Set<NodeJS.Signals>();
@@ -146,7 +150,7 @@ async function firstTry({ values, io }: CallCall, command: readonly string[], bo
     const outcome = await superviseChild({
       command,
       env: {},
-      lease: new LocalLease(clock, ownMs),
+      lease: new LocalLease(clock, guardMs),
       clock,
       guard: startGuard(),
       signals,

@@ -3,7 +3,7 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { printJson } from "../../src/terminal/io.ts";
-import { inspectSettings, openToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
+import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
@@ -34,7 +34,7 @@ export const retryRetryCommand = defineCommand({
   ],
   settings: changeSettings,
   runsNothing: true,
-  run: (call) => change(call, "retry"),
+  run: (call) => changeMessages(call, "retry"),
 });
 
 export const retryCancelCommand = defineCommand({
@@ -45,7 +45,7 @@ export const retryCancelCommand = defineCommand({
   examples: [["baton retry-processor cancel 17 18", "they are not tried again"]],
   settings: changeSettings,
   runsNothing: true,
-  run: (call) => change(call, "cancel"),
+  run: (call) => changeMessages(call, "cancel"),
 });
 
 export const retryPauseCommand = defineCommand({
@@ -56,7 +56,7 @@ export const retryPauseCommand = defineCommand({
   examples: [["baton retry-processor pause --name stock", "while the backend is being repaired"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: (call) => pause(call, true),
+  run: (call) => setStorePaused(call, true),
 });
 
 export const retryResumeCommand = defineCommand({
@@ -67,15 +67,15 @@ export const retryResumeCommand = defineCommand({
   examples: [["baton retry-processor resume --name stock", "after the repair"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: (call) => pause(call, false),
+  run: (call) => setStorePaused(call, false),
 });
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function change(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
+export async function changeMessages(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
   const { values, names } = call;
   const where = parseWhere(values.where);
   checkSelection(call, kind);
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
   let changed = 0;
   const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
@@ -106,7 +106,7 @@ export function checkSelection({ values, names }: ChangeCall, word: string): voi
   if (!values.all && values.where !== undefined) throw new BatonError("USAGE", "--where needs --all");
 }
 
-const pasts: Readonly<Record<MessageChange, string>> = {
+const changeResultWords: Readonly<Record<MessageChange, string>> = {
   retry: "due now",
   cancel: "cancelled",
   redrive: "redriven",
@@ -118,23 +118,27 @@ export function printChanges(call: ChangeCall, { changed, refused }: Changes, ki
   if (json) {
     printJson<RetryChangesJson>(io, { version: 1, name, changed, refused });
   } else {
-    for (const { id, state } of refused) io.err(`baton: ${id} was not ${pasts[kind]}: ${whyNot(state, name)}\n`);
-    if (!quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
+    for (const { id, state } of refused) {
+      io.err(`baton: ${id} was not ${changeResultWords[kind]}: ${refusalReason(state, name)}\n`);
+    }
+    if (!quiet) {
+      io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${changeResultWords[kind]}\n`);
+    }
   }
   return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-function whyNot(state: Changes["refused"][number]["state"], name: string): string {
+function refusalReason(state: Changes["refused"][number]["state"], name: string): string {
   if (state === "unknown") return `there is no such message in "${name}"`;
   return state === "forwarded" ? "it was delivered to --dead-letter" : `it is ${state.replace("_", " ")}`;
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function pause(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
+export async function setStorePaused(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const { retryName: name } = values;
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   const was = store.read("isPaused");
   store.call("setPaused", isPaused);
   if (values.json) {

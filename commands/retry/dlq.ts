@@ -3,12 +3,12 @@ import { retryRedactSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand, givenFlag } from "../command.ts";
-import { inspectSettings, limitFlag, openToRead, parseWhere, whereFlag } from "./inspect_options.ts";
+import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { deadLetterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
-import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/retry/processor/rate_limit.ts";
+import { fullBucket, parseRate, type Rate, refilledBucket, tokenAtMs } from "../../src/retry/processor/rate_limit.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import type { StoreMethods } from "../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
@@ -19,9 +19,9 @@ import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
-import { redactionFor } from "../../src/retry/dead_letters/redaction.ts";
+import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { changeEach, checkSelection, printChanges } from "./control.ts";
-import { list, show } from "./inspect.ts";
+import { listMessages, showMessage } from "./inspect.ts";
 
 export const dlqSettings = {
   ...inspectSettings,
@@ -44,7 +44,7 @@ export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as con
 const { all, where, limit, rate, body } = dlqSettings;
 
 /** Options that an operation refuses: purge --limit would otherwise silently purge everything. */
-export const dlqFlagsNotOf: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
+export const flagsRefusedByDlq: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
   ls: { all, rate, body, ...retryRedactSettings },
   show: { all, where, limit, rate },
   redrive: { limit, body, ...retryRedactSettings },
@@ -71,23 +71,23 @@ export const retryDlqCommand = defineCommand({
   settings: dlqSettings,
   completes: dlqOperations,
   runsNothing: true,
-  run: dlq,
+  run: runDlq,
 });
 
-export async function dlq(call: DlqCall): Promise<ExitCode> {
+export async function runDlq(call: DlqCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const rest: DlqCall = { ...call, names };
   const operation = dlqOperations.find((one) => one === word);
-  const flag = operation === undefined ? null : givenFlag(dlqFlagsNotOf[operation], call.sources.flags);
+  const flag = operation === undefined ? null : givenFlag(flagsRefusedByDlq[operation], call.sources.flags);
   if (flag !== null) throw new BatonError("USAGE", `dlq ${word} does not take ${flag}`);
   switch (word) {
     case "ls":
-      return await list({ ...rest, values: { ...call.values, state: ["dead"] } });
+      return await listMessages({ ...rest, values: { ...call.values, state: ["dead"] } });
     case "show":
-      return await show(rest);
+      return await showMessage(rest);
     case "redrive":
     case "purge":
-      return await changeDead(rest, word);
+      return await changeDeadLetters(rest, word);
     case "export":
       return exportAll(rest);
     default:
@@ -100,12 +100,12 @@ export async function dlq(call: DlqCall): Promise<ExitCode> {
   }
 }
 
-async function changeDead(call: DlqCall, kind: "redrive" | "purge"): Promise<ExitCode> {
+async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Promise<ExitCode> {
   const { values, names } = call;
   checkSelection(call, `dlq ${kind}`);
   const where = parseWhere(values.where);
   const rate = values.rate === undefined ? null : parseRate(values.rate);
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
   if (kind === "redrive") {
     return printChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
@@ -133,7 +133,7 @@ async function redriveAll(
   const number = store.call("startRedrive");
   let bucket = fullBucket(clock.now()), done = 0;
   for (;;) {
-    if (rate !== null) bucket = filled(bucket, rate, clock.now());
+    if (rate !== null) bucket = refilledBucket(bucket, rate, clock.now());
     const max = rate === null ? changesMax : Math.floor(bucket.tokens);
     if (max > 0) {
       const count = store.call("redrive", number, where, max, Date.now());
@@ -151,13 +151,13 @@ function exportAll(call: DlqCall): ExitCode {
   const { values, names, sources, io } = call;
   if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; select with --where`);
   const { retryName: name } = values;
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   const filter = { states: ["dead"], ...parseWhere(values.where) } as const;
-  const format = { storeName: name, redaction: redactionFor(values, sources) };
+  const format = { storeName: name, redaction: configuredRedaction(values, sources) };
   for (let afterSeq = 0;;) {
     const found = store.read("list", filter, { afterSeq, max: 100 });
     for (const { id } of found) {
-      const message = wholeOrNull(store, id);
+      const message = showOrNullIfDamaged(store, id);
       if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, format));
     }
     const last = found.at(-1);
@@ -171,7 +171,7 @@ function exportAll(call: DlqCall): ExitCode {
 }
 
 /** Null: the message is damaged; the store counts it. */
-function wholeOrNull(store: DirectStore, id: string): ReturnType<StoreMethods["show"]> {
+function showOrNullIfDamaged(store: DirectStore, id: string): ReturnType<StoreMethods["show"]> {
   try {
     return store.read("show", id);
   } catch (error) {

@@ -3,7 +3,7 @@ import { printTable } from "../../src/terminal/table.ts";
 import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
-import { nextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
+import { decideNextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -18,7 +18,7 @@ const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies Set
 /** Maximum number of printed tries. */
 const linesMax = 100;
 /** Replaces the random number by its maximum; it is always below 1. */
-const most = () => 1 - 2 ** -53;
+const maximalRandom = () => 1 - 2 ** -53;
 
 export const retryExplainCommand = defineCommand({
   name: "retry-processor explain",
@@ -40,7 +40,7 @@ export const retryExplainCommand = defineCommand({
 // deno-lint-ignore require-await -- commands are asynchronous
 async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
-  const result = schedule(policyOf(values, sources));
+  const result = computeSchedule(policyOf(values, sources));
   if (values.json) {
     printJson(io, result);
     return exitCodes.SUCCESS;
@@ -67,13 +67,13 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
 }
 
 /** Computes the schedule, without the duration of the tries. Pure. */
-export function schedule(policy: RetryPolicy): RetryExplainJson {
+export function computeSchedule(policy: RetryPolicy): RetryExplainJson {
   const tries: RetryExplainJson["tries"] = [{ try: 1, min_delay_ms: 0, max_delay_ms: 0 }];
   let [minMs, maxMs, count] = [0, 0, 1];
   for (;; count++) {
     const next = (nowMs: number, dice: () => number) =>
-      nextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
-    const [least, last] = [next(minMs, () => 0), next(maxMs, most)];
+      decideNextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
+    const [least, last] = [next(minMs, () => 0), next(maxMs, maximalRandom)];
     // The message with the shortest delays gets furthest within --max-elapsed.
     if (least.kind === "never") break;
     const upTo = last.kind === "at" ? last.atMs - maxMs : least.atMs - minMs;

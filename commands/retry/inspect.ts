@@ -5,7 +5,7 @@ import {
   inspectSettings,
   type ListCall,
   listSettings,
-  openToRead,
+  openStoreToRead,
   parseStates,
   parseWhere,
   refuseNames,
@@ -18,7 +18,7 @@ import { printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
-import { redactedHead, redactedText, redactionFor } from "../../src/retry/dead_letters/redaction.ts";
+import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -40,7 +40,7 @@ export const retryLsCommand = defineCommand({
   ],
   settings: listSettings,
   runsNothing: true,
-  run: list,
+  run: listMessages,
 });
 
 export const retryShowCommand = defineCommand({
@@ -57,7 +57,7 @@ export const retryShowCommand = defineCommand({
   ],
   settings: showSettings,
   runsNothing: true,
-  run: show,
+  run: showMessage,
 });
 
 export const retryStatsCommand = defineCommand({
@@ -68,7 +68,7 @@ export const retryStatsCommand = defineCommand({
   examples: [["baton retry-processor stats --name stock", "how many messages wait, and since when"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: stats,
+  run: printStats,
 });
 
 export const retryVerifyCommand = defineCommand({
@@ -79,16 +79,16 @@ export const retryVerifyCommand = defineCommand({
   examples: [["baton retry-processor verify --name stock", "after disk errors"]],
   settings: inspectSettings,
   runsNothing: true,
-  run: verify,
+  run: verifyStore,
 });
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function list(call: ListCall): Promise<ExitCode> {
+export async function listMessages(call: ListCall): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const filter = { states: parseStates(values.state), ...parseWhere(values.where) };
   const { retryName: name } = values;
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   const found = store.read("list", filter, { afterSeq: 0, max: values.limit + 1 });
   const messages = found.slice(0, values.limit);
   const more = found.length > values.limit;
@@ -112,15 +112,15 @@ export async function list(call: ListCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function show(call: ShowCall): Promise<ExitCode> {
+export async function showMessage(call: ShowCall): Promise<ExitCode> {
   const { values, names: [id, more], io } = call;
   if (id === undefined || more !== undefined) throw new BatonError("USAGE", "show takes the id of one message");
   const { retryName: name } = values;
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   const message = store.read("show", id);
   if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
   const { body } = message;
-  const redaction = redactionFor(values, call.sources);
+  const redaction = configuredRedaction(values, call.sources);
   if (values.body) {
     if (body === undefined) {
       throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is no longer stored`);
@@ -130,8 +130,8 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   }
   const result: RetryShowJson = {
     version: 1,
-    ...messageJson({ ...message, error: redactedText(message.error, redaction) }, name),
-    ...headJson(message.head && redactedHead(message.head, redaction)),
+    ...messageJson({ ...message, error: redactText(message.error, redaction) }, name),
+    ...headJson(message.head && redactHead(message.head, redaction)),
     body: body === undefined ? null : base64(body),
   };
   if (values.json) printJson(io, result);
@@ -145,11 +145,11 @@ export async function show(call: ShowCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function stats(call: InspectCall): Promise<ExitCode> {
+export async function printStats(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
   const { name, folder } = storeLocationOf(values, sources);
-  using store = openToRead(call);
+  using store = openStoreToRead(call);
   const totals = store.read("totals");
   const paused = store.read("isPaused");
   const { oldestMs, nextMs } = store.read("waitingTimes");
@@ -194,7 +194,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function verify(call: InspectCall): Promise<ExitCode> {
+export async function verifyStore(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
   const { folder } = storeLocationOf(values, sources);

@@ -81,7 +81,7 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
 }
 
 /** Opens the store without creating it. It accepts and tries no messages. */
-export function openToRead({ values, sources }: InspectCall): DirectStore {
+export function openStoreToRead({ values, sources }: InspectCall): DirectStore {
   return new DirectStore(storeLocationOf(values, sources).folder, readOnlyRules, { mustExist: true });
 }
 

@@ -44,7 +44,7 @@ export async function openTopicClients(
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
   for (const topic of topics) checkName("topic", topic);
-  const [{ lookupPlaceOf, proxyFinder }, { clientSecurity }, { TopicClients }] = await Promise.all([
+  const [{ lookupPlaceOf, makeProxyFinder }, { clientSecurity }, { TopicClients }] = await Promise.all([
     import("../pubsub/find_proxies.ts"),
     import("../pubsub/service_security.ts"),
     import("../../src/retry/targets/topic_clients.ts"),
@@ -52,7 +52,7 @@ export async function openTopicClients(
   const lookupPlace = lookupPlaceOf(call);
   const security = clientSecurity(values);
   return new TopicClients({
-    findProxies: proxyFinder(call),
+    findProxies: makeProxyFinder(call),
     timeoutMs: values.retryAttemptTimeout,
     attemptMs: Math.min(values.pubsubRetryTimeout, values.retryAttemptTimeout),
     ...(security === undefined ? {} : { socket: security }),

@@ -114,7 +114,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   const memoryBytes = requestMemoryOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   await using service =
-    await (values.noProcess ? storeOnly(call, location.folder) : withProcessor(call, backend, location, log));
+    await (values.noProcess ? openStoreOnly(call, location.folder) : openWithProcessor(call, backend, location, log));
   const proxy = new RetryHttpProxy({
     backend,
     store: service.store,
@@ -138,7 +138,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const facts = { listen: where, pid: process.pid };
     log("info", "serving", `serves ${backend.href} at ${where}, stores in ${location.folder}`, facts);
   };
-  await untilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
+  await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
 }
 
@@ -152,7 +152,7 @@ interface Service extends AsyncDisposable {
   countUntried(): void;
 }
 
-async function withProcessor(
+async function openWithProcessor(
   call: ServeCall,
   backend: URL,
   location: StoreLocation,
@@ -184,12 +184,12 @@ async function withProcessor(
   };
 }
 
-async function storeOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
+async function openStoreOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => {}); // `run` reports it
   const store = await RetryStore.open(folder, {
     rules: storeRulesOf(values, sources),
-    hooks: { broken: (error) => ended.reject(error) },
+    hooks: { onBroken: (error) => ended.reject(error) },
   });
   return {
     store,
@@ -202,7 +202,7 @@ async function storeOnly({ values, sources }: ServeCall, folder: string): Promis
 }
 
 /** Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then the processor. */
-async function untilStopped(
+async function serveUntilStopped(
   service: Service,
   proxy: RetryHttpProxy,
   { log, drainMs, open }: {

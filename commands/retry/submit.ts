@@ -172,12 +172,12 @@ class Submission {
       this.first ??= stored[0]?.id ?? null;
       this.last = stored.at(-1)?.id ?? this.last;
       this.stored += stored.length;
-      this.#show();
+      this.#showProgress();
     });
     this.#sending.catch(() => {}); // awaited by the next call
   }
 
-  #show(): void {
+  #showProgress(): void {
     if (this.#bar === null || performance.now() - this.#shownMs < 200) return;
     this.#shownMs = performance.now();
     this.#bar.show(`${countWithNoun(this.stored, "message is", "messages are")} stored`);

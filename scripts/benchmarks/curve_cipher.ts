@@ -111,12 +111,12 @@ function endOf(mechanism: MechanismFactory, onMessage: () => void): ZmtpPeer {
     mechanism,
     limits: zmtpLimitsDefault,
   }, {
-    ready: () => ({ prefix: null, wantsMore: true }),
-    message: () => {
+    onReady: () => ({ prefix: null, wantsMore: true }),
+    onMessage: () => {
       onMessage();
       return true;
     },
-    pinged: () => true,
+    onPing: () => true,
   });
 }
 

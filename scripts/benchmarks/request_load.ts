@@ -53,7 +53,7 @@ export class RequestLoad {
   /** A connection with a session of its own. */
   static async open(address: Address): Promise<RequestLoad> {
     const load = new RequestLoad();
-    const handlers = { data: (chunk: Uint8Array) => load.#received(chunk), closed: () => load.#closed() };
+    const handlers = { onData: (chunk: Uint8Array) => load.#received(chunk), onClosed: () => load.#closed() };
     load.#connection = await dial(address, handlers);
     const greeting = { protocolVersion: 0, lastZxidSeen: 0n, timeOut: sessionTimeoutMs, sessionId: 0n };
     const hello = { ...greeting, passwd: new Uint8Array(16), readOnly: false };

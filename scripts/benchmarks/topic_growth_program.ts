@@ -30,13 +30,13 @@ class Load {
 
   async open(dataDir: string): Promise<void> {
     this.#store = await TopicStore.open(dataDir, {
-      responded: (answers) => {
+      onResponses: (answers) => {
         for (const answer of answers) {
           this.#waiting.get(answer.ticket)?.(answer);
           this.#waiting.delete(answer.ticket);
         }
       },
-      broken: (error) => {
+      onBroken: (error) => {
         throw error;
       },
     });

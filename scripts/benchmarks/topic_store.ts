@@ -51,8 +51,8 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
   const dir = mkdtempSync(join(tmpdir(), "baton-bench-store-"));
   let receive: (answers: readonly StoreResponse[]) => void = () => {};
   const store = await TopicStore.open(dir, {
-    responded: (answers) => receive(answers),
-    broken: (error) => {
+    onResponses: (answers) => receive(answers),
+    onBroken: (error) => {
       throw error;
     },
   });

@@ -49,9 +49,9 @@ export class BrokerConnection {
     this.name = name;
     this.#clientId = clientId;
     this.#frames = new FrameStream({
-      frame: (frame) => this.#answered(frame),
-      chunkEnd: () => {},
-      closed: (error) => this.#closed(error),
+      onFrame: (frame) => this.#handleResponse(frame),
+      onChunkEnd: () => {},
+      onClosed: (error) => this.#handleClose(error),
     });
   }
 
@@ -95,7 +95,7 @@ export class BrokerConnection {
     signal: AbortSignal,
   ): Promise<KafkaResponseOf<R>> {
     if (this.#pending !== null) throw new BatonError("INTERNAL", `Two requests at the same time to ${this.name}`);
-    if (this.#isClosed) throw this.#lost(null);
+    if (this.#isClosed) throw this.#connectionLostError(null);
     const correlation = this.#correlation++;
     const answer = Promise.withResolvers<KafkaResponseOf<R>>();
     // Decode it immediately: the frame belongs to the socket.
@@ -142,11 +142,11 @@ export class BrokerConnection {
     if (mechanism === "PLAIN") return void await say(`\0${user}\0${password}`);
     const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : "sha512";
     const exchange = new ScramExchange({ hash, user, password, nonce: newGuid() });
-    exchange.verify(await say(await exchange.final(await say(exchange.first()))));
+    exchange.verify(await say(await exchange.clientFinalMessage(await say(exchange.clientFirstMessage()))));
   }
 
   /** Handles a response. An exception ends the connection. */
-  #answered(frame: Uint8Array): void {
+  #handleResponse(frame: Uint8Array): void {
     const waiting = this.#pending;
     if (waiting === null || correlationOf(frame) !== waiting.correlation) {
       throw protocolError(`${this.name} sent an unexpected response`);
@@ -154,12 +154,12 @@ export class BrokerConnection {
     waiting.answered(frame);
   }
 
-  #closed(error: Error | null): void {
+  #handleClose(error: Error | null): void {
     this.#isClosed = true;
-    this.#pending?.failed(this.#lost(error));
+    this.#pending?.failed(this.#connectionLostError(error));
   }
 
-  #lost(error: Error | null): BatonError {
+  #connectionLostError(error: Error | null): BatonError {
     // The first bytes were text or a TLS record, not a broker's response.
     if (error instanceof BatonError) {
       const hint = `${this.name} does not use Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;

@@ -66,7 +66,7 @@ export class KafkaProducer {
    * with UNREACHABLE when no broker responds.
    */
   async check(signal: AbortSignal): Promise<void> {
-    await this.#within(signal, async (ending) => {
+    await this.#runWithTimeout(signal, async (ending) => {
       if (this.#leaders.length === 0) await this.#refreshMetadata(ending);
     });
   }
@@ -76,21 +76,21 @@ export class KafkaProducer {
    * accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
-    await this.#within(signal, async (ending) => {
+    await this.#runWithTimeout(signal, async (ending) => {
       let losses = 0;
       let obstacle: string | null = null;
       // An obstacle tells more than the end of the time limit.
       const describe = (thrown: unknown): never => {
         throw obstacle === null || signal.aborted || !ending.aborted
           ? thrown
-          : this.#failure("CONNECTION_LOST", obstacle);
+          : this.#producerError("CONNECTION_LOST", obstacle);
       };
       for (let attempt = 0;; attempt++) {
         const before = this.#connectionLosses;
         obstacle = await this.#attempt(record, ending).catch(describe);
         if (obstacle === null) return;
         losses += this.#connectionLosses - before;
-        if (losses >= connectionLossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
+        if (losses >= connectionLossesMax) throw this.#producerError("CONNECTION_LOST", obstacle);
         await sleep(this.#options.clock, backoffMs(attempt, backoff), ending).catch(describe);
       }
     });
@@ -105,7 +105,7 @@ export class KafkaProducer {
     try {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
     } catch (error) {
-      if (signal.aborted || !isLost(error)) throw error;
+      if (signal.aborted || !isConnectionLost(error)) throw error;
       return messageOf(error);
     }
     const partition = this.#unconfirmed?.key === record.key
@@ -117,7 +117,7 @@ export class KafkaProducer {
     if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
     let broker: BrokerConnection;
     try {
-      broker = await this.#brokers.at(leader, signal);
+      broker = await this.#brokers.connectionTo(leader, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
       // If no other broker responds either, fetching the metadata reports that.
@@ -128,7 +128,7 @@ export class KafkaProducer {
       if (obstacle !== null) return this.#forgetLeaders(obstacle);
       return this.#handleResult(await this.#produce(broker, record, partition, signal), partition);
     } catch (error) {
-      if (signal.aborted || !isLost(error)) throw error;
+      if (signal.aborted || !isConnectionLost(error)) throw error;
       this.#connectionLosses++;
       return this.#forgetLeaders(messageOf(error));
     }
@@ -171,9 +171,9 @@ export class KafkaProducer {
     }
     if (isRecordRefused(error)) {
       this.#unconfirmed = null;
-      throw this.#failure("BAD_DATA", `the broker does not accept this message (${name})`);
+      throw this.#producerError("BAD_DATA", `the broker does not accept this message (${name})`);
     }
-    if (isNotAllowed(error)) throw this.#failure("REFUSED", `this client has no permission to write (${name})`);
+    if (isNotAllowed(error)) throw this.#producerError("REFUSED", `this client has no permission to write (${name})`);
     return this.#forgetLeaders(name);
   }
 
@@ -202,7 +202,7 @@ export class KafkaProducer {
     // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must identify
     // repetitions.
     else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
-    else throw this.#failure("UNREACHABLE", why);
+    else throw this.#producerError("UNREACHABLE", why);
     return null;
   }
 
@@ -210,34 +210,34 @@ export class KafkaProducer {
     const { topic, createAs, clock } = this.#options;
     let isAsked = false;
     for (let attempt = 0;; attempt++) {
-      const broker = await this.#brokers.any(signal);
+      const broker = await this.#brokers.anyConnection(signal);
       const { leaders, controller, obstacle } = await describeTopic(broker, topic, signal);
       if (leaders.length > 0) {
         this.#leaders = leaders;
         return;
       }
-      const missing = `the topic does not exist at ${this.#brokers.names}`;
+      const missing = `the topic does not exist at ${this.#brokers.addressNames}`;
       if (createAs === null && obstacle === null) {
-        throw this.#failure("CONFIG", `${missing}; create it, or add ?create=yes`);
+        throw this.#producerError("CONFIG", `${missing}; create it, or add ?create=yes`);
       }
       let why = obstacle ?? `${missing} yet; its creation was requested`;
       if (createAs !== null && obstacle === null && !isAsked) {
-        const maker = controller === null ? broker : await this.#brokers.at(controller, signal);
+        const maker = controller === null ? broker : await this.#brokers.connectionTo(controller, signal);
         const refusal = await createTopic(maker, topic, createAs, signal);
         isAsked = refusal === null;
         why = refusal ?? why;
       }
       const wait = sleep(clock, backoffMs(attempt, backoff), signal);
       await wait.catch(() => {
-        throw this.#failure("UNREACHABLE", why);
+        throw this.#producerError("UNREACHABLE", why);
       });
     }
   }
 
   /** Runs `work` with this producer's time limit. */
-  async #within(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  async #runWithTimeout(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, timeoutMs } = this.#options;
-    const reason = () => this.#failure("CONNECTION_LOST", `no response within ${formatDuration(timeoutMs)}`);
+    const reason = () => this.#producerError("CONNECTION_LOST", `no response within ${formatDuration(timeoutMs)}`);
     const deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
     try {
       await work(deadline.signal);
@@ -246,13 +246,13 @@ export class KafkaProducer {
     }
   }
 
-  #failure(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
+  #producerError(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
     return new BatonError(code, `Cannot write to the Kafka topic "${this.#options.topic}": ${why}`);
   }
 }
 
 /** Whether the connection ended: another one may succeed. */
-function isLost(error: unknown): boolean {
+function isConnectionLost(error: unknown): boolean {
   return error instanceof BatonError && error.code === "CONNECTION_LOST";
 }
 
@@ -278,12 +278,12 @@ export class Brokers {
   }
 
   /** The configured addresses, for messages. */
-  get names(): string {
+  get addressNames(): string {
     return this.#options.addresses.map(formatAddress).join(", ");
   }
 
   /** The connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
-  async at(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
+  async connectionTo(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
     const name = formatAddress(address);
     const known = this.#open.get(name);
     if (known !== undefined && !known.isClosed) return known;
@@ -302,12 +302,12 @@ export class Brokers {
   /**
    * A connection to any broker: an open one, or else the first that responds. Rejects with UNREACHABLE when none does.
    */
-  async any(signal: AbortSignal): Promise<BrokerConnection> {
+  async anyConnection(signal: AbortSignal): Promise<BrokerConnection> {
     for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
     const failures: string[] = [];
     for (const address of this.#options.addresses) {
       try {
-        return await this.at(address, signal);
+        return await this.connectionTo(address, signal);
       } catch (error) {
         throwIfAborted(signal);
         if (error instanceof BatonError && error.code === "REFUSED") throw error;

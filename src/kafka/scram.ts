@@ -33,18 +33,18 @@ export class ScramExchange {
     this.#firstBare = `n=${user.replaceAll("=", "=3D").replaceAll(",", "=2C")},r=${nonce}`;
   }
 
-  first(): string {
+  clientFirstMessage(): string {
     return `n,,${this.#firstBare}`;
   }
 
   /** The response to the server's first message. Rejects with REFUSED for a message that is not valid. */
-  async final(serverFirst: string): Promise<string> {
-    const { r: nonce = "", s: salt = "", i: count = "" } = attributes(serverFirst);
+  async clientFinalMessage(serverFirst: string): Promise<string> {
+    const { r: nonce = "", s: salt = "", i: count = "" } = parseAttributes(serverFirst);
     const iterations = /^\d{1,7}$/.test(count) ? Number(count) : 0;
     if (!nonce.startsWith(this.#nonce) || nonce === this.#nonce || salt === "") {
-      throw broken("the first message is incomplete");
+      throw invalidMessageError("the first message is incomplete");
     }
-    if (iterations < iterationsMin || iterations > iterationsMax) throw broken(`${count} iterations`);
+    if (iterations < iterationsMin || iterations > iterationsMax) throw invalidMessageError(`${count} iterations`);
     const bytes = this.#hash === "sha256" ? 32 : 64;
     const derive = promisify(pbkdf2);
     const salted = await derive(this.#password, Buffer.from(salt, "base64"), iterations, bytes, this.#hash);
@@ -59,7 +59,7 @@ export class ScramExchange {
 
   /** Throws REFUSED when the server has not shown that it knows the password. */
   verify(serverFinal: string): void {
-    const { v: signature } = attributes(serverFinal);
+    const { v: signature } = parseAttributes(serverFinal);
     if (signature === undefined || signature !== this.#serverSignature) {
       throw new BatonError("REFUSED", "the broker did not prove that it knows the password: it may be an impostor");
     }
@@ -70,10 +70,10 @@ export class ScramExchange {
   }
 }
 
-function attributes(message: string): Record<string, string> {
+function parseAttributes(message: string): Record<string, string> {
   return Object.fromEntries(message.split(",").map((part) => [part.slice(0, 1), part.slice(2)]));
 }
 
-function broken(what: string): BatonError {
+function invalidMessageError(what: string): BatonError {
   return new BatonError("REFUSED", `the broker sent an invalid SCRAM message: ${what}`);
 }

@@ -60,9 +60,9 @@ export class ClientAcl {
         throw refuse(`"${key}" is not a public key in Z85, which has ${keyLength} characters`);
       }
       const rule = {
-        ids: patterns(ids, refuse),
-        topics: patterns(topics, refuse),
-        operations: operationsOf(may, refuse),
+        ids: parsePatterns(ids, refuse),
+        topics: parsePatterns(topics, refuse),
+        operations: parseOperations(may, refuse),
       };
       rules.set(key, [...rules.get(key) ?? [], rule]);
     }
@@ -75,27 +75,27 @@ export class ClientAcl {
   }
 
   /** Returns whether any line has this key. */
-  knows(publicKey: string): boolean {
+  hasKey(publicKey: string): boolean {
     return this.#rules.has(publicKey);
   }
 
   /** Returns null, or a sentence that tells the client why its message is refused. */
-  refusal(publicKey: string, message: Message): string | null {
+  refusalReason(publicKey: string, message: Message): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;
     if (operation === undefined) return `${message.name} is for servers`;
     const topic = "topic" in message ? message.topic : null;
-    const rules = (this.#rules.get(publicKey) ?? []).filter(({ ids }) => matches(ids, message.sender));
+    const rules = (this.#rules.get(publicKey) ?? []).filter(({ ids }) => matchesAny(ids, message.sender));
     if (rules.length === 0) return `this key may not use the client ID ${JSON.stringify(message.sender)}`;
     const mayDo = rules.some((rule) =>
-      rule.operations.includes(operation) && (topic === null || matches(rule.topics, topic))
+      rule.operations.includes(operation) && (topic === null || matchesAny(rule.topics, topic))
     );
     if (mayDo) return null;
     return `this key may not ${operation}${topic === null ? "" : ` at topic ${JSON.stringify(topic)}`}`;
   }
 }
 
-function patterns(list: string, refuse: (why: string) => BatonError): NamePattern[] {
+function parsePatterns(list: string, refuse: (why: string) => BatonError): NamePattern[] {
   return list.split(",").map((entry) => {
     const isPrefix = entry.endsWith("*");
     const written = isPrefix ? entry.slice(0, -1) : entry;
@@ -106,7 +106,7 @@ function patterns(list: string, refuse: (why: string) => BatonError): NamePatter
   });
 }
 
-function operationsOf(list: string, refuse: (why: string) => BatonError): AclOperation[] {
+function parseOperations(list: string, refuse: (why: string) => BatonError): AclOperation[] {
   return list.split(",").map((word) => {
     const operation = operations.find((known) => known === word);
     if (operation === undefined) throw refuse(`"${word}" is none of ${operations.join(", ")}`);
@@ -114,6 +114,6 @@ function operationsOf(list: string, refuse: (why: string) => BatonError): AclOpe
   });
 }
 
-function matches(all: readonly NamePattern[], name: string): boolean {
+function matchesAny(all: readonly NamePattern[], name: string): boolean {
   return all.some(({ text, isPrefix }) => isPrefix ? name.startsWith(text) : name === text);
 }

@@ -15,7 +15,7 @@ export function newRequestLatency(): RequestLatency {
 }
 
 /** A get that may wait for a message is not measured, as the time would depend on when messages arrive. */
-export function measure(
+export function recordLatency(
   latency: RequestLatency,
   name: string,
   { ms, mayWait }: { ms: number; mayWait: boolean },

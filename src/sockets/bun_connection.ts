@@ -22,7 +22,7 @@ export class BunConnection implements Connection {
 
   write(bytes: Uint8Array): void {
     if (this.#closed || this.#ending || this.#socket === null) return;
-    if (this.#unsentBytes === 0) bytes = bytes.subarray(this.#take(this.#socket, bytes));
+    if (this.#unsentBytes === 0) bytes = bytes.subarray(this.#writeSome(this.#socket, bytes));
     if (bytes.byteLength === 0) return;
     this.#unsent.push(bytes);
     this.#unsentBytes += bytes.byteLength;
@@ -51,28 +51,28 @@ export class BunConnection implements Connection {
   /** Sets the receiver of events. */
   setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
-    if (this.#closed) queueMicrotask(() => handlers.closed(null)); // the peer had closed before handlers were set
+    if (this.#closed) queueMicrotask(() => handlers.onClosed(null)); // the peer had closed before handlers were set
   }
 
   /** The methods below are called by Bun's handlers. */
-  opened(socket: Socket<BunConnection>): void {
+  onOpen(socket: Socket<BunConnection>): void {
     this.#socket = socket;
     socket.setNoDelay(true);
   }
 
-  received(chunk: Uint8Array): void {
-    this.#handlers?.data(chunk);
+  onData(chunk: Uint8Array): void {
+    this.#handlers?.onData(chunk);
   }
 
-  ended(): void {
-    this.#handlers?.ended?.();
+  onEnded(): void {
+    this.#handlers?.onEnded?.();
   }
 
-  drained(socket: Socket<BunConnection>): void {
+  onDrained(socket: Socket<BunConnection>): void {
     if (this.#unsentBytes === 0) return;
     let sent = 0;
     for (const bytes of this.#unsent) {
-      const taken = this.#take(socket, bytes);
+      const taken = this.#writeSome(socket, bytes);
       this.#unsentBytes -= taken;
       if (taken < bytes.byteLength) {
         this.#unsent[sent] = bytes.subarray(taken);
@@ -83,19 +83,19 @@ export class BunConnection implements Connection {
     this.#unsent = this.#unsent.slice(sent);
     if (this.#unsentBytes > 0) return;
     if (this.#ending) socket.shutdown();
-    this.#handlers?.drained?.();
+    this.#handlers?.onDrained?.();
   }
 
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#unsent = [];
     this.#unsentBytes = 0;
-    this.#handlers?.closed(error);
+    this.#handlers?.onClosed(error);
   }
 
   /** Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing; `close` follows. */
-  #take(socket: Socket<BunConnection>, bytes: Uint8Array): number {
+  #writeSome(socket: Socket<BunConnection>, bytes: Uint8Array): number {
     return Math.max(0, socket.write(bytes));
   }
 }
@@ -103,15 +103,15 @@ export class BunConnection implements Connection {
 /** The handlers of all sockets; the connection is the socket's data. */
 export const bunHandlers: SocketHandler<BunConnection> = {
   binaryType: "uint8array",
-  open: (socket) => socket.data.opened(socket),
-  data: (socket, chunk) => socket.data.received(chunk),
-  drain: (socket) => socket.data.drained(socket),
-  close: (socket, error) => socket.data.closed(error ?? null),
-  error: (socket, error) => socket.data.closed(error),
+  open: (socket) => socket.data.onOpen(socket),
+  data: (socket, chunk) => socket.data.onData(chunk),
+  drain: (socket) => socket.data.onDrained(socket),
+  close: (socket, error) => socket.data.onClosed(error ?? null),
+  error: (socket, error) => socket.data.onClosed(error),
 };
 
 /** The handlers of connections whose two directions end separately. */
 export const bunHalfOpenHandlers: SocketHandler<BunConnection> = {
   ...bunHandlers,
-  end: (socket) => socket.data.ended(),
+  end: (socket) => socket.data.onEnded(),
 };

@@ -13,13 +13,13 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
       : formatAddress({ kind: "tcp", host: socket.remoteAddress ?? "", port: socket.remotePort ?? 0 });
     const connection = new BunConnection(peer);
     socket.data = connection;
-    connection.opened(socket);
+    connection.onOpen(socket);
     connection.setHandlers(accept(connection));
   };
   const handlers: SocketHandler<BunConnection> = { ...(allowHalfOpen ? bunHalfOpenHandlers : bunHandlers), open };
   if (address.kind === "unix") {
     const server = Bun.listen<BunConnection>({ unix: address.path, allowHalfOpen, socket: handlers });
-    return { address, close: () => stopped(server) };
+    return { address, close: () => stopServer(server) };
   }
   const server = Bun.listen<BunConnection>({
     hostname: address.host,
@@ -27,10 +27,10 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
     allowHalfOpen,
     socket: handlers,
   });
-  return { address: { kind: "tcp", host: address.host, port: server.port }, close: () => stopped(server) };
+  return { address: { kind: "tcp", host: address.host, port: server.port }, close: () => stopServer(server) };
 };
 
-function stopped(server: { stop(closeActiveConnections?: boolean): void }): Promise<void> {
+function stopServer(server: { stop(closeActiveConnections?: boolean): void }): Promise<void> {
   server.stop(false);
   return Promise.resolve();
 }

@@ -10,7 +10,7 @@ import { type Dial } from "./connection.ts";
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
 /** A process that does not respond within this time exists, but is busy. Milliseconds. */
-const answerMsMax = 2_000;
+const responseMsMax = 2_000;
 
 /** Errors of connecting to a socket without a listener. */
 const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
@@ -58,9 +58,9 @@ export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean
 }
 
 async function hasListener(path: string, dial: Dial, clock: Clock): Promise<boolean> {
-  const deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
+  const deadline = deadlineAfter(clock, responseMsMax, { reason: () => new Error("no answer") });
   try {
-    (await dial({ kind: "unix", path }, { data() {}, closed() {} }, { signal: deadline.signal })).destroy();
+    (await dial({ kind: "unix", path }, { onData() {}, onClosed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
     // Other errors, such as a full backlog, do not prove that no process listens.

@@ -18,19 +18,19 @@ export interface TlsOptions {
   readonly serverName?: string;
 }
 
-/** Receives the events of a connection. Nothing is called after `closed`. */
+/** Receives the events of a connection. Nothing is called after `onClosed`. */
 export interface ConnectionHandlers {
   /** The chunk is only valid during the call. */
-  data(chunk: Uint8Array): void;
+  onData(chunk: Uint8Array): void;
   /** The connection has ended; `error` tells why if it failed. Called exactly once. */
-  closed(error: Error | null): void;
+  onClosed(error: Error | null): void;
   /**
-   * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `closed` follows. If this
-   * side ended first, `closed` may come alone.
+   * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `onClosed` follows. If this
+   * side ended first, `onClosed` may come alone.
    */
-  ended?(): void;
+  onEnded?(): void;
   /** All written bytes have left this process. */
-  drained?(): void;
+  onDrained?(): void;
 }
 
 export interface Connection {
@@ -40,19 +40,19 @@ export interface Connection {
   readonly bufferedBytes: number;
   /** The peer for messages: `host:port` or the socket's path. */
   readonly peer: string;
-  /** Stops `data` until `resume`, so that the sender must wait. */
+  /** Stops `onData` until `resume`, so that the sender must wait. */
   pause(): void;
   resume(): void;
   /** Sends all queued bytes, then closes. */
   end(): void;
-  /** Closes immediately; `closed` follows. */
+  /** Closes immediately; `onClosed` follows. */
   destroy(): void;
 }
 
 export interface DialOptions {
   /** Uses TLS and checks the server's certificate. */
   readonly tls?: TlsOptions;
-  /** `ended` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
+  /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
   readonly halfOpen?: boolean;
   /** Cancels the attempt: the promise rejects with the signal's reason. Has no effect on an open connection. */
   readonly signal?: AbortSignal;
@@ -64,7 +64,7 @@ export type Dial = (address: Address, handlers: ConnectionHandlers, options?: Di
 export interface ListenOptions {
   /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
   readonly tls?: TlsOptions;
-  /** `ended` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
+  /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
   readonly halfOpen?: boolean;
   /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */
   readonly handshakeMsMax?: number;

@@ -11,11 +11,11 @@ const replyBytesMax = 64 << 20;
 
 export interface FrameListener {
   /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
-  frame(frame: Uint8Array): void;
+  onFrame(frame: Uint8Array): void;
   /** All frames of a chunk were delivered. */
-  chunkEnd(): void;
+  onChunkEnd(): void;
   /** The connection has ended. Called once; not after `destroy`. */
-  closed(error: Error | null): void;
+  onClosed(error: Error | null): void;
 }
 
 export class FrameStream implements ConnectionHandlers {
@@ -37,7 +37,7 @@ export class FrameStream implements ConnectionHandlers {
 
   listen(listener: FrameListener): void {
     this.#listener = listener;
-    if (this.#over) queueMicrotask(() => listener.closed(this.#failure));
+    if (this.#over) queueMicrotask(() => listener.onClosed(this.#failure));
   }
 
   send(bytes: Uint8Array): void {
@@ -50,25 +50,25 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection?.destroy();
   }
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     if (this.#over) return;
     try {
       for (const frame of this.#decoder.push(chunk)) {
-        this.#listener.frame(frame);
+        this.#listener.onFrame(frame);
         if (this.#over) return;
       }
-      this.#listener.chunkEnd();
+      this.#listener.onChunkEnd();
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));
       this.#connection?.destroy();
-      this.closed(null);
+      this.onClosed(null);
     }
   }
 
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     if (this.#over) return;
     this.#over = true;
     this.#failure ??= error;
-    this.#listener.closed(this.#failure);
+    this.#listener.onClosed(this.#failure);
   }
 }

@@ -13,18 +13,18 @@ export class NodeConnection implements Connection {
     this.peer = peer;
     this.#socket = socket;
     this.#handlers = handlers(this);
-    const { drained } = this.#handlers;
-    this.#afterWrite = drained === undefined ? undefined : () => {
-      if (socket.writableLength === 0 && !socket.destroyed) this.#handlers.drained?.();
+    const { onDrained } = this.#handlers;
+    this.#afterWrite = onDrained === undefined ? undefined : () => {
+      if (socket.writableLength === 0 && !socket.destroyed) this.#handlers.onDrained?.();
     };
     let failure: Error | null = null;
     socket.setNoDelay(true);
     socket.on("error", (error) => failure = error);
-    socket.on("end", () => this.#handlers.ended?.());
-    socket.on("close", () => this.#handlers.closed(failure));
+    socket.on("end", () => this.#handlers.onEnded?.());
+    socket.on("close", () => this.#handlers.onClosed(failure));
     // Convert the Buffer: its `slice` makes no copy, so that a receiver would keep memory that is reused.
     socket.on("data", ({ buffer, byteOffset, byteLength }: Uint8Array) => {
-      this.#handlers.data(new Uint8Array(buffer, byteOffset, byteLength));
+      this.#handlers.onData(new Uint8Array(buffer, byteOffset, byteLength));
     });
   }
 

@@ -29,7 +29,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
       rejectUnauthorized: tls.ca !== undefined,
       handshakeTimeout: handshakeMsMax,
     }, opened);
-  if (tls !== undefined && address.kind === "tcp") boundHandshakes(server, handshakesMax);
+  if (tls !== undefined && address.kind === "tcp") limitHandshakes(server, handshakesMax);
   // Bun and Deno report a failed handshake, but leave the socket open.
   server.on("tlsClientError", (_error: unknown, socket: TLSSocket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -44,7 +44,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
     else server.listen(address.port, address.host);
   });
   return {
-    address: withPort(address, server),
+    address: boundAddress(address, server),
     close: () => {
       server.close();
       return Promise.resolve();
@@ -55,7 +55,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
 /**
  * Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the descriptors.
  */
-function boundHandshakes(server: Server, handshakesMax: number): void {
+function limitHandshakes(server: Server, handshakesMax: number): void {
   // The key is the peer: Node.js has one object for the TCP connection, and another for TLS.
   const handshakes = new Map<string, Socket>();
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
@@ -75,7 +75,7 @@ function boundHandshakes(server: Server, handshakesMax: number): void {
   server.on("secureConnection", (socket: Socket) => handshakes.delete(peerOf(socket)));
 }
 
-function withPort(address: Address, server: Server): Address {
+function boundAddress(address: Address, server: Server): Address {
   const bound = server.address();
   if (address.kind === "unix" || bound === null || typeof bound === "string") return address;
   return { kind: "tcp", host: address.host, port: bound.port };

@@ -13,7 +13,7 @@ const privateKeyBlock = /-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----[^]*?-----END 
  * The content of a PEM file with certificates. Throws CONFIG if it cannot be read or its first certificate is not valid.
  */
 export function readCertificates(file: string): string {
-  const pem = read(file);
+  const pem = readPem(file);
   firstCertificate(pem, file);
   return pem;
 }
@@ -23,7 +23,7 @@ export function readCertificates(file: string): string {
  * does not open it.
  */
 export function readPrivateKey(file: string, passphrase: string | undefined): string {
-  const pem = read(file);
+  const pem = readPem(file);
   privateKey(pem, file, passphrase);
   checkPrivateFile(file, "The private key");
   return pem;
@@ -36,51 +36,51 @@ export function checkPair(
   passphrase?: string,
 ): void {
   if (firstCertificate(cert.pem, cert.file).checkPrivateKey(privateKey(key.pem, key.file, passphrase))) return;
-  throw config(`The private key in ${key.file} does not belong to the certificate in ${cert.file}`);
+  throw configError(`The private key in ${key.file} does not belong to the certificate in ${cert.file}`);
 }
 
-function read(file: string): string {
+function readPem(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw config(`Cannot read ${file}: ${messageOf(error)}`, error);
+    throw configError(`Cannot read ${file}: ${messageOf(error)}`, error);
   }
 }
 
 function firstCertificate(pem: string, file: string): X509Certificate {
   const [block] = certificateBlock.exec(pem) ?? [];
   if (block === undefined) {
-    throw config(`${file} contains no certificate: a PEM file needs a line -----BEGIN CERTIFICATE-----`);
+    throw configError(`${file} contains no certificate: a PEM file needs a line -----BEGIN CERTIFICATE-----`);
   }
   try {
-    return new (crypto().X509Certificate)(block);
+    return new (loadCrypto().X509Certificate)(block);
   } catch (error) {
-    throw config(`The certificate in ${file} is not valid: ${messageOf(error)}`, error);
+    throw configError(`The certificate in ${file} is not valid: ${messageOf(error)}`, error);
   }
 }
 
 function privateKey(pem: string, file: string, passphrase: string | undefined): KeyObject {
   const [block] = privateKeyBlock.exec(pem) ?? [];
   if (block === undefined) {
-    throw config(`${file} contains no private key: a PEM file needs a line that ends with PRIVATE KEY-----`);
+    throw configError(`${file} contains no private key: a PEM file needs a line that ends with PRIVATE KEY-----`);
   }
   const isEncrypted = block.includes("ENCRYPTED");
   if (isEncrypted && passphrase === undefined) {
-    throw config(`The private key in ${file} is encrypted; set its passphrase`);
+    throw configError(`The private key in ${file} is encrypted; set its passphrase`);
   }
   try {
-    return crypto().createPrivateKey(passphrase === undefined ? block : { key: block, passphrase });
+    return loadCrypto().createPrivateKey(passphrase === undefined ? block : { key: block, passphrase });
   } catch (error) {
     const what = isEncrypted ? "cannot be opened with the passphrase" : "is not valid";
-    throw config(`The private key in ${file} ${what}: ${messageOf(error)}`, error);
+    throw configError(`The private key in ${file} ${what}: ${messageOf(error)}`, error);
   }
 }
 
 /** Loaded only for such files: it is slow to load. */
-function crypto() {
+function loadCrypto() {
   return process.getBuiltinModule("node:crypto");
 }
 
-function config(message: string, cause?: unknown): BatonError {
+function configError(message: string, cause?: unknown): BatonError {
   return new BatonError("CONFIG", message, cause === undefined ? undefined : { cause });
 }

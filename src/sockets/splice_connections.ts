@@ -33,30 +33,30 @@ export class SpliceEnd implements ConnectionHandlers {
     this.#other = other;
     other.#other = this;
     for (const end of [this, other]) {
-      for (const chunk of end.#early.splice(0)) end.#pass(chunk);
-      if (end.#hasEnded) end.ended();
+      for (const chunk of end.#early.splice(0)) end.#forward(chunk);
+      if (end.#hasEnded) end.onEnded();
       end.#connection?.resume();
     }
   }
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     const own = chunk.slice(); // the chunk is only valid during the call
     if (this.#other === null) this.#early.push(own);
-    else this.#pass(own);
+    else this.#forward(own);
   }
 
-  drained(): void {
-    this.#peer()?.resume();
+  onDrained(): void {
+    this.#otherConnection()?.resume();
   }
 
-  ended(): void {
+  onEnded(): void {
     this.#hasEnded = true;
-    this.#peer()?.end();
+    this.#otherConnection()?.end();
   }
 
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     this.#isClosed = true;
-    const peer = this.#peer();
+    const peer = this.#otherConnection();
     // A failed connection must not look like an orderly end to the other side.
     if (error === null) peer?.end();
     else peer?.destroy();
@@ -70,12 +70,12 @@ export class SpliceEnd implements ConnectionHandlers {
   }
 
   /** The other side's connection. */
-  #peer(): Connection | null {
+  #otherConnection(): Connection | null {
     return this.#other === null ? null : this.#other.#connection;
   }
 
-  #pass(bytes: Uint8Array): void {
-    const peer = this.#peer();
+  #forward(bytes: Uint8Array): void {
+    const peer = this.#otherConnection();
     if (peer === null) return;
     peer.write(bytes);
     if (peer.bufferedBytes > waitingBytesMax) this.#connection?.pause();

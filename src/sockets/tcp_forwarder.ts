@@ -83,7 +83,7 @@ export class TcpForwarder {
         const leader = this.#leader;
         const { address } = leader;
         if (address === null) {
-          await leaderReplaced(leader, deadline.signal);
+          await waitForNewLeader(leader, deadline.signal);
           continue;
         }
         try {
@@ -133,7 +133,7 @@ export class TcpForwarder {
 }
 
 /** Resolves when the leader is replaced, or when the signal aborts. */
-function leaderReplaced(leader: CurrentLeader, signal: AbortSignal): Promise<void> {
+function waitForNewLeader(leader: CurrentLeader, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const either = AbortSignal.any([leader.replaced.signal, signal]);
     onAbort(either, () => resolve());

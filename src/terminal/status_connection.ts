@@ -64,7 +64,7 @@ export class StatusConnection implements ConnectionHandlers {
     this.#connection.destroy();
   }
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     if (this.#hasRequest) return; // the body is ignored
     this.#header += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
     const isTooLong = this.#header.length > headerBytesMax;
@@ -74,12 +74,12 @@ export class StatusConnection implements ConnectionHandlers {
     this.#send({ status: 431, type: plainText, text: `The request is longer than ${headerBytesMax} bytes\n` }, false);
   }
 
-  ended(): void {
+  onEnded(): void {
     if (!this.#hasRequest) return this.destroy();
     this.#hasEnded = true;
   }
 
-  closed(): void {
+  onClosed(): void {
     this.#isClosed = true;
     this.#cancelDeadline();
     this.#options.closed();

@@ -176,7 +176,7 @@ export class ByteWriter {
 }
 
 /** Returns the number of bytes of all parts. */
-export function bytesOf(parts: readonly Uint8Array[]): number {
+export function totalByteLength(parts: readonly Uint8Array[]): number {
   let bytes = 0;
   for (let index = 0; index < parts.length; index++) bytes += (parts[index] as Uint8Array).byteLength;
   return bytes;
@@ -184,7 +184,7 @@ export function bytesOf(parts: readonly Uint8Array[]): number {
 
 /** Copies all parts into one array. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(bytesOf(parts));
+  const bytes = new Uint8Array(totalByteLength(parts));
   let at = 0;
   for (const part of parts) {
     bytes.set(part, at);

@@ -1,30 +1,30 @@
 /** Heartbeats of one connection. */
 import type { Clock } from "../support/clock.ts";
 
-export interface HeartHost {
+export interface HeartbeatHost {
   /** Sends a PING with this time to live. */
-  ping(ttlMs: number): void;
+  sendPing(ttlMs: number): void;
   /** The peer was silent for too long. */
-  dead(why: string): void;
+  onDead(why: string): void;
 }
 
 /** A late timer means that this process was held up: bytes of the peer may be unread. */
 const lateMsMax = 1000;
 
-export class Heart {
+export class ConnectionHeartbeat {
   /** This side does not read at present, so silence means nothing. */
-  isDeaf = false;
-  readonly #host: HeartHost;
+  ignoresSilence = false;
+  readonly #host: HeartbeatHost;
   readonly #clock: Clock;
   readonly #everyMs: number;
   readonly #timeoutMs: number;
   #ttlMs = 0;
-  #heardMs = 0;
-  #pingedMs = 0;
+  #lastReceivedMs = 0;
+  #lastPingMs = 0;
   #dueMs = 0;
   #isBeating = false;
   /** The peer knows PING. */
-  #isUnderstood = false;
+  #peerKnowsPing = false;
   #cancel: (() => void) | null = null;
 
   constructor(
@@ -32,7 +32,7 @@ export class Heart {
       readonly clock: Clock;
       readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
     },
-    host: HeartHost,
+    host: HeartbeatHost,
   ) {
     this.#clock = clock;
     this.#host = host;
@@ -46,21 +46,21 @@ export class Heart {
    */
   start(isUnderstood: boolean): void {
     this.#isBeating = true;
-    this.#isUnderstood ||= isUnderstood;
-    this.#heardMs = this.#pingedMs = this.#clock.now();
-    this.#beat();
+    this.#peerKnowsPing ||= isUnderstood;
+    this.#lastReceivedMs = this.#lastPingMs = this.#clock.now();
+    this.#checkSilence();
   }
 
-  heard(): void {
-    if (this.#isBeating) this.#heardMs = this.#clock.now();
+  noteReceived(): void {
+    if (this.#isBeating) this.#lastReceivedMs = this.#clock.now();
   }
 
   /** The peer wants to be considered dead after this time; 0 cancels that. */
-  limit(ttlMs: number): void {
-    if (ttlMs === this.#ttlMs && this.#isUnderstood) return;
-    this.#isUnderstood = true;
+  setPeerTtl(ttlMs: number): void {
+    if (ttlMs === this.#ttlMs && this.#peerKnowsPing) return;
+    this.#peerKnowsPing = true;
     this.#ttlMs = ttlMs;
-    if (this.#isBeating) this.#beat();
+    if (this.#isBeating) this.#checkSilence();
   }
 
   stop(): void {
@@ -69,39 +69,39 @@ export class Heart {
     this.#cancel = null;
   }
 
-  #beat(): void {
+  #checkSilence(): void {
     this.#cancel?.();
     this.#cancel = null;
     const nowMs = this.#clock.now();
-    if (this.isDeaf || (this.#dueMs > 0 && nowMs - this.#dueMs > lateMsMax)) this.#heardMs = nowMs;
-    const step = heartbeatPlan({
+    if (this.ignoresSilence || (this.#dueMs > 0 && nowMs - this.#dueMs > lateMsMax)) this.#lastReceivedMs = nowMs;
+    const step = planHeartbeat({
       nowMs,
-      heardMs: this.#heardMs,
-      pingedMs: this.#pingedMs,
-      everyMs: this.#isUnderstood ? this.#everyMs : 0,
+      lastReceivedMs: this.#lastReceivedMs,
+      lastPingMs: this.#lastPingMs,
+      everyMs: this.#peerKnowsPing ? this.#everyMs : 0,
       timeoutMs: this.#timeoutMs,
       ttlMs: this.#ttlMs,
     });
     if (step.kind === "dead") {
-      return this.#host.dead(`Nothing was heard of the peer for ${Math.round(step.silentMs)} ms`);
+      return this.#host.onDead(`Nothing was heard of the peer for ${Math.round(step.silentMs)} ms`);
     }
     if (step.kind === "ping") {
-      this.#pingedMs = nowMs;
-      this.#host.ping(this.#timeoutMs);
+      this.#lastPingMs = nowMs;
+      this.#host.sendPing(this.#timeoutMs);
     }
     this.#dueMs = 0;
     if (step.nextMs === Infinity || !this.#isBeating) return;
     this.#dueMs = nowMs + step.nextMs;
-    this.#cancel = this.#clock.startTimer(step.nextMs, () => this.#beat());
+    this.#cancel = this.#clock.startTimer(step.nextMs, () => this.#checkSilence());
   }
 }
 
 export interface HeartbeatState {
   readonly nowMs: number;
   /** Time at which the last byte of the peer arrived. */
-  readonly heardMs: number;
+  readonly lastReceivedMs: number;
   /** Time at which the last PING was sent. */
-  readonly pingedMs: number;
+  readonly lastPingMs: number;
   /** Milliseconds between PINGs; 0 for never. */
   readonly everyMs: number;
   /** Milliseconds of silence after which the connection ends. No effect without PINGs. */
@@ -116,13 +116,15 @@ export type HeartbeatStep =
   | { readonly kind: "ping" | "rest"; readonly nextMs: number };
 
 /** Decides when to send a PING, and when a silent peer is considered dead. Pure. */
-export function heartbeatPlan({ nowMs, heardMs, pingedMs, everyMs, timeoutMs, ttlMs }: HeartbeatState): HeartbeatStep {
-  const silentMs = nowMs - heardMs;
+export function planHeartbeat(
+  { nowMs, lastReceivedMs, lastPingMs, everyMs, timeoutMs, ttlMs }: HeartbeatState,
+): HeartbeatStep {
+  const silentMs = nowMs - lastReceivedMs;
   const silentMsMax = Math.min(everyMs > 0 && timeoutMs > 0 ? timeoutMs : Infinity, ttlMs > 0 ? ttlMs : Infinity);
   if (silentMs >= silentMsMax) return { kind: "dead", silentMs };
   const untilDeadMs = silentMsMax - silentMs;
   if (everyMs <= 0) return { kind: "rest", nextMs: untilDeadMs };
-  const untilPingMs = pingedMs + everyMs - nowMs;
+  const untilPingMs = lastPingMs + everyMs - nowMs;
   if (untilPingMs <= 0) return { kind: "ping", nextMs: Math.min(everyMs, untilDeadMs) };
   return { kind: "rest", nextMs: Math.min(untilPingMs, untilDeadMs) };
 }

@@ -19,7 +19,7 @@ export interface CurveCertificate {
 }
 
 /** A key as text (Z85). */
-export const keyText = encodeZ85;
+export const formatKey = encodeZ85;
 
 /** Certificate for the owner only. CZMQ requires the four blanks. */
 export function secretCertificate(secretKey: Uint8Array): string {
@@ -27,8 +27,8 @@ export function secretCertificate(secretKey: Uint8Array): string {
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
     "metadata",
     "curve",
-    `    public-key = "${keyText(x25519Secret(secretKey).publicKey)}"`,
-    `    secret-key = "${keyText(secretKey)}"`,
+    `    public-key = "${formatKey(x25519Secret(secretKey).publicKey)}"`,
+    `    secret-key = "${formatKey(secretKey)}"`,
     "",
   ].join("\n");
 }
@@ -39,7 +39,7 @@ export function publicCertificate(publicKey: Uint8Array): string {
     "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
     "metadata",
     "curve",
-    `    public-key = "${keyText(publicKey)}"`,
+    `    public-key = "${formatKey(publicKey)}"`,
     "",
   ].join("\n");
 }
@@ -52,16 +52,18 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
     const [, indent = "", name = "", value] = /^([ \t]*)([\w$@.&+/-]+)[ \t]*(?:=(.*))?$/.exec(line) ?? [];
     if (name === "") continue;
     if (indent === "") section = name;
-    else if (section === "curve" && value !== undefined) found.set(name, { value: unquoted(value), line: index + 1 });
+    else if (section === "curve" && value !== undefined) found.set(name, { value: unquote(value), line: index + 1 });
   }
-  const publicKey = keyOf(found, "public-key", file);
+  const publicKey = findKey(found, "public-key", file);
   if (publicKey === null) {
-    throw config(`There is no key in ${file}: a key file has a section \`curve\` with a line \`public-key = "…"\``);
+    throw configError(
+      `There is no key in ${file}: a key file has a section \`curve\` with a line \`public-key = "…"\``,
+    );
   }
-  const secretKey = keyOf(found, "secret-key", file);
+  const secretKey = findKey(found, "secret-key", file);
   checkPublicKey(publicKey, `The public-key in ${file}`);
   if (secretKey !== null && x25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
-    throw config(`The public-key in ${file} is not that of the secret-key beside it`);
+    throw configError(`The public-key in ${file} is not that of the secret-key beside it`);
   }
   return { publicKey, secretKey };
 }
@@ -69,10 +71,10 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
 function checkPublicKey(key: Uint8Array, name: string): void {
   const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
   if (isCanonicalPublicKey(key) && anySecret.deriveSharedSecret(key) !== null) return;
-  throw config(`${name} cannot be a public key: no secret key belongs to it`);
+  throw configError(`${name} cannot be a public key: no secret key belongs to it`);
 }
 
-function keyOf(
+function findKey(
   found: ReadonlyMap<string, { readonly value: string; readonly line: number }>,
   name: string,
   file: string,
@@ -83,19 +85,19 @@ function keyOf(
 
 function decodeKey(text: string, name: string): Uint8Array {
   if (text.length !== keyCharacters) {
-    throw config(`${name} has ${text.length} characters, and a key has ${keyCharacters}`);
+    throw configError(`${name} has ${text.length} characters, and a key has ${keyCharacters}`);
   }
   const decoded = decodeZ85(text);
   if (decoded instanceof Uint8Array) return decoded;
-  throw config(`${name} is no key in Z85: ${decoded.wrong}`);
+  throw configError(`${name} is no key in Z85: ${decoded.wrong}`);
 }
 
 /** Z85 uses "#", which starts a comment in other places. */
-function unquoted(value: string): string {
+function unquote(value: string): string {
   const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
   return quoted ?? value.replace(/#.*$/, "").trim();
 }
 
-function config(message: string): BatonError {
+function configError(message: string): BatonError {
   return new BatonError("CONFIG", message);
 }

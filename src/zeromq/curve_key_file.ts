@@ -13,10 +13,10 @@ const fileBytesMax = 64 << 10;
  * other users.
  */
 export function readSecretKey(file: string): X25519Secret {
-  const { secretKey, stat } = read(file);
+  const { secretKey, stat } = readKeyFile(file);
   if (secretKey === null) {
     const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
-    throw config(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
+    throw configError(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
   }
   checkPrivateMode(file, "The secret key", stat);
   const secret = x25519Secret(secretKey);
@@ -26,38 +26,38 @@ export function readSecretKey(file: string): X25519Secret {
 
 /** Reads a public key of another side. Throws CONFIG, also for a file with a secret key, which should not be there. */
 export function readPublicKey(file: string): Uint8Array {
-  const { publicKey, secretKey } = read(file);
+  const { publicKey, secretKey } = readKeyFile(file);
   if (secretKey === null) return publicKey;
   secretKey.fill(0);
   const other = file.endsWith("_secret") ? file.slice(0, -7) : `${file}.pub`;
-  throw config(
+  throw configError(
     `${file} has a secret key, which is for its owner alone; the public one is wanted here, which is likely in ${other}`,
   );
 }
 
-function read(file: string): CurveCertificate & { readonly stat: Stats } {
+function readKeyFile(file: string): CurveCertificate & { readonly stat: Stats } {
   // O_NONBLOCK, because opening a pipe would wait for its other end.
-  const fd = orConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
+  const fd = rethrowAsConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
   try {
     const stat = fstatSync(fd);
-    if (!stat.isFile()) throw config(`Cannot read the key file ${file}: it is not a file`);
-    if (stat.size > fileBytesMax) throw config(`${file} is no key file: it has ${stat.size} bytes`);
-    return { ...parseCertificate(orConfig(file, () => readFileSync(fd, "utf8")), file), stat };
+    if (!stat.isFile()) throw configError(`Cannot read the key file ${file}: it is not a file`);
+    if (stat.size > fileBytesMax) throw configError(`${file} is no key file: it has ${stat.size} bytes`);
+    return { ...parseCertificate(rethrowAsConfig(file, () => readFileSync(fd, "utf8")), file), stat };
   } finally {
     closeSync(fd);
   }
 }
 
-function orConfig<T>(file: string, act: () => T): T {
+function rethrowAsConfig<T>(file: string, act: () => T): T {
   try {
     return act();
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
     const why = isMissing ? `it is not there; baton pubsub keygen ${file} makes one` : messageOf(error);
-    throw config(`Cannot read the key file ${file}: ${why}`, error);
+    throw configError(`Cannot read the key file ${file}: ${why}`, error);
   }
 }
 
-function config(message: string, cause?: unknown): BatonError {
+function configError(message: string, cause?: unknown): BatonError {
   return new BatonError("CONFIG", message, cause === undefined ? undefined : { cause });
 }

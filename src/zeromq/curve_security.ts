@@ -6,11 +6,11 @@ import { curveServer } from "../wire/zmtp/curve_server.ts";
 import type { SocketOptions } from "./socket_options.ts";
 
 /** Accepts each peer that has proven a key (Z85) for which `isAllowed` returns true. The key is the peer's user ID. */
-export function curveListening(key: X25519Secret, isAllowed: (publicKey: string) => boolean): SocketOptions {
+export function curveListenOptions(key: X25519Secret, isAllowed: (publicKey: string) => boolean): SocketOptions {
   return { security: curveServer({ key, randomBytes, isAllowed }) };
 }
 
 /** Security of a connection to a peer that has to prove `serverKey`. Throws ZmtpError for an invalid key. */
-export function curveDialing(key: X25519Secret, serverKey: Uint8Array): SocketOptions {
+export function curveDialOptions(key: X25519Secret, serverKey: Uint8Array): SocketOptions {
   return { security: curveClient({ key, serverKey, randomBytes }) };
 }

@@ -1,24 +1,24 @@
 /** DEALER: each message goes to the next peer with room, and messages are received from each peer in turn. RFC 28. */
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import type { Peer } from "./zeromq_peer.ts";
-import { Waiting } from "./waiting_senders.ts";
+import { WaitQueue } from "./wait_queue.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export class DealerSocket extends ZeroMqSocket {
   readonly type: SocketType = "DEALER";
   readonly #peers: Peer[] = [];
   #next = 0;
-  readonly #senders = new Waiting();
+  readonly #senders = new WaitQueue();
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
-    return this.#senders.length === 0 && this.hand(frames);
+    return this.#senders.length === 0 && this.sendToAny(frames);
   }
 
   protected override async waitToOffer(
     frames: readonly Uint8Array[],
     signal?: AbortSignal,
   ): Promise<void> {
-    await this.#senders.wait(() => this.hand(frames) || undefined, signal);
+    await this.#senders.wait(() => this.sendToAny(frames) || undefined, signal);
   }
 
   protected override failSenders(reason: unknown): void {
@@ -26,15 +26,15 @@ export class DealerSocket extends ZeroMqSocket {
   }
 
   /** Sends a message of the program. Returns false if there is no room. */
-  protected hand(frames: readonly Uint8Array[]): boolean {
-    return this.place(frames) !== null;
+  protected sendToAny(frames: readonly Uint8Array[]): boolean {
+    return this.placeAtNextPeer(frames) !== null;
   }
 
   /**
    * Gives the message to the next peer with room, and returns that peer. Connected peers are preferred: RFC 28 includes
    * the others in the same order, so that part of the messages would wait for a peer that is down.
    */
-  protected place(frames: readonly Uint8Array[]): Peer | null {
+  protected placeAtNextPeer(frames: readonly Uint8Array[]): Peer | null {
     const peers = this.#peers;
     const count = peers.length;
     let isAnyDown = false;
@@ -53,19 +53,19 @@ export class DealerSocket extends ZeroMqSocket {
     return null;
   }
 
-  override added(peer: Peer): void {
+  override onPeerAdded(peer: Peer): void {
     this.#peers.push(peer);
     this.#senders.pump();
   }
 
-  override removed(peer: Peer): void {
+  override onPeerRemoved(peer: Peer): void {
     const index = this.#peers.indexOf(peer);
     if (index < 0) return;
     this.#peers.splice(index, 1);
     if (this.#next >= this.#peers.length) this.#next = 0;
   }
 
-  override room(): void {
+  override onRoom(): void {
     if (this.#senders.length > 0) this.#senders.pump();
   }
 }

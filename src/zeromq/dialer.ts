@@ -11,14 +11,14 @@ export interface DialedLink extends ConnectionHandlers {
 }
 
 export interface DialerHost {
-  /** Creates a link for one attempt. An attached link has to call `lost` when it is over. */
-  open(): DialedLink;
+  /** Creates a link for one attempt. An attached link has to call `handleLoss` when it is over. */
+  openLink(): DialedLink;
   /** No connection was made; the next attempt follows after `retryMs`. */
-  failed(reason: Error, retryMs: number): void;
+  onFailed(reason: Error, retryMs: number): void;
 }
 
 /** Milliseconds: a connection that lasted for less counts as a failure, and the delays keep growing. */
-const soundMsMin = 1000;
+const stableMsMin = 1000;
 
 export class Dialer {
   readonly #address: Address;
@@ -48,10 +48,10 @@ export class Dialer {
   }
 
   /** The connection of the last attempt is over. `wasReady`: its handshake had succeeded. */
-  lost(wasReady: boolean): void {
-    const isSound = wasReady && this.#options.clock.now() - this.#connectedMs >= soundMsMin;
+  handleLoss(wasReady: boolean): void {
+    const isSound = wasReady && this.#options.clock.now() - this.#connectedMs >= stableMsMin;
     if (isSound) this.#attempt = 0;
-    this.#again();
+    this.#scheduleAttempt();
   }
 
   async #dial(signal: AbortSignal): Promise<void> {
@@ -60,7 +60,7 @@ export class Dialer {
       signal,
       reason: () => new Error(`no connection within ${handshakeMsMax} ms`),
     });
-    const link = this.#host.open();
+    const link = this.#host.openLink();
     try {
       const connection = await dial(this.#address, link, { signal: deadline.signal });
       if (signal.aborted) return connection.destroy();
@@ -69,14 +69,14 @@ export class Dialer {
     } catch (error) {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error : new Error(messageOf(error));
-      this.#host.failed(reason, this.#again());
+      this.#host.onFailed(reason, this.#scheduleAttempt());
     } finally {
       deadline.cancel();
     }
   }
 
   /** Schedules the next attempt. Returns the delay. */
-  #again(): number {
+  #scheduleAttempt(): number {
     const stop = this.#stop;
     if (stop === null) return 0;
     const { clock, reconnect, random } = this.#options;

@@ -9,9 +9,9 @@ const tcpPattern = /^tcp:\/\/(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+)):(\d{1,5})
 
 /** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
 export function parseEndpoint(endpoint: string, written = endpoint): Address {
-  const address = parse(endpoint, written);
+  const address = parseAnyEndpoint(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
-    throw usage(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
+    throw usageError(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
   }
   return address;
 }
@@ -21,7 +21,7 @@ export function parseEndpoint(endpoint: string, written = endpoint): Address {
  * USAGE.
  */
 export function parseBindEndpoint(endpoint: string): Address {
-  const address = parse(endpoint.replace(/^(tcp:\/\/.*):\*$/, "$1:0"));
+  const address = parseAnyEndpoint(endpoint.replace(/^(tcp:\/\/.*):\*$/, "$1:0"));
   return address.kind === "tcp" && address.host === "*" ? { ...address, host: "0.0.0.0" } : address;
 }
 
@@ -31,30 +31,30 @@ export function formatEndpoint(address: Address): string {
   return `tcp://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-function parse(endpoint: string, written = endpoint): Address {
+function parseAnyEndpoint(endpoint: string, written = endpoint): Address {
   if (endpoint.startsWith("ipc://")) return parseIpc(endpoint);
   const [, bracketed, plain, digits = ""] = tcpPattern.exec(endpoint) ?? [];
   const host = bracketed ?? plain;
   if (host === undefined) {
-    throw usage(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
+    throw usageError(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
   }
   const port = Number(digits);
-  if (port > 65_535) throw usage(written, `${port} is not a port`);
+  if (port > 65_535) throw usageError(written, `${port} is not a port`);
   return { kind: "tcp", host, port };
 }
 
 function parseIpc(endpoint: string): Address {
   const path = endpoint.slice("ipc://".length);
   if (!path.startsWith("/") || path.includes("\0")) {
-    throw usage(endpoint, "after ipc:// stands the absolute path of a socket, as in ipc:///run/baton/pubsub.sock");
+    throw usageError(endpoint, "after ipc:// stands the absolute path of a socket, as in ipc:///run/baton/pubsub.sock");
   }
   const { length } = new TextEncoder().encode(path);
   if (length > ipcPathBytesMax) {
-    throw usage(endpoint, `its path has ${length} bytes, and a socket's path has at most ${ipcPathBytesMax}`);
+    throw usageError(endpoint, `its path has ${length} bytes, and a socket's path has at most ${ipcPathBytesMax}`);
   }
   return { kind: "unix", path };
 }
 
-function usage(endpoint: string, why: string): BatonError {
+function usageError(endpoint: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${endpoint}" as an endpoint: ${why}`);
 }

@@ -41,7 +41,7 @@ export class InputBudget<Owner> {
   #total = 0;
   #shortSinceMs: number | null = null;
   /** The connection that is read to the end of its message, and since when. */
-  #first: { readonly owner: Owner; readonly sinceMs: number } | null = null;
+  #preferred: { readonly owner: Owner; readonly sinceMs: number } | null = null;
 
   constructor({ bytesMax, messageBytesMax }: InputBudgetLimits) {
     this.#stopBytes = bytesMax - messageBytesMax;
@@ -53,7 +53,7 @@ export class InputBudget<Owner> {
     return this.#total;
   }
 
-  /** True if connections may be stopped; call `expired` from time to time. */
+  /** True if connections may be stopped; call `expiredOwners` from time to time. */
   get isShort(): boolean {
     return this.#shortSinceMs !== null;
   }
@@ -62,7 +62,11 @@ export class InputBudget<Owner> {
    * Updates what a connection holds of an incomplete message; 0 when it is gone. `isNext`: of another message than
    * before.
    */
-  hold(owner: Owner, bytes: number, { isNext, nowMs }: { isNext: boolean; nowMs: number }): InputChanges<Owner> {
+  setHeldBytes(
+    owner: Owner,
+    bytes: number,
+    { isNext, nowMs }: { isNext: boolean; nowMs: number },
+  ): InputChanges<Owner> {
     const before = this.#holdings.get(owner);
     if (before === undefined && bytes <= uncountedBytesMax) return noChanges;
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
@@ -78,12 +82,12 @@ export class InputBudget<Owner> {
   }
 
   /** Returns connections to close: memory has been short for long, and their message has not arrived in this time. */
-  expired(nowMs: number): Owner[] {
+  expiredOwners(nowMs: number): Owner[] {
     const shortSinceMs = this.#shortSinceMs;
     if (shortSinceMs === null) return [];
     const gone: Owner[] = [];
     for (const [owner, { sinceMs }] of this.#holdings) {
-      const firstSinceMs = this.#first?.owner === owner ? this.#first.sinceMs : 0;
+      const firstSinceMs = this.#preferred?.owner === owner ? this.#preferred.sinceMs : 0;
       if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= shortMsMax) gone.push(owner);
     }
     return gone;
@@ -100,7 +104,7 @@ export class InputBudget<Owner> {
     this.#total += added;
     if (isNext || counted === 0) {
       this.#holdings.delete(owner);
-      if (this.#first?.owner === owner) this.#first = null;
+      if (this.#preferred?.owner === owner) this.#preferred = null;
     } else if (before !== undefined) {
       before.bytes = counted;
       return added;
@@ -121,13 +125,13 @@ export class InputBudget<Owner> {
       (holding.isStopped ? stop : resume).push(owner);
     }
     if (!this.isShort) {
-      this.#first = null;
+      this.#preferred = null;
       return { stop, resume };
     }
-    if (this.#first !== null) return { stop, resume };
+    if (this.#preferred !== null) return { stop, resume };
     for (const [owner, holding] of this.#holdings) {
       if (!holding.isStopped) continue;
-      this.#first = { owner, sinceMs: nowMs };
+      this.#preferred = { owner, sinceMs: nowMs };
       holding.isStopped = false;
       const justStopped = stop.indexOf(owner);
       if (justStopped >= 0) stop.splice(justStopped, 1);
@@ -138,7 +142,7 @@ export class InputBudget<Owner> {
   }
 
   #mayRead(owner: Owner, { bytes }: Holding): boolean {
-    if (!this.isShort || this.#first?.owner === owner) return true;
+    if (!this.isShort || this.#preferred?.owner === owner) return true;
     return this.#total < this.#stopBytes && bytes <= this.#sharedBytes / this.#holdings.size;
   }
 }

@@ -42,7 +42,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
   const pieces = [
     { path: file, text: secretCertificate(secretKey), mode: 0o600 },
     { path: publicFile, text: publicCertificate(publicKey), mode: 0o644 },
-  ].map((piece) => ({ ...piece, draft: draftOf(piece.path) }));
+  ].map((piece) => ({ ...piece, draft: draftPath(piece.path) }));
   secretKey.fill(0);
   const made: string[] = [];
   let path = file;
@@ -54,7 +54,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
     }
     for (const piece of pieces) {
       path = piece.path;
-      write(piece);
+      writeDraft(piece);
     }
     for (const piece of pieces) {
       path = piece.path;
@@ -75,11 +75,13 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
   return { publicKey, file, publicFile };
 }
 
-function draftOf(path: string): string {
+function draftPath(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
 }
 
-function write({ draft, text, mode }: { readonly draft: string; readonly text: string; readonly mode: number }): void {
+function writeDraft(
+  { draft, text, mode }: { readonly draft: string; readonly text: string; readonly mode: number },
+): void {
   const fd = openSync(draft, "wx", mode);
   try {
     if (mode === 0o600) fchmodSync(fd, mode); // independent of the umask

@@ -1,11 +1,11 @@
 /** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
 import { BatonError } from "../errors.ts";
-import { property, propertyNames } from "../wire/zmtp/zmtp_metadata.ts";
+import { propertyBytes, propertyNames } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Peer } from "./zeromq_peer.ts";
-import type { Newcomer } from "./zeromq_listener.ts";
+import type { PeerCandidate } from "./peer_connection.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export class RouterSocket extends ZeroMqSocket {
@@ -35,7 +35,7 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
-    const peer = this.#target(frames);
+    const peer = this.#targetOf(frames);
     if (peer === null) return true;
     return peer.senders.length === 0 && peer.offer(frames.slice(1));
   }
@@ -45,7 +45,7 @@ export class RouterSocket extends ZeroMqSocket {
     signal?: AbortSignal,
   ): Promise<void> {
     for (;;) {
-      const peer = this.#target(frames);
+      const peer = this.#targetOf(frames);
       if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
       const isTaken = await peer.senders.wait(() => {
         // The identity now belongs to another peer, or to none; it is looked up again.
@@ -60,22 +60,22 @@ export class RouterSocket extends ZeroMqSocket {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
   }
 
-  override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
-    const told = property(properties, propertyNames.identity);
+  override acceptPeer({ peer, properties, userId }: PeerCandidate): ZmtpError | null {
+    const told = propertyBytes(properties, propertyNames.identity);
     if (told?.[0] === 0) {
       return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
     }
-    const identity = told !== undefined && told.byteLength > 0 ? told : generatedOf(peer);
+    const identity = told !== undefined && told.byteLength > 0 ? told : generatedIdentityOf(peer);
     return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
   }
 
-  override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
-    const identity = told.byteLength > 0 ? told.slice() : generatedOf(peer) ?? this.#newIdentity();
+  override onPeerReady(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+    const identity = told.byteLength > 0 ? told.slice() : generatedIdentityOf(peer) ?? this.#newIdentity();
     const key = keyOf(identity);
     const refusal = this.#refusal({ peer, key, userId });
     if (refusal !== null) throw refusal;
     const before = this.#byKey.get(key);
-    const unread = this.#unread(key, peer);
+    const unread = this.#unreadPeerNamed(key, peer);
     this.#forget(peer);
     const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
     // Messages that wait at a connected endpoint are for the peer that they were addressed to.
@@ -93,22 +93,22 @@ export class RouterSocket extends ZeroMqSocket {
       this.inbound.replace(unread, peer);
     }
     this.#byKey.set(peer.key, peer);
-    return this.#frames.issue(peer);
+    return this.#frames.issueFrame(peer);
   }
 
   protected override take(): Uint8Array[] | undefined {
     const message = super.take();
-    if (message !== undefined) this.#frames.mend(message, this.inbound.last);
+    if (message !== undefined) this.#frames.repairFrame(message, this.inbound.last);
     return message;
   }
 
   /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
-  override removed(peer: Peer): void {
+  override onPeerRemoved(peer: Peer): void {
     this.#forget(peer);
     peer.senders.pump();
   }
 
-  override room(peer: Peer): void {
+  override onRoom(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
@@ -120,7 +120,7 @@ export class RouterSocket extends ZeroMqSocket {
   }): ZmtpError | null {
     const before = this.#byKey.get(key);
     const own = peer !== null && peer.length > 0 ? peer : undefined;
-    const unread = this.#unread(key, peer);
+    const unread = this.#unreadPeerNamed(key, peer);
     // Messages of one user must not appear to come from another, and responses to one must not go to the other.
     for (const other of [before === peer ? undefined : before, own, unread]) {
       if (other === undefined || other.description?.userId === userId) continue;
@@ -132,12 +132,12 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /** A former peer of that name whose messages are still unread. */
-  #unread(key: string, peer: Peer | null): Peer | undefined {
+  #unreadPeerNamed(key: string, peer: Peer | null): Peer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
   /** Returns the peer, or null, which is counted: the message is dropped. */
-  #target(frames: readonly Uint8Array[]): Peer | null {
+  #targetOf(frames: readonly Uint8Array[]): Peer | null {
     const peer = this.#find(frames[0] as Uint8Array);
     if (peer !== undefined) return peer;
     this.counters.unroutable++;
@@ -150,7 +150,7 @@ export class RouterSocket extends ZeroMqSocket {
 
   #forget(peer: Peer): void {
     if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
-    this.#frames.revoke(peer);
+    this.#frames.revokeFrame(peer);
   }
 
   /** Returns five bytes, the first zero, as libzmq does; the number starts at random and is never given twice. */
@@ -162,7 +162,7 @@ export class RouterSocket extends ZeroMqSocket {
 }
 
 /** Returns the identity that a peer was given and keeps until it sends its own; null if it has none. */
-function generatedOf(peer: Peer | null): Uint8Array | null {
+function generatedIdentityOf(peer: Peer | null): Uint8Array | null {
   return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
 }
 
@@ -185,8 +185,8 @@ class IdentityFrames {
   readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
 
   /** Creates the frame for messages of this peer, which has its identity from now on. */
-  issue(peer: Peer): Uint8Array {
-    this.revoke(peer);
+  issueFrame(peer: Peer): Uint8Array {
+    this.revokeFrame(peer);
     const frame = peer.identity.slice();
     peer.frame = frame;
     this.#peers.set(frame, peer);
@@ -195,7 +195,7 @@ class IdentityFrames {
   }
 
   /** The peer loses its identity; frames of its unread messages keep the old one. */
-  revoke(peer: Peer): void {
+  revokeFrame(peer: Peer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;
   }
@@ -207,7 +207,7 @@ class IdentityFrames {
   }
 
   /** Repairs the first frame of a message from this peer, if the program changed it in an earlier message. */
-  mend(message: Uint8Array[], peer: Peer | null): void {
+  repairFrame(message: Uint8Array[], peer: Peer | null): void {
     const frame = message[0] as Uint8Array;
     // A message of an earlier connection starts with the frame of that connection.
     const identity = peer !== null && frame === peer.frame ? peer.identity : this.#identities.get(frame);

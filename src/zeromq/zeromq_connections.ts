@@ -9,33 +9,33 @@ import { Dialer } from "./dialer.ts";
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
 import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
 import { Peer } from "./zeromq_peer.ts";
-import { type PeersHost, Port, type PortOwner } from "./zeromq_listener.ts";
+import { PeerConnection, type PeerConnectionOwner, type PeersHost } from "./peer_connection.ts";
 import { type BigIntStats, rmSync } from "node:fs";
 import { clearSocketPath, isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
 import { whyNotListening } from "../sockets/why_not_listening.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-export class Connections implements PortOwner {
+export class ZeroMqConnections implements PeerConnectionOwner {
   readonly host: PeersHost;
   readonly #bindings: Binding[] = [];
   readonly #dialers = new Map<string, Dialer>();
   /** Open connections and current attempts. */
-  readonly #ports = new Set<Port>();
+  readonly #connections = new Set<PeerConnection>();
   /** Accepted connections that are open, and closed ones with unread messages. */
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
-  readonly #strangers = new Set<Port>();
-  readonly #input: InputBudget<Port>;
+  readonly #inHandshake = new Set<PeerConnection>();
+  readonly #input: InputBudget<PeerConnection>;
   /** Pending changes of connections while they are being processed. */
-  readonly #decided = new Map<Port, "stop" | "resume">();
+  readonly #pendingDecisions = new Map<PeerConnection, "stop" | "resume">();
   #isDeciding = false;
   /** Timer that looks for slow messages while memory is short. */
-  #stopLooking: (() => void) | null = null;
+  #cancelExpiryCheck: (() => void) | null = null;
   readonly #peers = new Set<Peer>();
   #isClosing = false;
   /** Waits for changes of `settled` and `gone`. */
-  #whenChanged: (() => void) | null = null;
+  #onChange: (() => void) | null = null;
 
   constructor(host: PeersHost) {
     this.host = host;
@@ -44,7 +44,7 @@ export class Connections implements PortOwner {
   }
 
   /** Connections counted for `connectionsMax`. */
-  get accepted(): number {
+  get acceptedCount(): number {
     return this.#accepted;
   }
 
@@ -58,7 +58,7 @@ export class Connections implements PortOwner {
     const { options } = this.host;
     const name = { real: endpoint };
     const accept = (connection: Connection) => this.#accept(connection, name.real);
-    const binding = await bind(parseBindEndpoint(endpoint), accept, { options, signal });
+    const binding = await bindEndpoint(parseBindEndpoint(endpoint), accept, { options, signal });
     name.real = binding.endpoint;
     if (signal?.aborted || this.#isClosing) {
       await binding.close();
@@ -75,15 +75,15 @@ export class Connections implements PortOwner {
     if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
     const { options } = this.host;
     const peer = new Peer(options);
-    let port: Port | null = null;
+    let peerConnection: PeerConnection | null = null;
     const dialer = new Dialer(address, {
-      open: () => {
-        port = new Port(this, { endpoint: name, dialed: { peer, dialer } });
-        this.#ports.add(port);
-        return port.link;
+      openLink: () => {
+        peerConnection = new PeerConnection(this, { endpoint: name, dialed: { peer, dialer } });
+        this.#connections.add(peerConnection);
+        return peerConnection.link;
       },
-      failed: (reason, retryMs) => {
-        port?.leave("destroy");
+      onFailed: (reason, retryMs) => {
+        peerConnection?.endConnection("destroy");
         options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
       },
     }, options);
@@ -95,7 +95,9 @@ export class Connections implements PortOwner {
   /** Ends one peer's connection, because another peer has its name. */
   evict(peer: Peer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
-    for (const port of [...this.#ports]) if (port.peer === peer) port.link.end(reason);
+    for (const peerConnection of [...this.#connections]) {
+      if (peerConnection.peer === peer) peerConnection.link.end(reason);
+    }
   }
 
   /**
@@ -109,131 +111,133 @@ export class Connections implements PortOwner {
     let isTimeUp = lingerMs <= 0;
     const cancel = clock.startTimer(lingerMs, () => {
       isTimeUp = true;
-      this.#whenChanged?.();
+      this.#onChange?.();
     });
-    for (const port of this.#ports) port.link.flush();
-    while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#changed();
+    for (const peerConnection of this.#connections) peerConnection.link.flush();
+    while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#waitForChange();
     cancel();
     for (const dialer of this.#dialers.values()) dialer.stop();
-    for (const port of [...this.#ports]) port.leave(lingerMs <= 0 ? "destroy" : "end");
+    for (const peerConnection of [...this.#connections]) {
+      peerConnection.endConnection(lingerMs <= 0 ? "destroy" : "end");
+    }
     for (const peer of [...this.#peers]) this.remove(peer);
-    while (this.#ports.size > 0) await this.#changed();
+    while (this.#connections.size > 0) await this.#waitForChange();
   }
 
-  /** The following methods are called by the ports. */
-  settled(): void {
-    if (this.#isClosing) this.#whenChanged?.();
+  /** The following methods are called by the peer connections. */
+  onSettled(): void {
+    if (this.#isClosing) this.#onChange?.();
   }
 
   add(peer: Peer): void {
     this.#peers.add(peer);
-    this.host.added(peer);
+    this.host.onPeerAdded(peer);
   }
 
   remove(peer: Peer): void {
     if (!this.#peers.delete(peer)) return;
     this.host.counters.dropped += peer.dropOutbox();
-    this.host.removed(peer);
+    this.host.onPeerRemoved(peer);
   }
 
-  held(port: Port, bytes: number, isNext: boolean): void {
+  onHeldBytes(peerConnection: PeerConnection, bytes: number, isNext: boolean): void {
     const nowMs = this.host.options.clock.now();
-    this.#read(this.#input.hold(port, bytes, { isNext, nowMs }));
+    this.#applyInputChanges(this.#input.setHeldBytes(peerConnection, bytes, { isNext, nowMs }));
   }
 
-  known(port: Port): void {
-    this.#strangers.delete(port);
+  onHandshakeEnd(peerConnection: PeerConnection): void {
+    this.#inHandshake.delete(peerConnection);
   }
 
-  gone(port: Port): void {
-    this.#ports.delete(port);
-    this.settled();
-    if (port.isAccepted) this.#vacate(port.peer);
+  onClosed(peerConnection: PeerConnection): void {
+    this.#connections.delete(peerConnection);
+    this.onSettled();
+    if (peerConnection.isAccepted) this.#releaseSlot(peerConnection.peer);
   }
 
   #accept(connection: Connection, endpoint: string): ConnectionHandlers {
-    const isFull = this.#accepted >= this.host.options.connectionsMax && !this.#refuseStranger(endpoint);
+    const isFull = this.#accepted >= this.host.options.connectionsMax && !this.#closeOldestHandshake(endpoint);
     if (isFull || this.#isClosing) {
-      if (isFull) this.#refused(endpoint, connection.peer);
+      if (isFull) this.#noteRefused(endpoint, connection.peer);
       connection.destroy();
-      return { data() {}, closed() {} };
+      return { onData() {}, onClosed() {} };
     }
-    const port = new Port(this, { endpoint, dialed: null });
-    this.#ports.add(port);
-    this.#strangers.add(port);
+    const peerConnection = new PeerConnection(this, { endpoint, dialed: null });
+    this.#connections.add(peerConnection);
+    this.#inHandshake.add(peerConnection);
     this.#accepted++;
-    port.link.attach(connection);
-    return port.link;
+    peerConnection.link.attach(connection);
+    return peerConnection.link;
   }
 
   /** Makes room: closes the connection whose handshake has taken longest. Returns false if there is none. */
-  #refuseStranger(endpoint: string): boolean {
-    for (const port of this.#strangers) {
-      this.#refused(endpoint, port.link.address);
-      port.leave("destroy");
+  #closeOldestHandshake(endpoint: string): boolean {
+    for (const peerConnection of this.#inHandshake) {
+      this.#noteRefused(endpoint, peerConnection.link.address);
+      peerConnection.endConnection("destroy");
       return true;
     }
     return false;
   }
 
-  #refused(endpoint: string, address: string): void {
+  #noteRefused(endpoint: string, address: string): void {
     const { options, counters } = this.host;
     counters.connectionsRefused++;
     options.onEvent({ kind: "connectionRefused", endpoint, address });
   }
 
   /** A connection that is read again may cause another change: the last decision is valid. */
-  #read({ stop, resume }: InputChanges<Port>): void {
-    for (const port of stop) this.#decided.set(port, "stop");
-    for (const port of resume) this.#decided.set(port, "resume");
-    if (!this.#isDeciding && this.#decided.size > 0) {
+  #applyInputChanges({ stop, resume }: InputChanges<PeerConnection>): void {
+    for (const peerConnection of stop) this.#pendingDecisions.set(peerConnection, "stop");
+    for (const peerConnection of resume) this.#pendingDecisions.set(peerConnection, "resume");
+    if (!this.#isDeciding && this.#pendingDecisions.size > 0) {
       this.#isDeciding = true;
-      for (const [port, decision] of this.#decided) {
-        this.#decided.delete(port);
-        if (decision === "stop") port.link.stopReading();
-        else port.link.goOn();
+      for (const [peerConnection, decision] of this.#pendingDecisions) {
+        this.#pendingDecisions.delete(peerConnection);
+        if (decision === "stop") peerConnection.link.stopReading();
+        else peerConnection.link.resumeReading();
       }
       this.#isDeciding = false;
     }
     if (!this.#input.isShort) {
-      this.#stopLooking?.();
-      this.#stopLooking = null;
-    } else this.#stopLooking ??= this.host.options.clock.startTimer(shortMsMax / 10, () => this.#closeExpired());
+      this.#cancelExpiryCheck?.();
+      this.#cancelExpiryCheck = null;
+    } else this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(shortMsMax / 10, () => this.#closeExpired());
   }
 
   /** A connection whose messages the program does not take is not at fault. */
   #closeExpired(): void {
-    this.#stopLooking = null;
+    this.#cancelExpiryCheck = null;
     const { clock, limits } = this.host.options;
-    for (const port of this.#input.expired(clock.now())) {
-      if (port.peer?.isHeldBack === true) continue;
+    for (const peerConnection of this.#input.expiredOwners(clock.now())) {
+      if (peerConnection.peer?.isHeldBack === true) continue;
       this.host.counters.incompleteClosed++;
       const why =
         `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
         `short: it may have ${limits.messageBytesMax} bytes`;
-      port.link.destroy(new ZmtpError("OVERLOAD", why));
+      peerConnection.link.destroy(new ZmtpError("OVERLOAD", why));
     }
-    this.#read({ stop: [], resume: [] });
+    this.#applyInputChanges({ stop: [], resume: [] });
   }
 
   /**
    * The place of a closed connection is free when all its messages were taken. Otherwise peers that connect, send and
    * leave could fill the memory of a slow program.
    */
-  #vacate(peer: Peer | null): void {
+  #releaseSlot(peer: Peer | null): void {
     if (peer === null || peer.length === 0) {
       this.#accepted--;
       return;
     }
-    peer.whenRead = () => {
-      peer.whenRead = null;
+    peer.onAllRead = () => {
+      peer.onAllRead = null;
       this.#accepted--;
     };
   }
 
   /** True if something has changed since the last check. */
-  #changed(): Promise<void> {
-    return new Promise((resolve) => this.#whenChanged = resolve);
+  #waitForChange(): Promise<void> {
+    return new Promise((resolve) => this.#onChange = resolve);
   }
 }
 
@@ -250,7 +254,7 @@ class Binding {
   constructor(listener: Listener) {
     this.#listener = listener;
     this.endpoint = formatEndpoint(listener.address);
-    this.#file = fileOf(listener.address);
+    this.#file = socketFileOf(listener.address);
   }
 
   async close(): Promise<void> {
@@ -259,7 +263,7 @@ class Binding {
       try {
         // Closing a Unix listener removes the file of that name, also one of another process. Such a file must stay;
         // then this listener, which is unreachable, stays open until the process ends.
-        const found = fileOf(address);
+        const found = socketFileOf(address);
         if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
       } catch {
@@ -271,7 +275,7 @@ class Binding {
 }
 
 /** Listens. Throws CANNOT_CREATE, or the signal's reason. */
-async function bind(
+async function bindEndpoint(
   address: Address,
   accept: Accept,
   { options, signal }: { readonly options: ResolvedOptions; readonly signal: AbortSignal | undefined },
@@ -289,6 +293,6 @@ async function bind(
 }
 
 /** Null for TCP. */
-function fileOf(address: Address): BigIntStats | null {
+function socketFileOf(address: Address): BigIntStats | null {
   return address.kind === "unix" ? socketFile(address.path) : null;
 }

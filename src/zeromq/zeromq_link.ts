@@ -7,31 +7,31 @@ import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
-import { type PeerDescription, type Welcome, ZmtpPeer, type ZmtpPeerEvents } from "../wire/zmtp/zmtp_peer.ts";
-import { Heart } from "./connection_heartbeat.ts";
+import { type PeerDescription, type ReceiveOptions, ZmtpPeer, type ZmtpPeerEvents } from "../wire/zmtp/zmtp_peer.ts";
+import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** The owner of a link. After `over` only `gone` is called. */
+/** The owner of a link. After `onEnd` only `onClosed` is called. */
 export interface LinkHost {
   /** Returns null if a peer with these properties is accepted, or why not. */
-  accept(properties: Metadata, userId: string): ZmtpError | null;
+  acceptPeer(properties: Metadata, userId: string): ZmtpError | null;
   /** Messages can be sent and received. Throws ZmtpError to refuse the peer. */
-  ready(peer: PeerDescription): Welcome;
+  onReady(peer: PeerDescription): ReceiveOptions;
   /** Returns false to stop receiving until `resume`. */
-  message(frames: Uint8Array[]): boolean;
+  onMessage(frames: Uint8Array[]): boolean;
   /**
    * Called after each chunk with the bytes of memory of the incomplete message. `isNext`: of another message than
    * before.
    */
-  held(bytes: number, isNext: boolean): void;
+  onHeldBytes(bytes: number, isNext: boolean): void;
   /** All messages that arrived together were delivered. */
-  turn(): void;
+  onBatchEnd(): void;
   /** There may be room to send more. */
-  room(): void;
+  onRoom(): void;
   /** No more messages in either direction; null after an orderly end by the peer. Called once. */
-  over(reason: Error | null): void;
+  onEnd(reason: Error | null): void;
   /** The connection is closed. Called once. */
-  gone(): void;
+  onClosed(): void;
 }
 
 export interface LinkOptions {
@@ -51,13 +51,13 @@ const congestedBytes = 256 << 10;
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
 /** Milliseconds that the last bytes have to be sent. */
-const goodbyeMsMax = 1000;
+const lastBytesMsMax = 1000;
 
 export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   readonly #host: LinkHost;
   readonly #options: LinkOptions;
   readonly #zmtp: ZmtpPeer;
-  readonly #heart: Heart;
+  readonly #heartbeat: ConnectionHeartbeat;
   #connection: Connection | null = null;
   #stopDeadline: (() => void) | null = null;
   #over = false;
@@ -88,14 +88,14 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       identity: settings.identity,
       mechanism: settings.mechanism,
       limits: settings.limits,
-      acceptPeer: (properties, userId) => host.accept(properties, userId),
+      acceptPeer: (properties, userId) => host.acceptPeer(properties, userId),
     }, this);
-    this.#heart = new Heart(settings, {
-      ping: (ttlMs) => {
+    this.#heartbeat = new ConnectionHeartbeat(settings, {
+      sendPing: (ttlMs) => {
         this.#zmtp.ping(ttlMs);
         this.flush();
       },
-      dead: (why) => this.#fail(new ZmtpError("SILENT", why)),
+      onDead: (why) => this.#fail(new ZmtpError("SILENT", why)),
     });
   }
 
@@ -109,7 +109,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /** True if messages can be sent without accumulating in front of a peer that does not read. */
-  get takesMore(): boolean {
+  get hasRoomToSend(): boolean {
     return this.isReady && this.#unsentBytes < congestedBytes;
   }
 
@@ -148,103 +148,103 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   flush(): void {
     const connection = this.#connection;
     if (connection === null || this.#closed) return;
-    if (this.#zmtp.output.bytes > 0) {
+    if (this.#zmtp.output.pendingBytes > 0) {
       this.#zmtp.output.flush((bytes) => {
         connection.write(bytes);
         return connection.bufferedBytes > 0;
       });
     }
-    if (connection.bufferedBytes === 0) this.#allSent();
+    if (connection.bufferedBytes === 0) this.#noteAllSent();
   }
 
   /** The host accepts messages again. */
   resume(): void {
     this.#isFull = false;
-    this.#readOn();
+    this.#readUnread();
   }
 
-  /** Reads nothing more before `goOn`. */
+  /** Reads nothing more before `resumeReading`. */
   stopReading(): void {
     this.#isStopped = true;
     if (!this.#over) this.#pause();
   }
 
-  goOn(): void {
+  resumeReading(): void {
     this.#isStopped = false;
-    this.#readOn();
+    this.#readUnread();
   }
 
   /** Sends what is left and closes, after a limited time in any case. */
   end(reason: Error | null = null): void {
     const connection = this.#connection;
-    if (connection === null) return this.closed(reason);
+    if (connection === null) return this.onClosed(reason);
     if (this.#closed) return;
     this.flush();
     this.#finish(reason);
     connection.resume();
     connection.end();
     this.#stopDeadline?.();
-    this.#stopDeadline = this.#options.settings.clock.startTimer(goodbyeMsMax, () => connection.destroy());
+    this.#stopDeadline = this.#options.settings.clock.startTimer(lastBytesMsMax, () => connection.destroy());
   }
 
   /** Closes immediately. */
   destroy(reason: Error | null = null): void {
-    if (this.#connection === null) return this.closed(reason);
+    if (this.#connection === null) return this.onClosed(reason);
     this.#finish(reason);
     this.#connection.destroy();
   }
 
   /** The following methods are called by the connection. */
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     if (this.#over) return;
-    this.#heart.heard();
+    this.#heartbeat.noteReceived();
     this.#sendsMany = this.#sentSinceHeard > 1;
     this.#sentSinceHeard = 0;
-    if (this.#unread !== null) return this.#keep(chunk); // bytes that were on their way when reading was stopped
+    if (this.#unread !== null) return this.#keepUnread(chunk); // bytes that were on their way when reading was stopped
     const rest = this.#read(chunk);
-    if (rest !== null) this.#keep(rest);
+    if (rest !== null) this.#keepUnread(rest);
   }
 
-  drained(): void {
-    this.#allSent();
+  onDrained(): void {
+    this.#noteAllSent();
   }
 
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#finish(error);
     this.#stopDeadline?.();
-    this.#host.gone();
+    this.#host.onClosed();
   }
 
   /** … and by the state machine. */
-  ready(peer: PeerDescription): Welcome {
+  onReady(peer: PeerDescription): ReceiveOptions {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
-    const welcome = this.#host.ready(peer);
-    if (!welcome.wantsMore) this.#isFull = true;
-    if (!this.#over) this.#heart.start(peer.knowsHeartbeats);
-    return welcome;
+    const receiving = this.#host.onReady(peer);
+    if (!receiving.wantsMore) this.#isFull = true;
+    if (!this.#over) this.#heartbeat.start(peer.knowsHeartbeats);
+    return receiving;
   }
 
-  message(frames: Uint8Array[]): boolean {
+  onMessage(frames: Uint8Array[]): boolean {
     this.#hasCompleted = true;
-    if (!this.#over && this.#host.message(frames)) return true;
+    if (!this.#over && this.#host.onMessage(frames)) return true;
     this.#isFull = true;
     return false;
   }
 
-  pinged(ttlMs: number): boolean {
-    this.#heart.limit(ttlMs);
+  onPing(ttlMs: number): boolean {
+    this.#heartbeat.setPeerTtl(ttlMs);
     return this.#unsentBytes < congestedBytes;
   }
 
-  get #takesIn(): boolean {
+  get #mayRead(): boolean {
     return !this.#isFull && !this.#isStopped;
   }
 
   get #unsentBytes(): number {
-    return this.#zmtp.output.bytes + (this.#connection?.bufferedBytes ?? 0);
+    return this.#zmtp.output.pendingBytes + (this.#connection?.bufferedBytes ?? 0);
   }
 
   /** Returns the bytes to read later, as a view; null for none. */
@@ -256,27 +256,27 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     } catch (error) {
       failure = error as Error;
     }
-    this.#host.turn();
+    this.#host.onBatchEnd();
     if (this.#over) return null;
     if (failure !== null) {
       this.#fail(failure);
       return null;
     }
-    if (this.#zmtp.output.bytes > 0) this.#cork();
+    if (this.#zmtp.output.pendingBytes > 0) this.#cork();
     if (this.#isFull) this.#pause();
     const isNext = this.#hasCompleted;
     this.#hasCompleted = false;
-    this.#host.held(this.#zmtp.heldBytes, isNext);
+    this.#host.onHeldBytes(this.#zmtp.heldBytes, isNext);
     return at < chunk.byteLength ? chunk.subarray(at) : null;
   }
 
   #pause(): void {
-    this.#heart.isDeaf = true;
+    this.#heartbeat.ignoresSilence = true;
     this.#connection?.pause();
   }
 
   /** Copies bytes that belong to the caller after the kept ones. */
-  #keep(bytes: Uint8Array): void {
+  #keepUnread(bytes: Uint8Array): void {
     const before = this.#unread;
     const keptBytes = before?.byteLength ?? 0;
     this.#unread = new Uint8Array(keptBytes + bytes.byteLength);
@@ -284,14 +284,14 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#unread.set(bytes, keptBytes);
   }
 
-  #readOn(): void {
-    if (this.#over || !this.#takesIn) return;
+  #readUnread(): void {
+    if (this.#over || !this.#mayRead) return;
     const unread = this.#unread;
     this.#unread = null;
     // These bytes belong to this side, so a view is enough; each copy of the rest would be as long as all of it.
     if (unread !== null) this.#unread = this.#read(unread);
-    if (this.#over || !this.#takesIn) return;
-    this.#heart.isDeaf = false;
+    if (this.#over || !this.#mayRead) return;
+    this.#heartbeat.ignoresSilence = false;
     this.#connection?.resume();
   }
 
@@ -300,32 +300,32 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
    * and sends again would pay for a write each time.
    */
   #cork(): void {
-    if (this.#zmtp.output.bytes >= corkBytesMax) return this.flush();
+    if (this.#zmtp.output.pendingBytes >= corkBytesMax) return this.flush();
     if (this.#isCorked) return;
     this.#isCorked = true;
     this.#corkedBytes = 0;
-    queueMicrotask(this.#look);
+    queueMicrotask(this.#flushIfIdle);
   }
 
-  readonly #look = (): void => {
-    const { bytes } = this.#zmtp.output;
+  readonly #flushIfIdle = (): void => {
+    const { pendingBytes: bytes } = this.#zmtp.output;
     if (bytes === this.#corkedBytes) this.#idleTurns++;
     else {
       this.#corkedBytes = bytes;
       this.#idleTurns = 0;
     }
     const patience = this.#sendsMany || this.#sentSinceHeard > 1 ? idleTurns.ofMany : idleTurns.ofOne;
-    if (bytes > 0 && this.#idleTurns < patience) return queueMicrotask(this.#look);
+    if (bytes > 0 && this.#idleTurns < patience) return queueMicrotask(this.#flushIfIdle);
     this.#isCorked = false;
     this.flush();
   };
 
-  #allSent(): void {
-    const { bytes } = this.#zmtp.output;
+  #noteAllSent(): void {
+    const { pendingBytes: bytes } = this.#zmtp.output;
     if (bytes > 0) return;
     this.#inFlight = 0;
     this.#inFlightBytes = 0;
-    if (!this.#over) this.#host.room();
+    if (!this.#over) this.#host.onRoom();
   }
 
   #fail(reason: Error): void {
@@ -337,9 +337,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#over = true;
     this.#stopDeadline?.();
     this.#stopDeadline = null;
-    this.#heart.stop();
+    this.#heartbeat.stop();
     this.#zmtp.destroy();
     this.#unread = null;
-    this.#host.over(reason);
+    this.#host.onEnd(reason);
   }
 }

@@ -4,13 +4,13 @@
  */
 import { setImmediate } from "node:timers";
 import { FifoQueue } from "../support/fifo_queue.ts";
-import { bytesOf } from "../wire/bytes.ts";
+import { totalByteLength } from "../wire/bytes.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Inbox } from "./inbound_fair_queue.ts";
 import type { Link } from "./zeromq_link.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
-import { Waiting } from "./waiting_senders.ts";
+import { WaitQueue } from "./wait_queue.ts";
 
 /** Approximate number of messages of one peer that are read before timers and other connections are served. */
 const messagesPerTurn = 1000;
@@ -26,9 +26,9 @@ export class Peer implements Inbox {
   /** Description from its last handshake. */
   description: PeerDescription | null = null;
   /** Callers that wait for room in this queue. */
-  readonly senders = new Waiting();
+  readonly senders = new WaitQueue();
   /** Called each time when no received message is left. */
-  whenRead: (() => void) | null = null;
+  onAllRead: (() => void) | null = null;
   readonly #options: ResolvedOptions;
   #link: Link | null = null;
   readonly #outbox = new FifoQueue<readonly Uint8Array[]>();
@@ -37,7 +37,7 @@ export class Peer implements Inbox {
   #inboxBytes = 0;
   #isHeldBack = false;
   /** Messages taken since other connections were served. */
-  #taken = 0;
+  #takenInTurn = 0;
   #isFeeding = false;
 
   constructor(options: ResolvedOptions) {
@@ -67,8 +67,8 @@ export class Peer implements Inbox {
   /** Attaches a new connection. Unread messages of earlier ones count; otherwise each connection would add more. */
   attach(link: Link): void {
     this.#link = link;
-    this.#isHeldBack = this.#isAtMark();
-    this.feed();
+    this.#isHeldBack = this.#isAtHighWater();
+    this.sendQueued();
   }
 
   /** Detaches the lost connection. Returns how many messages may be lost with it. */
@@ -83,13 +83,13 @@ export class Peer implements Inbox {
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
     // The cost of the frames that are sent, not of those that the program gave: without an identity, with an envelope.
-    const bytes = costOf(frames);
+    const bytes = memoryBytesOf(frames);
     if (this.#isFull()) {
       // Messages that only wait for the end of the turn use room unnecessarily.
       link?.flush();
       if (this.#isFull()) return false;
     }
-    if (link !== null && this.#outbox.length === 0 && link.takesMore) link.send(frames, bytes);
+    if (link !== null && this.#outbox.length === 0 && link.hasRoomToSend) link.send(frames, bytes);
     else {
       this.#outbox.push(frames);
       this.#outboxBytes += bytes;
@@ -98,16 +98,16 @@ export class Peer implements Inbox {
   }
 
   /** Passes as many messages to the connection as it accepts. */
-  feed(): void {
+  sendQueued(): void {
     const link = this.#link;
     // A link that writes immediately makes room immediately, and would call this method recursively, as deep as the
     // queue is long.
     if (link === null || this.#isFeeding) return;
     this.#isFeeding = true;
     try {
-      while (this.#outbox.length > 0 && link.takesMore) {
+      while (this.#outbox.length > 0 && link.hasRoomToSend) {
         const frames = this.#outbox.shift() as readonly Uint8Array[];
-        const bytes = costOf(frames);
+        const bytes = memoryBytesOf(frames);
         this.#outboxBytes -= bytes;
         link.send(frames, bytes);
       }
@@ -125,8 +125,8 @@ export class Peer implements Inbox {
   /** A message has arrived. Returns false to stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
-    this.#inboxBytes += costOf(frames);
-    if (!this.#isAtMark()) return true;
+    this.#inboxBytes += memoryBytesOf(frames);
+    if (!this.#isAtHighWater()) return true;
     this.#isHeldBack = true;
     return false;
   }
@@ -135,9 +135,9 @@ export class Peer implements Inbox {
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
-    this.#inboxBytes -= costOf(frames);
-    this.#taken++;
-    if (this.#inbox.length === 0) this.whenRead?.();
+    this.#inboxBytes -= memoryBytesOf(frames);
+    this.#takenInTurn++;
+    if (this.#inbox.length === 0) this.onAllRead?.();
     if (this.#isHeldBack) {
       const { receiveHighWater, receiveHighWaterBytes } = this.#options;
       if (this.#inbox.length <= receiveHighWater / 2 && this.#inboxBytes <= receiveHighWaterBytes / 2) {
@@ -154,14 +154,14 @@ export class Peer implements Inbox {
     this.#inboxBytes = before.#inboxBytes;
     before.#inbox = new FifoQueue();
     before.#inboxBytes = 0;
-    before.whenRead?.();
+    before.onAllRead?.();
   }
 
   /** Drops the received messages. Returns their number. */
   dropInbox(): number {
     this.#inboxBytes = 0;
     const { length } = this.#inbox.drain();
-    this.whenRead?.();
+    this.onAllRead?.();
     return length;
   }
 
@@ -171,12 +171,12 @@ export class Peer implements Inbox {
    */
   #resume(): void {
     const resume = () => this.#link?.resume();
-    if (this.#taken < messagesPerTurn) return queueMicrotask(resume);
-    this.#taken = 0;
+    if (this.#takenInTurn < messagesPerTurn) return queueMicrotask(resume);
+    this.#takenInTurn = 0;
     setImmediate(resume);
   }
 
-  #isAtMark(): boolean {
+  #isAtHighWater(): boolean {
     const { receiveHighWater, receiveHighWaterBytes } = this.#options;
     return this.#inbox.length >= receiveHighWater || this.#inboxBytes >= receiveHighWaterBytes;
   }
@@ -188,6 +188,6 @@ export class Peer implements Inbox {
 }
 
 /** Returns the bytes of memory that a message uses, including its frame objects. */
-export function costOf(frames: readonly Uint8Array[]): number {
-  return bytesOf(frames) + frames.length * frameCostBytes;
+export function memoryBytesOf(frames: readonly Uint8Array[]): number {
+  return totalByteLength(frames) + frames.length * frameCostBytes;
 }

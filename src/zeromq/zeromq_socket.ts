@@ -7,14 +7,14 @@ import { throwIfAborted } from "../support/abort.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import type { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
-import { Connections } from "./zeromq_connections.ts";
+import { ZeroMqConnections } from "./zeromq_connections.ts";
 import { InboundFairQueue } from "./inbound_fair_queue.ts";
-import { bytesOf } from "../wire/bytes.ts";
+import { totalByteLength } from "../wire/bytes.ts";
 import type { Peer } from "./zeromq_peer.ts";
-import type { Newcomer, PeersHost } from "./zeromq_listener.ts";
+import type { PeerCandidate, PeersHost } from "./peer_connection.ts";
 import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
 import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
-import { Waiting } from "./waiting_senders.ts";
+import { WaitQueue } from "./wait_queue.ts";
 
 export interface WaitOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
@@ -37,21 +37,21 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   /** Counts since the socket was created; see SocketCounters. */
   readonly counters: SocketCounters = newCounters();
   readonly options: ResolvedOptions;
-  protected readonly connections: Connections;
+  protected readonly connections: ZeroMqConnections;
   /** Peers with messages. */
   protected readonly inbound = new InboundFairQueue<Peer>();
-  readonly #readers = new Waiting();
+  readonly #readers = new WaitQueue();
   #isClosed = false;
   #closing: Promise<void> | null = null;
 
   /** Throws USAGE for invalid options. */
   constructor(options: SocketOptions = {}) {
     this.options = resolveOptions(options);
-    this.connections = new Connections(this);
+    this.connections = new ZeroMqConnections(this);
   }
 
   get load(): SocketLoad {
-    return { connections: this.connections.accepted, inputBytes: this.connections.inputBytes };
+    return { connections: this.connections.acceptedCount, inputBytes: this.connections.inputBytes };
   }
 
   /**
@@ -178,7 +178,7 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   protected checkLimits(frames: readonly Uint8Array[], envelope: EnvelopeSize): void {
     const { messageBytesMax, framesMax } = this.options.limits;
     const count = frames.length + envelope.frames;
-    const bytes = bytesOf(frames) + envelope.bytes;
+    const bytes = totalByteLength(frames) + envelope.bytes;
     if (frames.length > 0 && count <= framesMax && bytes <= messageBytesMax) return;
     if (frames.length === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
     const added = envelope.frames > 0 ? `, ${envelope.frames} and ${envelope.bytes} of them its envelope` : "";
@@ -199,21 +199,21 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   }
 
   /** The following methods are called by the connections. */
-  accept(_newcomer: Newcomer): ZmtpError | null {
+  acceptPeer(_newcomer: PeerCandidate): ZmtpError | null {
     return null;
   }
-  added(_peer: Peer): void {}
-  joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
+  onPeerAdded(_peer: Peer): void {}
+  onPeerReady(_peer: Peer, _description: PeerDescription): Uint8Array | null {
     return null;
   }
-  removed(_peer: Peer): void {}
-  room(_peer: Peer): void {}
-  arrived(peer: Peer): void {
+  onPeerRemoved(_peer: Peer): void {}
+  onRoom(_peer: Peer): void {}
+  onFirstMessage(peer: Peer): void {
     if (this.#isClosed) peer.dropInbox();
     else this.inbound.add(peer);
   }
   /** Wakes callers that wait for a message: they may get one, or an error. */
-  turn(): void {
+  onBatchEnd(): void {
     if (this.#readers.length > 0) this.#readers.pump();
   }
 

@@ -30,12 +30,12 @@ export function closeSessionOn(
     };
     offAbort = onAbort(signal, () => over(null));
     stream.listen({
-      frame(bytes) {
+      onFrame(bytes) {
         const reply = ReplyHeader.read(new ByteReader(bytes));
         if (reply.xid === xid) over(reply.err);
       },
-      chunkEnd() {},
-      closed: () => over(null),
+      onChunkEnd() {},
+      onClosed: () => over(null),
     });
     stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
   });

@@ -71,15 +71,15 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
       ? " (a server without a quorum does that, and so does a port that needs TLS)"
       : " (a server without a quorum does that)";
   const stream = new FrameStream({
-    frame(frame) {
+    onFrame(frame) {
       const step = handshake.receive(frame);
       progress(`no response to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
       else if (step.kind === "expired") outcome.resolve(sessionExpiredMark);
       else if (step.kind === "accepted") outcome.resolve(step);
     },
-    chunkEnd() {},
-    closed(error) {
+    onChunkEnd() {},
+    onClosed(error) {
       const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
       if (isWrong) outcome.reject(wrongProtocol(error, { isTls: options.tls !== undefined }));
       else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));

@@ -144,7 +144,7 @@ export class ZooKeeperLink implements FrameListener {
   }
 
   /** Handles a frame; called by the stream, like the methods below. */
-  frame(frame: Uint8Array): void {
+  onFrame(frame: Uint8Array): void {
     const reader = new ByteReader(frame);
     const xid = reader.i32();
     const zxid = reader.i64();
@@ -167,13 +167,13 @@ export class ZooKeeperLink implements FrameListener {
     pending.reply.received(err, reader);
   }
 
-  chunkEnd(): void {
+  onChunkEnd(): void {
     if (!this.#hasNewReplies) return;
     this.#hasNewReplies = false;
     this.#owner.repliesReceived();
   }
 
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     this.#fail(error);
     this.#owner.connectionLost(error);
   }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { curveDialing } from "../../src/zeromq/curve_security.ts";
+import { curveDialOptions } from "../../src/zeromq/curve_security.ts";
 import { RequestSocket } from "../support/request_socket.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
@@ -26,7 +26,7 @@ async function serve(words: string): Promise<string> {
 async function ask(endpoint: string, key: string | null, message: Message, withinMs = 5000): Promise<string | null> {
   const security = key === null
     ? {}
-    : curveDialing(readSecretKey(session.path(key)), readPublicKey(session.path("service.pub")));
+    : curveDialOptions(readSecretKey(session.path(key)), readPublicKey(session.path("service.pub")));
   await using socket = new RequestSocket(security);
   socket.connect(endpoint);
   const signal = AbortSignal.timeout(withinMs);
@@ -101,7 +101,7 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
   expect(await ask(proxy, "carol", hello, 1000)).toBeNull();
 
   await using stays = new RequestSocket(
-    curveDialing(readSecretKey(session.path("alice")), readPublicKey(session.path("service.pub"))),
+    curveDialOptions(readSecretKey(session.path("alice")), readPublicKey(session.path("service.pub"))),
   );
   stays.connect(proxy);
   const statusOf = async (message: Message) => {

@@ -182,8 +182,8 @@ describe("a Kafka producer", () => {
 
   test("says so when who answers speaks something else", async () => {
     const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
-      data: () => connection.write(new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n")),
-      closed: () => {},
+      onData: () => connection.write(new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n")),
+      onClosed: () => {},
     }));
     await using broker = await FakeKafkaBroker.start();
     using it = producerOf(broker, { addresses: [listener.address] });

@@ -99,7 +99,7 @@ test("the report that all puts are resolved does not create a topic again that w
   await manageTopic(zk, cluster.path, { topic: "news", action: "delete" }, { clock, withinMs: 20_000 });
   await publisher.reportResolved();
   // A copy that a network delivers late, with an answer to wait for.
-  const headers = { session: state.session(), firstUnacked: 2 };
+  const headers = { session: state.currentSession(), firstUnacked: 2 };
   const report = { name: "PUT", sender: "bob", topic: "news", counter: 2, headers, batch: [] } as const;
   expect((await cluster.client().say(report)).status).toBe("NOT_SUBSCRIBED");
   expect([...await cluster.owners()]).toEqual([["news", ""]]);

@@ -52,7 +52,7 @@ test("a client with one request does not come behind all of a client with many",
 });
 
 test("over a limit a request is refused at once, and there is room again when others are answered", async () => {
-  const limits = { perClient: 3, perTopic: 4, inAll: 5, bytesPerClient: 1000 };
+  const limits = { requestsPerClient: 3, requestsPerTopic: 4, requestsInAll: 5, bytesPerClient: 1000 };
   const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000, limits });
   const one = await rig.server("s1");
   directory.add(one, "t", "u");

@@ -65,17 +65,17 @@ describe("a store in a thread", () => {
   test("commits what came together at once, and is told of what others write", async () => {
     using folder = new Folder();
     let changes = 0;
-    await using store = await RetryStore.open(folder.path, { rules: rigRules, hooks: { changed: () => changes++ } });
+    await using store = await RetryStore.open(folder.path, { rules: rigRules, hooks: { onChanged: () => changes++ } });
     const stored = await Promise.all(
       Array.from({ length: 200 }, (_, at) => store.call("accept", [rigMessage(String(at))], 1)),
     );
     expect(new Set(stored.flat().map(({ id }) => id)).size).toBe(200);
-    store.look();
+    store.checkForChanges();
     await eventually(() => changes > 0);
     const before = changes;
     using rig = new RetryRig({ folder: folder.path });
     rig.call("accept", [rigMessage("from another")], 1);
-    store.look();
+    store.checkForChanges();
     await eventually(() => changes > before);
   });
 
@@ -91,7 +91,7 @@ describe("a store in a thread", () => {
   test("whose file was taken away is broken, and says so, before it answers for what would be lost", async () => {
     using folder = new Folder();
     const broken = Promise.withResolvers<Error>();
-    await using store = await RetryStore.open(folder.path, { rules: rigRules, hooks: { broken: broken.resolve } });
+    await using store = await RetryStore.open(folder.path, { rules: rigRules, hooks: { onBroken: broken.resolve } });
     await store.call("accept", [rigMessage("x")], 1);
     renameSync(join(folder.path, "messages.sqlite"), join(folder.path, "elsewhere"));
     await eventually(() => store.call("accept", [rigMessage("y")], 1).then(() => false, () => true));

@@ -37,7 +37,7 @@ for (const kind of backends) {
       for (const id of ["a", "b"]) await crew.put(router, "t", id);
       one.store.move("t", 1, 1);
       // The owner counts its topic when it likes: not a step of the handoff.
-      await eventually(async () => (await one.zk.exists(crew.path.ownedBy("s1")))?.numChildren === 1);
+      await eventually(async () => (await one.zk.exists(crew.path.ownedTopics("s1")))?.numChildren === 1);
       const isHit = aim(crash, side === "s1" ? one : two, fault, step);
 
       if (isCutOff) crew.cutOff.add("s2");

@@ -66,7 +66,7 @@ for (const kind of backends) {
       await Promise.all(["s1", "s2"].map((id) => crew.start(id)));
       const routers = await Promise.all([crew.router(), crew.router(), crew.router()]);
       for (let topic = 0; topic < 20; topic++) {
-        const routes = await Promise.all(routers.map((router) => router.route(`t${topic}`)));
+        const routes = await Promise.all(routers.map((router) => router.findRoute(`t${topic}`)));
         expect(new Set(routes.map((route) => JSON.stringify(route))).size).toBe(1);
       }
     });
@@ -228,12 +228,12 @@ for (const kind of backends) {
       expect((await crew.put(router, "t", "a")).by).toBe("s1");
       await one.stop();
       const route = await eventually(async () => {
-        const found = await router.route("t");
+        const found = await router.findRoute("t");
         return found.kind === "unavailable" && found;
       });
       expect(route.owner).toBe("s1");
       await eventually(async () =>
-        (await router.route("u")).kind === "server" && (await router.route("v")).kind === "server"
+        (await router.findRoute("u")).kind === "server" && (await router.findRoute("v")).kind === "server"
       );
       expect([...(await owners(crew))].sort()).toEqual([["t", "s1"], ["u", "s2"], ["v", "s2"]]);
       await crew.start("s1");

@@ -59,7 +59,7 @@ function filled(folder: string): void {
     for (const client of subscribers) store.execute({ kind: "subscribe", topic, client, op: 1 });
     for (const put of putsOf(topic)) store.execute(put);
   }
-  store.engine.settle();
+  store.engine.writePending();
   store.close();
 }
 

@@ -31,8 +31,8 @@ async function open(dir: string, options = {}) {
   const responses: StoreResponse[] = [];
   const broken: { error: BatonError; tickets: readonly number[] }[] = [];
   const store = await TopicStore.open(dir, {
-    responded: (some) => responses.push(...some),
-    broken: (error, tickets) => broken.push({ error, tickets }),
+    onResponses: (some) => responses.push(...some),
+    onBroken: (error, tickets) => broken.push({ error, tickets }),
   }, options);
   const ask = async (operation: ClientOperation) => {
     expect(store.submit(operation)).toBe(true);

@@ -3,7 +3,7 @@
  * with the product's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
  * any server, any number of times. A server acts on what it has read at any earlier time of its session.
  */
-import { assigned, forgotten, reassigned, returned } from "../../src/pubsub/ownership/topic_node.ts";
+import { assignedNode, forgottenNode, reassignedNode, returnedNode } from "../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "./explore.ts";
 import { Interned } from "./interned.ts";
 import { OwnershipServerModel } from "./pubsub_ownership_server_model.ts";
@@ -144,14 +144,14 @@ export class OwnershipModel implements Model<OwnershipState> {
 
   /** Only what nobody has stored may be given to anybody. */
   #assignment(state: OwnershipState, known: Znode | null, owner: string, incarnation: string) {
-    if (known === null) return assigned(owner, incarnation);
+    if (known === null) return assignedNode(owner, incarnation);
     const { value } = known;
     const isThere = state.present[Number(value.owner.slice(1))] === "live" && value.owner !== "";
     const epochMax = this.#may("delete") && state.isForgotten ? 5 : 3; // as often as it has to be, and an end of it
     if (isThere || value.owner === owner || value.epoch > epochMax) return null;
-    if (value.state === "new") return reassigned(value, owner);
+    if (value.state === "new") return reassignedNode(value, owner);
     return this.#has("assigns what a dead server has stored")
-      ? { ...reassigned(value, owner), state: "new" as const, source: null }
+      ? { ...reassignedNode(value, owner), state: "new" as const, source: null }
       : null;
   }
 
@@ -183,10 +183,10 @@ export class OwnershipModel implements Model<OwnershipState> {
   #forget(state: OwnershipState, node: Znode): Transition<OwnershipState> {
     const label = `${node.value.owner} is forgotten`;
     const version = node.version + 1;
-    const back = returned(node.value);
+    const back = returnedNode(node.value);
     if (back !== null) return { kind: "fault", label, state: { ...state, node: { value: back, version } } };
     const incarnation = this.#has("forgets without another incarnation") ? node.value.incarnation : "f";
-    const fresh = forgotten(node.value, incarnation);
+    const fresh = forgottenNode(node.value, incarnation);
     if (fresh === null) throw new Error("No sequence numbers are left");
     const baseOffset = this.#has("numbers messages again after a forget") ? 0 : fresh.baseOffset;
     const client = { ...state.client, acked: "", moved: 0, returned: "" };
@@ -200,7 +200,7 @@ export class OwnershipModel implements Model<OwnershipState> {
 
   /** By its owner: nothing more is let in, what was let in is done, the node is another content's, and then its copy goes. */
   #delete(state: OwnershipState, node: Znode, who: number): Transition<OwnershipState> {
-    const fresh = forgotten(node.value, "f");
+    const fresh = forgottenNode(node.value, "f");
     if (fresh === null) throw new Error("No sequence numbers are left");
     const written = { value: fresh, version: node.version + 1 };
     const client = { ...state.client, acked: "", moved: 0, returned: "" };

@@ -1,6 +1,6 @@
 /** The operator's way back from an older copy of a server's disk, in the topic ownership model. */
 import { decideRestore } from "../../src/pubsub/ownership/topic_decision.ts";
-import { forgotten, returned } from "../../src/pubsub/ownership/topic_node.ts";
+import { forgottenNode, returnedNode } from "../../src/pubsub/ownership/topic_node.ts";
 import type { Transition } from "./explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";
 
@@ -24,8 +24,8 @@ export function restore(state: OwnershipState, who: number, { server, out, has }
   const others = young.servers.map((other, index) => index === who ? other : { ...other, request: null });
   const accepted = { ...young, client, servers: others, isForgotten: true };
   if (decision.do === "give up") {
-    const back = returned(node.value);
-    const value = back ?? forgotten(node.value, "r");
+    const back = returnedNode(node.value);
+    const value = back ?? forgottenNode(node.value, "r");
     if (value === null) throw new Error("No sequence numbers are left");
     return step({ ...(back === null ? accepted : young), node: { value, version } });
   }

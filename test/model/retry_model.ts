@@ -4,12 +4,12 @@
  * lost, children that outlive their worker until its guard is through, and a file that dead letters are appended to.
  */
 import {
-  accepted,
-  crashed,
+  lifeAfterClaim,
+  lifeAfterCrash,
+  lifeAfterTry,
   type LifeRules,
   type MessageLife,
-  taken,
-  tried,
+  newLife,
 } from "../../src/retry/queue/message_life.ts";
 import { planAppend } from "../../src/retry/dead_letters/file_sink.ts";
 import type { Model, Transition } from "./explore.ts";
@@ -144,7 +144,7 @@ export class RetryModel implements Model<World> {
 
   #accepting(world: World): Transition<World>[] {
     const { acceptor } = world;
-    const life = accepted(null, this.#rules, 0, random);
+    const life = newLife(null, this.#rules, 0, random);
     const list: Transition<World>[] = [];
     if (acceptor === "new") {
       const isEarly = this.#has("tells before it has stored");
@@ -226,10 +226,10 @@ export class RetryModel implements Model<World> {
       case "idle": {
         if (worker.lease !== "held") break;
         if (life !== null && owner !== null && this.#isReclaimable(world, owner, at)) {
-          const back = crashed(life, this.#rules, 0, random);
+          const back = lifeAfterCrash(life, this.#rules, 0, random);
           if (back !== null) list.push(step(`${name} reclaims`, set({}, { life: back, owner: null })));
         }
-        const mine = life === null ? null : taken(life, 0);
+        const mine = life === null ? null : lifeAfterClaim(life, 0);
         if (mine !== null) list.push(...this.#claiming(world, mine, at, set));
         if (
           life?.state === "dead" && this.#options.letters && world.noted !== "forwarded" && this.#isSampler(world, at)
@@ -288,7 +288,7 @@ export class RetryModel implements Model<World> {
     const fence = this.#has("records without a fencing number") ? life.fence : worker.fence;
     const owns = this.#has("records without a fencing number") || world.owner === at;
     const end = { outcome: worker.result, retryAfterMs: null };
-    const next = owns ? tried(life, fence, end, { rules: this.#rules, nowMs: 0, random }) : null;
+    const next = owns ? lifeAfterTry(life, fence, end, { rules: this.#rules, nowMs: 0, random }) : null;
     return next === null ? {} : { life: next, owner: null };
   }
 

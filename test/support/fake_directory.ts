@@ -31,14 +31,14 @@ export class FakeDirectory implements TopicDirectory {
     this.owners.set(topic, { owner, epoch: (this.owners.get(topic)?.epoch ?? 0) + 1 });
   }
 
-  routeNow(topic: string): Route | null {
+  cachedRoute(topic: string): Route | null {
     const known = this.#remembered.get(topic);
     const server = known === undefined ? undefined : this.servers.get(known.owner);
     if (known === undefined || server === undefined) return null;
     return { kind: "server", id: known.owner, endpoint: server.endpoint, epoch: known.epoch };
   }
 
-  async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
+  async findRoute(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     this.looked.push(topic);
     await Promise.resolve();
     if (!this.isConnected) throw new Error("nobody answers");
@@ -46,7 +46,7 @@ export class FakeDirectory implements TopicDirectory {
     if (owner === undefined && !creates) return { kind: "no topic" };
     if (owner === undefined) return { kind: "no servers" };
     this.#remembered.set(topic, owner);
-    return this.routeNow(topic) ?? { kind: "unavailable", owner: owner.owner };
+    return this.cachedRoute(topic) ?? { kind: "unavailable", owner: owner.owner };
   }
 
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
@@ -55,7 +55,7 @@ export class FakeDirectory implements TopicDirectory {
     else this.#remembered.set(topic, hint);
   }
 
-  topics(): Promise<readonly string[]> {
+  listTopics(): Promise<readonly string[]> {
     return Promise.resolve([...this.owners.keys()]);
   }
 

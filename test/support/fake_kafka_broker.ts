@@ -67,10 +67,10 @@ export class FakeKafkaBroker {
       broker.#connections.add(connection);
       const frames = new JuteFrameDecoder(1 << 24);
       return {
-        data(chunk) {
+        onData(chunk) {
           for (const frame of frames.push(chunk)) broker.#answer(connection, frame.slice());
         },
-        closed: () => void broker.#connections.delete(connection),
+        onClosed: () => void broker.#connections.delete(connection),
       };
     }, tls === undefined ? {} : { tls });
     return broker;

@@ -11,7 +11,7 @@ const onStep = (step: string) => {
 using state = await ClientState.open(stateFolder, "alice", { waitMs: 5000, clock: systemClock() });
 const options = { state, topic: "news", onStep };
 recoverOutFolder(options);
-const { cursor } = state.position("news");
+const { cursor } = state.subscriberPosition("news");
 const messages = [1, 2, 3].filter((id) => id > cursor).map((id) => ({
   id,
   body: new TextEncoder().encode(`body ${id}`),

@@ -122,14 +122,14 @@ export class OwnershipCrew implements AsyncDisposable {
   /** As a client that tries until it is answered OK: the sequence number, and who answered. */
   async put(router: TopicRouter, topic: string, id: string): Promise<{ readonly seq: number; readonly by: string }> {
     return await eventually(async () => {
-      const route = await router.route(topic);
+      const route = await router.findRoute(topic);
       if (route.kind !== "server") return null;
       const server = this.servers.get(route.id);
       if (server === undefined) return null;
       const standing = await server.ownership.availability(topic, route.epoch);
       if (standing.kind !== "serving") {
         const owner = standing.kind === "elsewhere" ? standing : null;
-        router.correct(topic, { owner: route.id, epoch: route.epoch }, owner);
+        router.correctRoute(topic, { owner: route.id, epoch: route.epoch }, owner);
         return null;
       }
       const seq = server.store.put(topic, standing.permit.epoch, id);

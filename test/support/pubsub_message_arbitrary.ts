@@ -21,14 +21,14 @@ const rangeValue = fc.record({ first: fc.nat(), more: fc.nat(1000) }).map(({ fir
 const keyValue = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
 
 const values = new Map<unknown, fc.Arbitrary<unknown>>([
-  [types.token, tokenValue],
-  [types.number, numberValue],
-  [types.messageIdOrNone, fc.oneof(numberValue, fc.constant(types.noMessageId))],
-  [types.flag, fc.constant(true)],
-  [types.session, fc.record({ number: fc.integer({ min: 1 }), key: keyValue })],
-  [types.statusCode, fc.constantFrom(...statusCodes)],
-  [types.position, fc.oneof(numberValue, fc.constantFrom("start", "end"))],
-  [types.idRanges, fc.array(rangeValue, { minLength: 1, maxLength: 5 })],
+  [types.tokenField, tokenValue],
+  [types.numberField, numberValue],
+  [types.messageIdOrNoneField, fc.oneof(numberValue, fc.constant(types.noMessageId))],
+  [types.flagField, fc.constant(true)],
+  [types.sessionField, fc.record({ number: fc.integer({ min: 1 }), key: keyValue })],
+  [types.statusCodeField, fc.constantFrom(...statusCodes)],
+  [types.positionField, fc.oneof(numberValue, fc.constantFrom("start", "end"))],
+  [types.idRangesField, fc.array(rangeValue, { minLength: 1, maxLength: 5 })],
 ]);
 const body = fc.uint8Array({ maxLength: 60 });
 

@@ -59,7 +59,7 @@ export class PubsubTalker implements AsyncDisposable {
   /** Where the topic is now. */
   async endpoint(topic: string): Promise<{ endpoint: string; id: string; epoch: number }> {
     return await eventually(async () => {
-      const route = await this.router.route(topic);
+      const route = await this.router.findRoute(topic);
       return route.kind === "server" && route;
     }, { what: `topic ${topic} to be somewhere`, withinMs: 20_000 });
   }
@@ -73,7 +73,7 @@ export class PubsubTalker implements AsyncDisposable {
       if (status.status === "NOT_OWNER") {
         const { owner, epoch: at } = status.headers ?? {};
         const hint = owner === undefined ? null : { owner, epoch: at ?? 0 };
-        this.router.correct(message.topic, { owner: id, epoch }, hint);
+        this.router.correctRoute(message.topic, { owner: id, epoch }, hint);
       }
       // A put that was refused stays refused, as long as it has the same counter.
       const isPassing = status.status === "FULL" && message.name !== "PUT";

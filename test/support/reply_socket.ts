@@ -1,7 +1,7 @@
 /** REP: one request, then its response, which goes back the way the request came. RFC 28. */
 import { BatonError } from "../../src/errors.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
-import { bytesOf } from "../../src/wire/bytes.ts";
+import { totalByteLength } from "../../src/wire/bytes.ts";
 import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { type WaitOptions, ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
@@ -38,7 +38,7 @@ export class ReplySocket extends ZeroMqSocket {
 
   protected override check(frames: readonly Uint8Array[]): void {
     const { envelope } = this.#requireRequest();
-    this.checkLimits(frames, { frames: envelope.length, bytes: bytesOf(envelope) });
+    this.checkLimits(frames, { frames: envelope.length, bytes: totalByteLength(envelope) });
   }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
@@ -78,14 +78,14 @@ export class ReplySocket extends ZeroMqSocket {
     return undefined;
   }
 
-  override room(peer: Peer): void {
+  override onRoom(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
   /** A caller may have waited while a request was open and got nothing: now there may be another request. */
   #answered(): void {
     this.#request = null;
-    this.turn();
+    this.onBatchEnd();
   }
 
   #requireRequest(): OpenRequest {

@@ -66,11 +66,11 @@ export class RequestSocket extends DealerSocket {
     return super.offer(frames);
   }
 
-  protected override hand(frames: readonly Uint8Array[]): boolean {
+  protected override sendToAny(frames: readonly Uint8Array[]): boolean {
     this.#requireTurn();
     const id = this.#correlates ? this.#newId() : null;
     const envelope = id === null ? [delimiter] : [id, delimiter];
-    const peer = this.place([...envelope, ...frames]);
+    const peer = this.placeAtNextPeer([...envelope, ...frames]);
     if (peer === null) return false;
     // A response to an earlier request must not be taken for the response to this one.
     this.#asked = null;
@@ -101,15 +101,15 @@ export class RequestSocket extends DealerSocket {
     throw new BatonError("OUTCOME_UNKNOWN", message);
   }
 
-  override removed(peer: Peer): void {
-    super.removed(peer);
+  override onPeerRemoved(peer: Peer): void {
+    super.onPeerRemoved(peer);
     this.#lose(peer);
   }
 
   #lose(peer: Peer): void {
     if (this.#asked?.peer !== peer) return;
     this.#asked.isLost = true;
-    this.turn();
+    this.onBatchEnd();
   }
 
   #requireTurn(): void {

@@ -12,7 +12,7 @@ const say = (line: string) => void writeSync(1, `${line}\n`);
 const store = await RetryStore.open(folder, {
   rules: { ...rigRules, maxMessages: 1_000_000, maxBytes: 1 << 30, maxCrashes: 1000 },
   hooks: {
-    broken: (error) => {
+    onBroken: (error) => {
       say(`broken ${error.message}`);
       process.exit(1);
     },

@@ -4,7 +4,7 @@ import { bunDial } from "../../src/sockets/bun_dial.ts";
 import { nodeDial } from "../../src/sockets/node_dial.ts";
 
 const port = Number(process.argv[2]);
-const handlers = { data: () => {}, ended: () => {}, closed: () => {}, drained: () => {} };
+const handlers = { onData: () => {}, onEnded: () => {}, onClosed: () => {}, onDrained: () => {} };
 for (const dial of [bunDial, nodeDial]) {
   for (let count = 0; count < 20; count++) {
     const outcome = await dial({ kind: "tcp", host: "127.0.0.1", port }, handlers).then(

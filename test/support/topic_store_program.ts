@@ -15,8 +15,8 @@ const say = (line: string) => void writeSync(1, `${line}\n`);
 
 let receive: (responses: readonly StoreResponse[]) => void = () => {};
 const store = await TopicStore.open(dir, {
-  responded: (responses) => receive(responses),
-  broken: (error) => {
+  onResponses: (responses) => receive(responses),
+  onBroken: (error) => {
     say(`broken ${error.message}`);
     process.exit(1);
   },

@@ -180,7 +180,7 @@ function keeperServes(path: string): Promise<boolean> {
       resolve(result);
     };
     const giveUp = setTimeout(settle, answerMsMax, true);
-    const handlers = { data: () => void (answered = true), closed: () => settle(answered) };
+    const handlers = { onData: () => void (answered = true), onClosed: () => settle(answered) };
     dial({ kind: "unix", path }, handlers, dialling).then((made) => {
       connection = made;
       made.write(new TextEncoder().encode("ruok"));

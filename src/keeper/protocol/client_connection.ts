@@ -98,7 +98,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     return this.#requester?.session ?? null;
   }
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     if (this.#ended) return;
     this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
     if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause; the scheduler continues with it
@@ -129,13 +129,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#host.commitQueue.flush();
   }
 
-  closed(): void {
+  onClosed(): void {
     this.#ended = true;
     this.#host.scheduler.remove(this);
     this.#host.closed(this);
   }
 
-  drained(): void {
+  onDrained(): void {
     this.#applyBackpressure();
   }
 

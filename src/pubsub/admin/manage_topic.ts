@@ -5,7 +5,7 @@ import { throwIfAborted } from "../../support/abort.ts";
 import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
-import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./request_from_server.ts";
+import { requestFromServer, RequestNotSent, responseReason, type ServerRequestOptions } from "./request_from_server.ts";
 
 export type ManageAction = "show" | "forget-client" | "repair" | "delete";
 
@@ -55,7 +55,7 @@ export async function manageTopic(
   } as const;
   try {
     const answer = await requestFromServer({ id: owner, endpoint: announced.endpoint }, question, options);
-    const why = reasonOf(answer);
+    const why = responseReason(answer);
     if (answer.status === "OK") return { owner, value: JSON.parse(why) };
     if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
@@ -69,7 +69,7 @@ export async function manageTopic(
     throw new BatonError("INTERNAL", `${cannot}: ${why}`);
   } catch (thrown) {
     throwIfAborted(options.signal);
-    if (thrown instanceof NeverSent) throw new BatonError("UNREACHABLE", `${cannot}: ${messageOf(thrown)}`);
+    if (thrown instanceof RequestNotSent) throw new BatonError("UNREACHABLE", `${cannot}: ${messageOf(thrown)}`);
     if (!(thrown instanceof BatonError) || thrown.code !== "OUTCOME_UNKNOWN") throw thrown;
     if (action === "show") throw new BatonError("UNREACHABLE", `${cannot}: ${thrown.message}`);
     const next = "baton pubsub topic ls and show tell, and it may be asked for again";

@@ -4,7 +4,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
-import { NeverSent, reasonOf, requestFromServer, type ServerRequestOptions } from "./request_from_server.ts";
+import { requestFromServer, RequestNotSent, responseReason, type ServerRequestOptions } from "./request_from_server.ts";
 import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
@@ -61,11 +61,11 @@ export async function moveTopic(
     const answer = await requestFromServer({ id: owner, endpoint }, merge, { ...options, signal: over.signal });
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.headers?.epoch ?? epoch + 1 };
     isKept = answer.headers?.unknown !== true;
-    why = reasonOf(answer);
+    why = responseReason(answer);
   } catch (thrown) {
     throwIfAborted(options.signal);
     why = messageOf(thrown);
-    if (thrown instanceof NeverSent) return kept(why);
+    if (thrown instanceof RequestNotSent) return kept(why);
   } finally {
     off();
     over.abort(new Error("the response is there"));

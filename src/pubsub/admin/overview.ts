@@ -15,12 +15,12 @@ export interface ServerOverview {
 }
 
 /** Returns servers sorted by ID, including servers that are away and own topics. */
-export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
+export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   const there = new Map((await announcementsBelow(zk, path.servers)).map((server) => [server.id, server]));
   const topics = new Map<string, ListedTopic[]>();
   for await (const listed of readTopicList(zk, path)) {
     const { owner } = listed.node;
-    if (owner !== "") append(topics, owner, listed);
+    if (owner !== "") appendTopic(topics, owner, listed);
   }
   const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();
   return ids.map((id) => ({
@@ -31,7 +31,7 @@ export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<Serve
   }));
 }
 
-function append(topics: Map<string, ListedTopic[]>, owner: string, listed: ListedTopic): void {
+function appendTopic(topics: Map<string, ListedTopic[]>, owner: string, listed: ListedTopic): void {
   const known = topics.get(owner);
   if (known === undefined) topics.set(owner, [listed]);
   else known.push(listed);

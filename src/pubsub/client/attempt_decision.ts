@@ -1,5 +1,5 @@
 /** Decides what follows a try: the outcome, or another try. Pure; requester.ts executes the decision. */
-import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { codesOfNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 /** Result of one try. */
 export type AttemptResult =
@@ -11,7 +11,7 @@ export type AttemptResult =
 
 export interface AttemptState {
   /** The request changes something, so that a try without a response may have had an effect. */
-  readonly changes: boolean;
+  readonly changesState: boolean;
   /** An earlier try may have been executed. */
   readonly mayBeDone: boolean;
   /** Number of tries, including this one. */
@@ -34,20 +34,20 @@ export type AttemptDecision =
  * Number of refusals in a row before the next proxy is tried: this one may have lost the servers that another proxy
  * reaches.
  */
-const samePlaceAttempts = 3;
+const attemptsPerProxy = 3;
 
-export function afterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
+export function decideAfterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
   const mayBeDone = state.mayBeDone ||
-    (state.changes && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
+    (state.changesState && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
   if (end.kind === "response" && !isTemporary(end.status)) {
-    const isDoubtful = state.mayBeDone && state.changes && claimsNothingDone.includes(end.status);
+    const isDoubtful = state.mayBeDone && state.changesState && codesOfNothingDone.includes(end.status);
     return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "accept" };
   }
   if (state.leftMs <= 0 || state.attempts >= state.attemptsMax) {
     return { do: "give up", outcome: mayBeDone ? "unknown" : "fail" };
   }
   const isThere = end.kind === "response" && end.status !== "ERROR";
-  return { do: "retry", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
+  return { do: "retry", elsewhere: !isThere || state.attempts % attemptsPerProxy === 0, mayBeDone };
 }
 
 /** Returns whether the status is temporary, or another server may respond differently. */
@@ -63,7 +63,7 @@ export interface AttemptTimes {
 }
 
 /** Milliseconds: the maximum part of a try that is reserved for its response to arrive. */
-const answerMsMax = 250;
+const responseMsReserved = 250;
 
 /**
  * Divides the time of a try. `withinMs`: how long the response is awaited. `attemptMs`: what the try may take in
@@ -76,5 +76,5 @@ export function attemptTimes(
   // outcome, silence is not.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
   // The last response of the proxy has to arrive in time, because it says whether the request was executed.
-  return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(answerMsMax, (withinMs - waitMs) / 4)) };
+  return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(responseMsReserved, (withinMs - waitMs) / 4)) };
 }

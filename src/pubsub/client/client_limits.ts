@@ -2,7 +2,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import { encodeToken } from "../../wire/pubsub/name_token.ts";
-import { position } from "../../wire/pubsub/field_types.ts";
+import { positionField } from "../../wire/pubsub/field_types.ts";
 
 /** Maximum bytes of a message. */
 export const messageBytesMax = bodyBytesMax;
@@ -20,6 +20,6 @@ export function checkName(what: string, name: string): void {
 }
 
 /** Reads a message ID, "start" or "end". Returns undefined for other words. */
-export function readPosition(word: string): number | "start" | "end" | undefined {
-  return position.read(word);
+export function parsePosition(word: string): number | "start" | "end" | undefined {
+  return positionField.read(word);
 }

@@ -88,7 +88,7 @@ export class ClientState implements Disposable {
       try {
         return new ClientState(folder, id);
       } catch (thrown) {
-        if (!isBusy(thrown)) throw asFailure(thrown, folder, id);
+        if (!isBusy(thrown)) throw stateError(thrown, folder, id);
         const leftMs = endMs - clock.now();
         if (leftMs <= 0) {
           const sentence = `Another process uses the client id ${
@@ -141,32 +141,32 @@ export class ClientState implements Disposable {
    * Returns the session of this process. Its number is one above the highest used number, and is durable before it is
    * returned.
    */
-  session(): SessionToken {
+  currentSession(): SessionToken {
     return this.#session ??= this.nextSession();
   }
 
   /** Returns a session with an unused number, which is durable before it is returned. */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
-    this.write(() => this.#setSession(number));
+    this.runTransaction(() => this.#setSession(number));
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
   /** Records a newer session that a server knows; the next process uses a higher number. */
   observeSession(number: number): void {
-    if (number > this.#sessionNumber) this.write(() => this.#setSession(number));
+    if (number > this.#sessionNumber) this.runTransaction(() => this.#setSession(number));
   }
 
   get #sessionNumber(): number {
-    return Number(this.#verified(tables.client, "")[0]?.["session"]);
+    return Number(this.#readVerified(tables.client, "")[0]?.["session"]);
   }
 
   #setSession(session: number): void {
     this.#replace(tables.client, { only: 0, id: this.id, session });
   }
 
-  position(topic: string): SubscriberPosition {
-    const [row] = this.#verified(tables.places, "WHERE topic = ?", topic);
+  subscriberPosition(topic: string): SubscriberPosition {
+    const [row] = this.#readVerified(tables.places, "WHERE topic = ?", topic);
     return {
       cursor: Number(row?.["cursor"] ?? noMessageId),
       intent: Number(row?.["intent"] ?? noMessageId),
@@ -179,14 +179,14 @@ export class ClientState implements Disposable {
     { cursor, intent, folder }: SubscriberPosition,
     options?: { readonly durable?: boolean },
   ): void {
-    this.write(() => this.#replace(tables.places, { topic, cursor, intent, folder }), options);
+    this.runTransaction(() => this.#replace(tables.places, { topic, cursor, intent, folder }), options);
   }
 
   forgetPosition(topic: string): void {
-    this.write(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
+    this.runTransaction(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
   }
 
-  /** Adds intents. This and all following methods that change something are called inside a `write`. */
+  /** Adds intents. This and all following methods that change something are called inside `runTransaction`. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#replace(tables.intents, {
@@ -204,16 +204,16 @@ export class ClientState implements Disposable {
   }
 
   /** Returns the known registration number of a topic; 0 if none is known. */
-  registration(topic: string): number {
+  knownRegistration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
-    const number = Number(this.#verified(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
+    const number = Number(this.#readVerified(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
     this.#registrations.set(topic, number);
     return number;
   }
 
   observeRegistration(topic: string, number: number): void {
-    this.write(() => this.#replace(tables.registrations, { topic, number }));
+    this.runTransaction(() => this.#replace(tables.registrations, { topic, number }));
     this.#registrations.set(topic, number);
   }
 
@@ -236,8 +236,8 @@ export class ClientState implements Disposable {
   }
 
   /** Returns the intents of a topic, in the order in which they were added. */
-  intents(topic: string): PutIntents[] {
-    return this.#verified(tables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
+  putIntents(topic: string): PutIntents[] {
+    return this.#readVerified(tables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
       registration: Number(row["registration"]),
@@ -262,8 +262,8 @@ export class ClientState implements Disposable {
     return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
-  input(topic: string, name: string): InputPosition | null {
-    const [row] = this.#verified(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
+  inputPosition(topic: string, name: string): InputPosition | null {
+    const [row] = this.#readVerified(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
   }
 
@@ -280,21 +280,21 @@ export class ClientState implements Disposable {
     const { count } = this.#get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
     if (Number(count) <= inputsMax) return;
     const sql = "DELETE FROM inputs WHERE rowid IN (SELECT rowid FROM inputs WHERE topic = ? ORDER BY rowid LIMIT ?)";
-    this.write(() => this.#run(sql, topic, Number(count) - inputsMax));
+    this.runTransaction(() => this.#run(sql, topic, Number(count) - inputsMax));
   }
 
   /**
    * Writes everything that `work` stores in one transaction. The result survives a kill, and with `durable` (the
    * default) also a power failure. Throws IO.
    */
-  write(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
+  runTransaction(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
       if (durable !== this.#isDurable) this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
       this.#isDurable = durable;
-      this.#prepared("BEGIN IMMEDIATE").run();
+      this.#statement("BEGIN IMMEDIATE").run();
       try {
         work();
-        this.#prepared("COMMIT").run();
+        this.#statement("COMMIT").run();
       } catch (thrown) {
         this.#rollBack();
         throw thrown;
@@ -313,7 +313,7 @@ export class ClientState implements Disposable {
   /** Rolls back. SQLite has already done so after a full disk; the error of a second rollback would hide the reason. */
   #rollBack(): void {
     try {
-      this.#prepared("ROLLBACK").run();
+      this.#statement("ROLLBACK").run();
     } catch {
       // no transaction is open
     }
@@ -324,14 +324,14 @@ export class ClientState implements Disposable {
   }
 
   #run(sql: string, ...values: SqlValue[]): void {
-    this.#prepared(sql).run(...values);
+    this.#statement(sql).run(...values);
   }
 
   #get(sql: string, ...values: (number | string)[]): Record<string, unknown> | undefined {
-    return this.#prepared(sql).get(...values);
+    return this.#statement(sql).get(...values);
   }
 
-  /** Writes a row. Called inside a `write`. */
+  /** Writes a row. Called inside `runTransaction`. */
   #replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.#run(table.replace, ...table.valuesToBind(row));
   }
@@ -339,11 +339,11 @@ export class ClientState implements Disposable {
   /**
    * Reads rows and verifies their checksums. Throws IO for a damaged row, which could be another message or position.
    */
-  #verified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
+  #readVerified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
       const sql = `SELECT ${table.allColumns} FROM ${table.name} ${condition}`;
-      const rows = this.#prepared(sql).all(...values) as SqlRow[];
+      const rows = this.#statement(sql).all(...values) as SqlRow[];
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
       if (!isDamage(cause)) throw cause;
@@ -352,7 +352,7 @@ export class ClientState implements Disposable {
     throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);
   }
 
-  #prepared(sql: string): StatementSync {
+  #statement(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
     return statement;
@@ -360,7 +360,7 @@ export class ClientState implements Disposable {
 }
 
 /** Returns a reason that SQLite does not report. */
-function whyNotWritten(path: string): string {
+function writeFailureReason(path: string): string {
   try {
     accessSync(dirname(path), constants.W_OK);
     closeSync(openSync(path, "r+"));
@@ -378,7 +378,7 @@ function isBusy(thrown: unknown): boolean {
   return !(thrown instanceof BatonError) && /locked|busy/i.test(messageOf(thrown));
 }
 
-function asFailure(thrown: unknown, folder: string, id: string): BatonError {
+function stateError(thrown: unknown, folder: string, id: string): BatonError {
   if (thrown instanceof BatonError) return thrown;
   const why = messageOf(thrown);
   const path = stateFile(folder, id);
@@ -386,7 +386,7 @@ function asFailure(thrown: unknown, folder: string, id: string): BatonError {
   const advice = isDamaged
     ? `${damageAdvice} ${path}`
     : /unable to open|disk I\/O|readonly/.test(why)
-    ? whyNotWritten(path)
+    ? writeFailureReason(path)
     : "";
   return new BatonError("IO", `Cannot open the state of client "${id}" at ${path}: ${why}${advice}`, { cause: thrown });
 }

@@ -9,7 +9,7 @@ export interface InputCheckpoint {
   /** Digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
   /**
-   * Records, inside a `write`, that the first `taken` messages of this call are taken. `digest`: of everything taken up
+   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest`: of everything taken up
    * to here.
    */
   record(taken: number, digest: string): void;
@@ -56,7 +56,7 @@ export class FileCheckpoint implements InputCheckpoint {
   }
 
   /** Adds the file of the next message, with its digest. */
-  add(name: string, digest: string): void {
+  addFile(name: string, digest: string): void {
     this.#inputs.push({ name, taken: 1, digest });
   }
 

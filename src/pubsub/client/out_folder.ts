@@ -56,7 +56,7 @@ export class OutFolder {
     this.path = makeFolder(resolve(path));
     this.#options = options;
     claimFolder(this.path, options.state.id, options.topic);
-    this.#leftParts = this.#io(() => partsIn(this.path, 0, Infinity));
+    this.#leftParts = this.#rethrowAsIo(() => findParts(this.path, 0, Infinity));
   }
 
   /**
@@ -66,7 +66,7 @@ export class OutFolder {
   deliver(messages: readonly OutMessage[]): void {
     const { written, failure } = this.#write(messages);
     const last = written.at(-1);
-    if (last !== undefined) this.#hand(written, last.id);
+    if (last !== undefined) this.#moveIntoPlace(written, last.id);
     if (failure !== null) throw failure;
   }
 
@@ -77,7 +77,7 @@ export class OutFolder {
     try {
       for (const message of messages) {
         onStep(`write ${message.id}`);
-        this.#io(() => writePart(join(this.path, `${message.id}.part`), message.body));
+        this.#rethrowAsIo(() => writePart(join(this.path, `${message.id}.part`), message.body));
         written.push(message);
       }
     } catch (failure) {
@@ -86,17 +86,17 @@ export class OutFolder {
     return { written, failure: null };
   }
 
-  #hand(messages: readonly OutMessage[], last: number): void {
+  #moveIntoPlace(messages: readonly OutMessage[], last: number): void {
     const { state, topic, onStep = () => {} } = this.#options;
     onStep("flush parts");
-    this.#io(() => {
+    this.#rethrowAsIo(() => {
       this.#removeLeftParts(messages, last);
       flushPath(this.path);
     });
-    const { cursor } = state.position(topic);
+    const { cursor } = state.subscriberPosition(topic);
     onStep("intent");
     state.setPosition(topic, { cursor, intent: last, folder: this.path });
-    this.#io(() => {
+    this.#rethrowAsIo(() => {
       for (const { id } of messages) {
         onStep(`rename ${id}`);
         renameSync(join(this.path, `${id}.part`), join(this.path, `${id}`));
@@ -118,7 +118,7 @@ export class OutFolder {
     this.#leftParts = this.#leftParts.filter((id) => id > last);
   }
 
-  #io<T>(work: () => T): T {
+  #rethrowAsIo<T>(work: () => T): T {
     try {
       return work();
     } catch (thrown) {
@@ -134,11 +134,11 @@ export class OutFolder {
  * is unknown what was delivered.
  */
 export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
-  const { cursor, intent, folder } = state.position(topic);
+  const { cursor, intent, folder } = state.subscriberPosition(topic);
   if (folder === null || intent <= cursor) return;
   try {
     readFileSync(join(folder, ownerFileName));
-    for (const id of partsIn(folder, cursor, intent)) {
+    for (const id of findParts(folder, cursor, intent)) {
       onStep(`rename ${id}`);
       renameSync(join(folder, `${id}.part`), join(folder, `${id}`));
     }
@@ -156,7 +156,7 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
 }
 
 /** Returns the IDs from `cursor` + 1 to `intent` that were written and not renamed, ascending. */
-function partsIn(folder: string, cursor: number, intent: number): number[] {
+function findParts(folder: string, cursor: number, intent: number): number[] {
   return readdirSync(folder)
     .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
     .filter((id) => id > cursor && id <= intent)

@@ -23,11 +23,11 @@ export type ProxyLinkState = "connecting" | "connected" | "lost";
 export class ProxyLink {
   readonly endpoint: string;
   readonly #socket: DealerSocket;
-  readonly #waiting = new Map<number, (answer: Uint8Array[] | null) => void>();
-  readonly #changed = new Set<() => void>();
+  readonly #pendingRequests = new Map<number, (answer: Uint8Array[] | null) => void>();
+  readonly #listeners = new Set<() => void>();
   #state: ProxyLinkState = "connecting";
   #why = "the connection was not established";
-  #next = 1;
+  #nextNumber = 1;
   #isRetired = false;
   #isRefused = false;
 
@@ -38,13 +38,15 @@ export class ProxyLink {
       limits: socketLimits,
       ...options,
       onEvent: (event) => {
-        if (event.kind === "connected") this.#become("connected", "");
+        if (event.kind === "connected") this.#setState("connected", "");
         else if (event.kind === "connectFailed" || event.kind === "handshakeFailed") {
           const reason = event.kind === "handshakeFailed" ? (event.reason as Partial<ZmtpError>).reason : undefined;
           this.#isRefused = refusals.includes(reason);
           const isEncrypted = options.security !== undefined;
-          this.#lose(`${event.reason.message}${isEncrypted && reason === "CLOSED" ? wrongKeyHint : ""}`);
-        } else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
+          this.#markLost(`${event.reason.message}${isEncrypted && reason === "CLOSED" ? wrongKeyHint : ""}`);
+        } else if (event.kind === "disconnected") {
+          this.#markLost(event.reason?.message ?? "the proxy ended the connection");
+        }
       },
     });
     this.#socket.connect(endpoint);
@@ -67,8 +69,8 @@ export class ProxyLink {
 
   /** Calls `listener` at each change of the state. Returns a function that removes it. */
   onChange(listener: () => void): () => void {
-    this.#changed.add(listener);
-    return () => void this.#changed.delete(listener);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /**
@@ -77,44 +79,44 @@ export class ProxyLink {
    */
   send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
     if (this.#state !== "connected") return null;
-    const number = this.#next++;
+    const number = this.#nextNumber++;
     const envelope = new Uint8Array(8);
     new DataView(envelope.buffer).setFloat64(0, number);
     if (!this.#socket.trySend([envelope, nothing, ...frames])) return null;
-    this.#waiting.set(number, answered);
+    this.#pendingRequests.set(number, answered);
     return () => this.#forget(number);
   }
 
   /** Sends nothing more, and closes when all requests in flight have ended. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#waiting.size === 0) this.#lose("another proxy is used");
+    if (this.#pendingRequests.size === 0) this.#markLost("another proxy is used");
   }
 
   async close(lingerMs = 0): Promise<void> {
-    this.#lose("the client is closed");
+    this.#markLost("the client is closed");
     await this.#socket.close({ lingerMs });
   }
 
   #forget(number: number): void {
-    this.#waiting.delete(number);
-    if (this.#isRetired && this.#waiting.size === 0) this.#lose("another proxy is used");
+    this.#pendingRequests.delete(number);
+    if (this.#isRetired && this.#pendingRequests.size === 0) this.#markLost("another proxy is used");
   }
 
-  #lose(why: string): void {
+  #markLost(why: string): void {
     if (this.#state === "lost") return;
-    this.#become("lost", why);
-    const waiting = [...this.#waiting.values()];
-    this.#waiting.clear();
+    this.#setState("lost", why);
+    const waiting = [...this.#pendingRequests.values()];
+    this.#pendingRequests.clear();
     for (const answered of waiting) answered(null);
     void this.#socket.close({ lingerMs: 0 });
   }
 
-  #become(state: ProxyLinkState, why: string): void {
+  #setState(state: ProxyLinkState, why: string): void {
     if (this.#state === "lost") return;
     this.#state = state;
     this.#why = why;
-    for (const listener of [...this.#changed]) listener();
+    for (const listener of [...this.#listeners]) listener();
   }
 
   async #read(): Promise<void> {
@@ -122,7 +124,7 @@ export class ProxyLink {
       for (const [envelope = nothing, , ...frames] of batch) {
         if (envelope.byteLength !== 8) continue;
         const number = new DataView(envelope.buffer, envelope.byteOffset, 8).getFloat64(0);
-        const answered = this.#waiting.get(number);
+        const answered = this.#pendingRequests.get(number);
         this.#forget(number);
         answered?.(frames);
       }

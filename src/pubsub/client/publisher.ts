@@ -10,7 +10,7 @@ import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
 import { outcomeError, type RequestOutcome } from "./requester.ts";
-import { bytesOf } from "../../wire/bytes.ts";
+import { totalByteLength } from "../../wire/bytes.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 
 /** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
@@ -70,8 +70,8 @@ export class Publisher {
   #messages = 0;
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
-  #settled: { readonly first: number; readonly last: number }[] = [];
-  #failed: RefusedPut | null = null;
+  #settledCounters: { readonly first: number; readonly last: number }[] = [];
+  #refusedPut: RefusedPut | null = null;
   /** Batches whose outcome is unknown, with the error; null if waiting was aborted. */
   #unknownOutcomes: { readonly flight: InFlightBatch; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
@@ -109,7 +109,7 @@ export class Publisher {
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
-      const stopped = this.#stopped(signal, until);
+      const stopped = this.#anySignal(signal, until);
       while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
         this.#waitsForInput = true;
         this.#settleIdle();
@@ -128,11 +128,14 @@ export class Publisher {
       for (const flight of this.#inFlight) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
     await Promise.all([...this.#inFlight].map(({ ended }) => ended));
-    if (this.#failed?.mayStillBeStored) await this.#endSession(this.#failed, signal);
-    this.#store([], checkpoint && { checkpoint, ...this.#failed ?? { counter: this.#counter, digest: this.#digest } });
+    if (this.#refusedPut?.mayStillBeStored) await this.#endSession(this.#refusedPut, signal);
+    this.#storeProgress(
+      [],
+      checkpoint && { checkpoint, ...this.#refusedPut ?? { counter: this.#counter, digest: this.#digest } },
+    );
     // An unknown outcome is reported first, because it needs a resume, which also puts what was refused after it.
     const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
-    const error = this.#thrown?.error ?? doubt ?? this.#failed?.error ?? inputError;
+    const error = this.#thrown?.error ?? doubt ?? this.#refusedPut?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
     if (signal?.aborted) throw signal.reason;
     return this.#counter - 1;
@@ -144,24 +147,24 @@ export class Publisher {
   ): Promise<number> {
     const { state } = this.#client;
     let count = 0;
-    for (const run of runsOf(state.intents(this.#topic))) {
+    for (const run of joinIntents(state.putIntents(this.#topic))) {
       throwIfAborted(until);
       const outcome = await this.#resend(run, signal);
       const isOk = outcome.kind === "response" && outcome.response.status === "OK";
       const { counter, bodies: { length } } = run;
       if (isOk || isSettled(outcome)) {
-        state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
+        state.runTransaction(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
       if (!isOk) {
         throw outcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
       }
       count += length;
-      onStored(length, bytesOf(run.bodies));
+      onStored(length, totalByteLength(run.bodies));
     }
     return count;
   }
 
-  #stopped(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  #anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
     return AbortSignal.any([this.#stop.signal, ...signals.filter((signal) => signal !== undefined)]);
   }
 
@@ -169,7 +172,7 @@ export class Publisher {
   #settleIdle(): void {
     if (!this.#waitsForInput || this.#inFlight.size > 0) return;
     try {
-      this.#store([], null, { durable: false });
+      this.#storeProgress([], null, { durable: false });
     } catch (error) {
       this.#thrown ??= { error };
       this.#stop.abort();
@@ -177,20 +180,20 @@ export class Publisher {
   }
 
   get #hasEnded(): boolean {
-    return this.#failed !== null || this.#unknownOutcomes.length > 0 || this.#thrown !== null;
+    return this.#refusedPut !== null || this.#unknownOutcomes.length > 0 || this.#thrown !== null;
   }
 
   async #resend(
     { counter, session, registration, msgId, bodies }: PutIntents,
     signal: AbortSignal | undefined,
   ): Promise<RequestOutcome> {
-    const own = this.#client.state.session();
+    const own = this.#client.state.currentSession();
     const headers = {
       firstUnacked: counter,
       ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
       ...(msgId === null ? {} : { msgId }),
     };
-    const put = { name: "PUT", topic: this.#topic, counter, headers, ...asBody(bodies) } as const;
+    const put = { name: "PUT", topic: this.#topic, counter, headers, ...bodyOrBatch(bodies) } as const;
     return await this.#client.request(put, { signal, registration });
   }
 
@@ -207,12 +210,12 @@ export class Publisher {
       if (batches.length > 0) this.#send(batches, options);
     };
     try {
-      for (const batch of batchesOf(items)) {
+      for (const batch of splitIntoBatches(items)) {
         if (group.length > 0 && this.#isFull(messages + batch.length, bytes)) sendGroup();
         if (group.length === 0 && !(await this.#waitForRoom(batch.length, ends))) return;
         group.push(batch);
         messages += batch.length;
-        bytes += bytesOf(batch);
+        bytes += totalByteLength(batch);
       }
     } finally {
       sendGroup(); // also before a message that is too long
@@ -234,8 +237,8 @@ export class Publisher {
   /** Stores the intents of the requests in one transaction and sends them. If it fails, none of them was taken. */
   #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
     const { msgId = null, input = null } = options;
-    const session = this.#client.state.session();
-    const registration = this.#client.state.registration(this.#topic);
+    const session = this.#client.state.currentSession();
+    const registration = this.#client.state.knownRegistration(this.#topic);
     let counter = this.#counter;
     let digest = this.#digest;
     const requests = batches.map((bodies) => {
@@ -245,7 +248,7 @@ export class Publisher {
       if (input !== null && input.digest !== null) { for (const body of bodies) digest = rollingDigest(digest, body); }
       return { intents, before };
     });
-    this.#store(requests.map(({ intents }) => intents), input && { checkpoint: input, counter, digest });
+    this.#storeProgress(requests.map(({ intents }) => intents), input && { checkpoint: input, counter, digest });
     this.#counter = counter;
     this.#digest = digest;
     for (const { intents, before } of requests) this.#request(intents, before, options);
@@ -255,7 +258,7 @@ export class Publisher {
   #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PutOptions): void {
     // Outcomes below this counter are also settled on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
-    const bytes = bytesOf(bodies);
+    const bytes = totalByteLength(bodies);
     const abort = new AbortController();
     const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
     const headers = {
@@ -265,7 +268,7 @@ export class Publisher {
     };
     let wasSent = false;
     const asked = this.#client.request(
-      { name: "PUT", topic: this.#topic, counter: first, headers, ...asBody(bodies) },
+      { name: "PUT", topic: this.#topic, counter: first, headers, ...bodyOrBatch(bodies) },
       {
         signal,
         onSent: () => wasSent = true,
@@ -296,39 +299,39 @@ export class Publisher {
       outcome = await asked;
     } catch (thrown) {
       why = thrown;
-      if (!signal?.aborted && this.#failed === null) this.#thrown ??= { error: thrown };
+      if (!signal?.aborted && this.#refusedPut === null) this.#thrown ??= { error: thrown };
     }
     const flight = flightOf();
     this.#inFlight.delete(flight);
     this.#messages -= flight.count;
     this.#bytes -= flight.bytes;
     // A batch after a refused message can never be stored, because it names that message as its predecessor.
-    const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
+    const isBehind = this.#refusedPut !== null && flight.first > this.#refusedPut.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
       else if (flight.wasSent()) this.#unknownOutcomes.push({ flight, error: null });
-      else this.#fail(flight, why); // it is still in the input
+      else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
       onStored?.(flight.count, flight.bytes);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);
-      else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describe(flight), outcome) });
+      else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describeBatch(flight), outcome) });
     } else {
       // A client that was taken over leaves the topic to the newer session.
       const mayComeAgain = outcome.response?.status !== "FENCED";
-      this.#fail(flight, outcomeError(this.#describe(flight), outcome), mayComeAgain);
+      this.#recordFailure(flight, outcomeError(this.#describeBatch(flight), outcome), mayComeAgain);
     }
     if (this.#hasEnded) this.#stop.abort();
     else this.#settleIdle();
   }
 
   /** Records that this batch, and everything after it, was definitely not stored. */
-  #fail(flight: InFlightBatch, error: unknown, mayComeAgain = false): void {
+  #recordFailure(flight: InFlightBatch, error: unknown, mayComeAgain = false): void {
     const { first, digest } = flight;
     this.#settle(flight);
-    if (this.#failed !== null && first > this.#failed.counter) return;
-    this.#failed = { counter: first, digest, error, mayStillBeStored: mayComeAgain && flight.wasSent() };
+    if (this.#refusedPut !== null && first > this.#refusedPut.counter) return;
+    this.#refusedPut = { counter: first, digest, error, mayStillBeStored: mayComeAgain && flight.wasSent() };
     for (const other of this.#inFlight) if (other.first > first) other.abort.abort(error);
     for (const doubt of this.#unknownOutcomes) if (doubt.flight.first > first) this.#settle(doubt.flight);
     this.#unknownOutcomes = this.#unknownOutcomes.filter((doubt) => doubt.flight.first < first);
@@ -347,39 +350,39 @@ export class Publisher {
       // The error of the refusal is reported in any case.
     }
     if (end === null ? signal?.aborted !== true : !end.isStored) return;
-    this.#failed = null;
-    this.#settled = this.#settled.filter(({ first }) => first < counter);
+    this.#refusedPut = null;
+    this.#settledCounters = this.#settledCounters.filter(({ first }) => first < counter);
     if (end === null) return;
     const sentence = `message ${counter} was refused, and stored all the same when the network delivered it again`;
     this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${sentence}`) };
   }
 
-  #describe({ first, count }: InFlightBatch): string {
+  #describeBatch({ first, count }: InFlightBatch): string {
     const which = count === 1 ? `message ${first}` : `messages ${first} to ${first + count - 1}`;
     return `put ${this.#counter === 2 ? "the message" : which} into topic "${this.#topic}"`;
   }
 
   #settle({ first, count }: InFlightBatch): void {
-    this.#settled.push({ first, last: first + count - 1 });
+    this.#settledCounters.push({ first, last: first + count - 1 });
   }
 
   /**
    * Stores intents and settled counters. `place`: the checkpoint, up to but not including the message of this counter.
    */
-  #store(
+  #storeProgress(
     intents: readonly PutIntents[],
     place: CheckpointUpdate | null,
     options?: { readonly durable?: boolean },
   ): void {
     const { state } = this.#client;
-    if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
-    const session = state.session();
-    state.write(() => {
-      for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
+    if (intents.length === 0 && this.#settledCounters.length === 0 && place === null) return;
+    const session = state.currentSession();
+    state.runTransaction(() => {
+      for (const range of this.#settledCounters) state.settleIntents({ topic: this.#topic, session }, range);
       for (const request of intents) state.addIntents(request);
       if (place !== null) place.checkpoint.record(place.counter - 1, place.digest);
     }, options);
-    this.#settled = [];
+    this.#settledCounters = [];
   }
 }
 
@@ -407,13 +410,13 @@ function isSettled(outcome: RequestOutcome): boolean {
 const batchMessages = 64;
 const batchBytes = 1 << 20;
 
-function asBody(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
+function bodyOrBatch(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
   const [first] = bodies;
   return bodies.length === 1 && first !== undefined ? { body: first } : { batch: bodies };
 }
 
 /** Splits messages into batches for requests. Throws BAD_DATA for a message over the limit. */
-function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
+function* splitIntoBatches(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
   let batch: Uint8Array[] = [];
   let bytes = 0;
   for (const item of items) {
@@ -431,7 +434,7 @@ function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void,
 }
 
 /** Joins intents that fit into one request: the same session, consecutive counters, no message ID. */
-function runsOf(intents: readonly PutIntents[]): PutIntents[] {
+function joinIntents(intents: readonly PutIntents[]): PutIntents[] {
   const runs: PutIntents[] = [];
   for (const next of intents) {
     const run = runs.at(-1);
@@ -439,7 +442,7 @@ function runsOf(intents: readonly PutIntents[]): PutIntents[] {
       run.session.number === next.session.number && run.session.key === next.session.key &&
       run.registration === next.registration &&
       run.msgId === null && next.msgId === null && run.bodies.length + next.bodies.length <= batchMessages &&
-      bytesOf(run.bodies) + bytesOf(next.bodies) <= batchBytes;
+      totalByteLength(run.bodies) + totalByteLength(next.bodies) <= batchBytes;
     if (follows) runs[runs.length - 1] = { ...run, bodies: [...run.bodies, ...next.bodies] };
     else runs.push(next);
   }

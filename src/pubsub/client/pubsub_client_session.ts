@@ -30,7 +30,7 @@ export interface SessionRequestOptions extends PubsubRequestOptions {
 export class PubsubClientSession {
   readonly state: ClientState;
   readonly #requester: Requester;
-  readonly #operations = new Map<string, number>();
+  readonly #operationCounts = new Map<string, number>();
   /** Topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
 
@@ -44,8 +44,8 @@ export class PubsubClientSession {
   }
 
   /** Number of subscribe, unsubscribe and seek operations at the topic in this session. */
-  operations(topic: string): number {
-    return this.#operations.get(topic) ?? 0;
+  operationCount(topic: string): number {
+    return this.#operationCounts.get(topic) ?? 0;
   }
 
   /**
@@ -58,7 +58,7 @@ export class PubsubClientSession {
   ): Promise<RequestOutcome> {
     const headers = {
       ...message.headers,
-      session: this.state.session(),
+      session: this.state.currentSession(),
       ...this.#registrationHeader(message.topic, registration),
     };
     const outcome = await this.#requester.request({ ...message, sender: this.id, headers } as Message, options);
@@ -90,7 +90,7 @@ export class PubsubClientSession {
     options?: PubsubRequestOptions,
   ): Promise<RequestOutcome> {
     for (let tries = 1;; tries++) {
-      const known = this.state.registration(message.topic);
+      const known = this.state.knownRegistration(message.topic);
       const outcome = await this.request(message, options);
       const isRefused = outcome.kind === "response" && outcome.response.status === "UNREGISTERED";
       const wanted = isRefused ? outcome.response.headers?.registration ?? 0 : 0;
@@ -104,12 +104,12 @@ export class PubsubClientSession {
    * among the first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
-    const headers = { session: this.state.session(), firstUnacked: counter, ...this.#registrationHeader(topic) };
+    const headers = { session: this.state.currentSession(), firstUnacked: counter, ...this.#registrationHeader(topic) };
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     await this.#requester.request(end, { withinMs: resolvedMsMax }).catch(() => {});
   }
 
-  #registrationHeader(topic: string, registration = this.state.registration(topic)): MessageHeaders {
+  #registrationHeader(topic: string, registration = this.state.knownRegistration(topic)): MessageHeaders {
     return registration > 0 ? { registration } : {};
   }
 
@@ -123,7 +123,11 @@ export class PubsubClientSession {
     { signal }: Pick<PubsubRequestOptions, "signal"> = {},
   ): Promise<{ readonly isStored: boolean } | null> {
     const { state } = this;
-    const headers = { fromSession: state.session(), session: state.nextSession(), ...this.#registrationHeader(topic) };
+    const headers = {
+      fromSession: state.currentSession(),
+      session: state.nextSession(),
+      ...this.#registrationHeader(topic),
+    };
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
@@ -134,8 +138,8 @@ export class PubsubClientSession {
 
   /** Subscribes. A client that is already subscribed keeps its position. */
   async subscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
-    await this.#operate(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
-    const { cursor, intent } = this.state.position(topic);
+    await this.#requestOperation(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
+    const { cursor, intent } = this.state.subscriberPosition(topic);
     if (cursor < 0 && intent < 0) return;
     // A topic whose server was given up starts again at the first ID; a position beyond its end belongs to the old
     // topic.
@@ -145,12 +149,12 @@ export class PubsubClientSession {
 
   /** Unsubscribes; messages that were not fetched are lost for this client. */
   async unsubscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
-    await this.#operate(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
+    await this.#requestOperation(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
     this.state.forgetPosition(topic);
   }
 
   async seek(topic: string, to: number | "start" | "end", options?: PubsubRequestOptions): Promise<void> {
-    await this.#operate(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
+    await this.#requestOperation(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
     this.state.forgetPosition(topic); // the position of the server is valid now
   }
 
@@ -160,13 +164,13 @@ export class PubsubClientSession {
     return requireOk(what, outcome).headers ?? {};
   }
 
-  async #operate(
+  async #requestOperation(
     what: string,
     message: UnsentMessage<SubscriberOperation>,
     options?: PubsubRequestOptions,
   ): Promise<void> {
-    const op = this.operations(message.topic) + 1;
-    this.#operations.set(message.topic, op);
+    const op = this.operationCount(message.topic) + 1;
+    this.#operationCounts.set(message.topic, op);
     requireOk(what, await this.#requestRegistered({ ...message, headers: { op } }, options));
   }
 }

@@ -11,7 +11,7 @@ import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import { afterAttempt, type AttemptResult, attemptTimes } from "./attempt_decision.ts";
+import { type AttemptResult, attemptTimes, decideAfterAttempt } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
@@ -95,7 +95,7 @@ export class Requester implements AsyncDisposable {
   #openedMs = 0;
   /** All connections, including those where other requests still wait. */
   readonly #links = new Set<ProxyLink>();
-  #finding: Promise<void> | null = null;
+  #pendingSearch: Promise<void> | null = null;
   #lastProblem = "no proxy was found";
   /** Endpoints that have refused this client since the last one that accepted it. */
   readonly #refusals = new Set<string>();
@@ -135,7 +135,7 @@ export class Requester implements AsyncDisposable {
     let response: StatusMessage | null = null;
     for (let attempts = 1;; attempts++) {
       throwIfAborted(signal);
-      const link = await this.#connected({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
+      const link = await this.#connectedLink({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
       // Another try would be refused as well.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
@@ -158,7 +158,11 @@ export class Requester implements AsyncDisposable {
         });
         progress.sentTo = null;
         progress.sinceMs = Math.min(progress.sinceMs, clock.now());
-        end = got === null ? { kind: "not sent" } : got === "no response" ? { kind: "no response" } : resultOf(got);
+        end = got === null
+          ? { kind: "not sent" }
+          : got === "no response"
+          ? { kind: "no response" }
+          : attemptResultOf(got);
         if (got !== null && got !== "no response") response = got;
         // A long message on a slow network needs a longer try; the proxy may have responded that its deadline had
         // passed.
@@ -167,9 +171,15 @@ export class Requester implements AsyncDisposable {
       }
       const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
       const leftMs = endMs - clock.now() - waitMs - attemptMsLeast;
-      const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
+      const decision = decideAfterAttempt({
+        changesState: changes,
+        mayBeDone,
+        attempts,
+        attemptsMax: retriesMax + 1,
+        leftMs,
+      }, end);
       if (decision.do === "accept" && response !== null) {
-        this.#stallMonitor?.progressed();
+        this.#stallMonitor?.noteProgress();
         return { kind: "response", response };
       }
       if (decision.do !== "retry") {
@@ -228,7 +238,7 @@ export class Requester implements AsyncDisposable {
   }
 
   /** Returns the current connection if it is connected in time. */
-  async #connected(
+  async #connectedLink(
     { withinMs, endMs }: { readonly withinMs: number; readonly endMs: number },
     signal: AbortSignal | undefined,
   ): Promise<ProxyLink | null> {
@@ -241,7 +251,7 @@ export class Requester implements AsyncDisposable {
       this.#link ??= this.#open(endpoint);
     }
     const link = this.#link;
-    if (link.state === "connecting") await this.#settled(link, Math.min(withinMs, leftMs()), signal);
+    if (link.state === "connecting") await this.#waitUntilSettled(link, Math.min(withinMs, leftMs()), signal);
     if (link.state === "connected") {
       this.#refusals.clear();
       return link;
@@ -261,7 +271,7 @@ export class Requester implements AsyncDisposable {
     return link;
   }
 
-  #settled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+  #waitUntilSettled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const done = () => {
         cancelTimer();
@@ -286,12 +296,12 @@ export class Requester implements AsyncDisposable {
         `no proxy could be looked up${this.#lookupSuffix} within ${Math.round(withinMs)} ms`,
       );
     const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
-    this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
+    this.#pendingSearch ??= this.#options.findProxies(deadline.signal).then((proxies) => {
       this.#proxies = proxies;
       this.#proxyIndex = 0;
-    }).finally(() => this.#finding = null);
+    }).finally(() => this.#pendingSearch = null);
     try {
-      await abortable(this.#finding, deadline.signal);
+      await abortable(this.#pendingSearch, deadline.signal);
       if (this.#proxies.length === 0) this.#lastProblem = "no proxy is running; start one with: baton pubsub proxy";
     } catch (thrown) {
       throwIfAborted(signal);
@@ -319,7 +329,9 @@ export class Requester implements AsyncDisposable {
 
   #stallReason({ sentTo, lastResult }: RequestProgress): string {
     if (sentTo !== null) return `${sentTo.endpoint} has not responded yet`;
-    if (this.#finding !== null) return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
+    if (this.#pendingSearch !== null) {
+      return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
+    }
     if (lastResult !== null || this.#link?.state !== "connecting") return lastResult ?? this.#lastProblem;
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
@@ -335,7 +347,7 @@ export class Requester implements AsyncDisposable {
   }
 }
 
-function resultOf({ status, headers }: StatusMessage): AttemptResult {
+function attemptResultOf({ status, headers }: StatusMessage): AttemptResult {
   return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
@@ -432,7 +444,7 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
   }
 
   /** Called when a response has arrived. */
-  progressed(): void {
+  noteProgress(): void {
     this.#isReported = false;
   }
 

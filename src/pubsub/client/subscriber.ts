@@ -5,7 +5,7 @@ import { requireOk } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
 /** Maximum bytes of a response after its first message. */
-const answerBytesMax = 1 << 20;
+const responseBytesMax = 1 << 20;
 /** Milliseconds that one request waits at the server. A longer wait uses several requests. */
 const holdMsMax = 20_000;
 
@@ -47,7 +47,7 @@ export class Subscriber {
     for (let leftMs = waitMs;;) {
       const holdMs = Math.min(leftMs, holdMsMax);
       leftMs -= holdMs;
-      const fetched = await this.#once({ max, holdMs, peek, signal });
+      const fetched = await this.#fetchOnce({ max, holdMs, peek, signal });
       if (fetched !== null) return fetched;
       if (leftMs <= 0) return { messages: [], missed: 0 };
     }
@@ -56,28 +56,28 @@ export class Subscriber {
   /** Records that messages up to this one are being delivered. The record survives a kill and needs no flush. */
   recordDelivery(id: number): void {
     const { state } = this.#client;
-    const { cursor } = state.position(this.topic);
+    const { cursor } = state.subscriberPosition(this.topic);
     state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
   /** Acknowledges messages up to this one, which never come again. Without `durable` a power failure may undo it. */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
-    const { intent } = state.position(this.topic);
+    const { intent } = state.subscriberPosition(this.topic);
     state.setPosition(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);
   }
 
-  async #once({ max, holdMs, peek, signal }: {
+  async #fetchOnce({ max, holdMs, peek, signal }: {
     readonly max: number;
     readonly holdMs: number;
     readonly peek: boolean;
     readonly signal: AbortSignal | undefined;
   }): Promise<FetchResult | null> {
-    const { cursor, intent } = this.#client.state.position(this.topic);
+    const { cursor, intent } = this.#client.state.subscriberPosition(this.topic);
     const headers = {
       max,
-      maxBytes: answerBytesMax,
-      op: this.#client.operations(this.topic),
+      maxBytes: responseBytesMax,
+      op: this.#client.operationCount(this.topic),
       ...(holdMs > 0 ? { waitMs: holdMs } : {}),
       ...(peek ? { peek: true as const } : {}),
     };
@@ -88,7 +88,7 @@ export class Subscriber {
     if (outcome.kind === "response" && outcome.response.status === "NO_MESSAGE") return null;
     const { batch, body, messageId, headers: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
-    const ids = idsOf(said.ids ?? [], messageId ?? 0);
+    const ids = idsOfRanges(said.ids ?? [], messageId ?? 0);
     const messages = bodies.map((content, place) => {
       const id = ids[place] ?? 0;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
@@ -97,7 +97,7 @@ export class Subscriber {
   }
 }
 
-function idsOf(ranges: readonly IdRange[], first: number): number[] {
+function idsOfRanges(ranges: readonly IdRange[], first: number): number[] {
   const ids: number[] = [];
   for (const range of ranges) for (let id = range.first; id <= range.last; id++) ids.push(id);
   return ids.length > 0 ? ids : [first];

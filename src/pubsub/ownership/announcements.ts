@@ -56,7 +56,7 @@ export async function announce(
       continue;
     }
     // An operator's command (forget, restore) may take long, but its node disappears afterwards.
-    if (!isReported) onProblem?.(waitingFor(announcement.id, other, waitMsMax));
+    if (!isReported) onProblem?.(waitingForName(announcement.id, other, waitMsMax));
     isReported = true;
     if (other !== null && waitedMs > waitMsMax) {
       throw new BatonError(
@@ -70,7 +70,7 @@ export async function announce(
 }
 
 /** `other` is null if an operator's command holds the name. */
-function waitingFor(id: string, other: Announcement | null, waitMsMax: number): BatonError {
+function waitingForName(id: string, other: Announcement | null, waitMsMax: number): BatonError {
   const what = other === null
     ? "an operator's forget or restore is running for it; waiting until it ends"
     : `its id is in use, at ${other.endpoint}; waiting up to ${

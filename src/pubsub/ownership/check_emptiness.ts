@@ -23,7 +23,7 @@ export async function checkEmptiness(
 ): Promise<void> {
   if (!await store.isEmpty()) return;
   // One request is enough for a server that owns nothing: its topics are counted under `owners/<id>`.
-  if (((await nullIfNoNode(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
+  if (((await nullIfNoNode(zk.getChildren(path.ownedTopics(id))))?.children ?? []).length === 0) return;
   let missing = 0;
   // New topics are ignored: no request for them was ever answered OK, so they have no data.
   for await (const { node } of readTopicList(zk, path)) if (node.owner === id && node.state !== "new") missing++;

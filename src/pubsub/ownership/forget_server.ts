@@ -7,9 +7,15 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
-import { createWithParents, type ListedTopic, readTopicList, type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
+import {
+  createWithParents,
+  type ListedTopic,
+  readTopicList,
+  TopicNodes,
+  type VersionedTopicNode,
+} from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { forgotten, returned, type TopicNode } from "./topic_node.ts";
+import { forgottenNode, returnedNode, type TopicNode } from "./topic_node.ts";
 import { isRefusal } from "../../coordination/request_errors.ts";
 import { announcementAt } from "./announcements.ts";
 
@@ -42,12 +48,12 @@ export async function giveUpTopic(
   id: string,
 ): Promise<"lost" | "returned" | "kept"> {
   const { topic } = listed;
-  let read: ReadTopicNode | null = listed;
+  let read: VersionedTopicNode | null = listed;
   for (;;) {
     // A new topic has no data: a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
-    const back: TopicNode | null = returned(read.node);
-    const next: TopicNode | null = back ?? forgotten(read.node, newGuid());
+    const back: TopicNode | null = returnedNode(read.node);
+    const next: TopicNode | null = back ?? forgottenNode(read.node, newGuid());
     if (next === null) {
       throw new BatonError("BAD_DATA", `Cannot give up "${topic}": no message ids are left for another incarnation`);
     }
@@ -58,7 +64,7 @@ export async function giveUpTopic(
       read = await nodes.read(topic);
       if (read === null || read.node.incarnation !== next.incarnation || read.node.epoch !== next.epoch) continue;
     }
-    await nodes.uncount(topic, id);
+    await nodes.uncountForOwner(topic, id);
     return back === null ? "lost" : "returned";
   }
 }

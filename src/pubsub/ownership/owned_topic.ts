@@ -11,8 +11,8 @@ import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
 import type { ContentName, IncomingContent, OwnedStore, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import { decideTopic, decideTransfer, type DeleteResult, type TopicAction, whyNotDeleted } from "./topic_decision.ts";
-import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
-import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
+import { forgottenNode, takenBackNode, type TopicNode } from "./topic_node.ts";
+import type { TopicNodes, VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
 import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
 
 /** Values shared by all topics of a session. */
@@ -51,7 +51,7 @@ export class OwnedTopic {
   /** Not null while requests may be admitted. */
   permit: Permit | null = null;
   /** The node as last read or written; undefined: not read yet; null: no node exists. */
-  readNode: ReadTopicNode | null | undefined = undefined;
+  knownNode: VersionedTopicNode | null | undefined = undefined;
   /** The last action; explains why the topic is not served. */
   lastAction: TopicAction["do"] | null = null;
   /** The content is being sent or received, which may take long. */
@@ -67,7 +67,7 @@ export class OwnedTopic {
   #isCounted = false;
   #queueLength = 0;
   #mustReadNode = false;
-  /** `readNode` was read after a sync. */
+  /** `knownNode` was read after a sync. */
   #isReadAfterSync = false;
   /** The receiver has confirmed that it has the topic: the node must be read after a sync. */
   #hasReceiverConfirmed = false;
@@ -82,7 +82,7 @@ export class OwnedTopic {
     if (this.#queuedSettle !== null) return this.#queuedSettle;
     const queued = this.#enqueue(() => {
       this.#queuedSettle = null;
-      if (this.#mustReadNode && this.permit === null) this.readNode = undefined;
+      if (this.#mustReadNode && this.permit === null) this.knownNode = undefined;
       this.#mustReadNode = false;
       return this.#settle();
     });
@@ -114,13 +114,13 @@ export class OwnedTopic {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
       if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
-      const reply = await this.#handOffOpen(to, permit);
+      const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) {
         return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
       }
       this.#hasReceiverConfirmed = reply?.kind === "taken" || reply?.kind === "passed";
       await this.#settle();
-      const node = this.readNode?.node;
+      const node = this.knownNode?.node;
       if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
       return {
         kind: "kept",
@@ -139,27 +139,33 @@ export class OwnedTopic {
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
     return this.#enqueue(async () => {
       await this.#settle();
-      const { readNode, permit } = this;
-      const isMissing = this.lastAction === "missing" && readNode?.node.owner === this.#context.id;
-      const facts = { node: readNode?.node, epoch, isServed: permit !== null, isMissing, acceptsLoss: whyNot === null };
+      const { knownNode, permit } = this;
+      const isMissing = this.lastAction === "missing" && knownNode?.node.owner === this.#context.id;
+      const facts = {
+        node: knownNode?.node,
+        epoch,
+        isServed: permit !== null,
+        isMissing,
+        acceptsLoss: whyNot === null,
+      };
       const whyKept = whyNotDeleted(facts);
       if (whyKept !== null) return whyKept;
-      if (readNode === null || readNode === undefined) return { kind: "gone" };
-      const next = forgotten(readNode.node, newGuid());
+      if (knownNode === null || knownNode === undefined) return { kind: "gone" };
+      const next = forgottenNode(knownNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
       this.permit = null;
       await this.#context.store.copiesOf(this.topic); // completes after all admitted requests
-      const why = await whyNot?.(readNode.node.epoch) ?? null;
+      const why = await whyNot?.(knownNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
         return { kind: "refused", why };
       }
-      await this.#wrote(await this.#write(next), next, readNode.version + 1);
-      this.readNode ??= await this.#context.nodes.read(this.topic);
-      const isGone = this.readNode?.node.incarnation === next.incarnation;
+      await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
+      this.knownNode ??= await this.#context.nodes.read(this.topic);
+      const isGone = this.knownNode?.node.incarnation === next.incarnation;
       if (isGone) {
         await this.#context.store.drop(this.topic, next.epoch);
-        await this.#context.nodes.uncount(this.topic, this.#context.id);
+        await this.#context.nodes.uncountForOwner(this.topic, this.#context.id);
       }
       await this.#settle();
       return isGone ? { kind: "deleted" } : { kind: "kept", why: "its node has changed meanwhile" };
@@ -171,11 +177,11 @@ export class OwnedTopic {
     return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
         const stored = await this.#context.store.copiesOf(this.topic);
-        this.readNode = await this.#context.nodes.read(this.topic);
-        const decision = decideTransfer(content, { ...stored, node: this.readNode?.node ?? null });
+        this.knownNode = await this.#context.nodes.read(this.topic);
+        const decision = decideTransfer(content, { ...stored, node: this.knownNode?.node ?? null });
         if (decision === "passed") return { kind: "passed" };
         if (decision === "stage") {
-          const refused = await this.#stage(content, incoming);
+          const refused = await this.#stageContent(content, incoming);
           if (refused !== null) return refused;
         }
         if (decision !== "unknown") break;
@@ -208,7 +214,7 @@ export class OwnedTopic {
    * Returns the receiver's reply, or null if none came or the receiver could not be reached. `permit` tells whether the
    * copy was sealed.
    */
-  async #handOffOpen(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
+  async #handOffServed(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
     const { store } = this.#context;
     this.#keptReason = "";
     const { copy } = await store.copiesOf(this.topic);
@@ -232,10 +238,10 @@ export class OwnedTopic {
     await store.seal(this.topic, epoch, to);
   }
 
-  async #stage(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
+  async #stageContent(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
     this.isInTransfer = true;
     try {
-      const incoming = { pieces: receivedUntil(this.#context.signal, pieces), hash };
+      const incoming = { pieces: piecesUntilAbort(this.#context.signal, pieces), hash };
       await this.#context.store.importStaged(this.topic, content, incoming);
       return null;
     } catch (thrown) {
@@ -263,11 +269,11 @@ export class OwnedTopic {
       for (let failures = 0;;) {
         throwIfAborted(this.#context.signal);
         try {
-          if (await this.#step() === "settled") return;
+          if (await this.#executeNextAction() === "settled") return;
           failures = 0;
         } catch (thrown) {
           if (!isTransient(thrown)) throw thrown;
-          this.readNode = undefined;
+          this.knownNode = undefined;
           await this.#pause(failures++);
         }
       }
@@ -276,14 +282,14 @@ export class OwnedTopic {
     }
   }
 
-  async #step(): Promise<"settled" | "goes on"> {
+  async #executeNextAction(): Promise<"settled" | "goes on"> {
     const { nodes, store, id } = this.#context;
-    if (this.#hasReceiverConfirmed) await this.#readAgain();
+    if (this.#hasReceiverConfirmed) await this.#syncAndForgetNode();
     this.#hasReceiverConfirmed = false;
-    if (this.readNode === undefined) this.readNode = await nodes.read(this.topic);
-    const { readNode } = this;
+    if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
+    const { knownNode } = this;
     const stored = await store.copiesOf(this.topic);
-    const action = decideTopic({ me: id, node: readNode?.node ?? null, ...stored });
+    const action = decideTopic({ me: id, node: knownNode?.node ?? null, ...stored });
     this.lastAction = action.do;
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {
@@ -291,9 +297,13 @@ export class OwnedTopic {
         this.#serve(stored);
         return "settled";
       case "register":
-        return await this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
+        return await this.#handleWriteOutcome(await nodes.create(this.topic, action.next), action.next, 0);
       case "write":
-        return await this.#wrote(await this.#write(action.next), action.next, (readNode?.version ?? 0) + 1);
+        return await this.#handleWriteOutcome(
+          await this.#writeNode(action.next),
+          action.next,
+          (knownNode?.version ?? 0) + 1,
+        );
       case "hand off":
         return await this.#handOffSealed(action, stored);
       case "read again":
@@ -303,16 +313,16 @@ export class OwnedTopic {
           this.#scheduleRecheck();
           return "settled";
         }
-        await this.#readAgain();
+        await this.#syncAndForgetNode();
         return "goes on";
       case "missing":
-        this.#context.onProblem(missingTopic(this.topic, readNode?.node, id));
+        this.#context.onProblem(missingTopicError(this.topic, knownNode?.node, id));
         return "settled";
       case "none":
         if (stored.copy !== null || stored.staged !== null) this.#scheduleRecheck();
         return "settled";
       default:
-        await changeStore(this.#context, this.topic, { action, node: readNode?.node, stored });
+        await changeStore(this.#context, this.topic, { action, node: knownNode?.node, stored });
         return "goes on";
     }
   }
@@ -325,24 +335,24 @@ export class OwnedTopic {
     this.permit = { epoch: copy.epoch, incarnation: copy.incarnation };
     if (this.#isCounted) return;
     this.#isCounted = true;
-    void nodes.keepCounted(this.topic, id).catch(() => {}); // only used for assignments
+    void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments
   }
 
-  async #write(next: TopicNode): Promise<WriteOutcome> {
-    const version = this.readNode?.version;
+  async #writeNode(next: TopicNode): Promise<WriteOutcome> {
+    const version = this.knownNode?.version;
     return version === undefined ? "refused" : await this.#context.nodes.write(this.topic, next, version);
   }
 
-  async #wrote(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
-    if (outcome === "written") this.readNode = { node, version };
+  async #handleWriteOutcome(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
+    if (outcome === "written") this.knownNode = { node, version };
     // The outcome is unknown, or another process was faster. The node, read after a sync, decides.
-    else await this.#readAgain();
+    else await this.#syncAndForgetNode();
     return "goes on";
   }
 
-  async #readAgain(): Promise<void> {
+  async #syncAndForgetNode(): Promise<void> {
     await this.#context.nodes.sync(this.topic);
-    this.readNode = undefined;
+    this.knownNode = undefined;
     this.#isReadAfterSync = true;
   }
 
@@ -358,7 +368,7 @@ export class OwnedTopic {
     const reply = clock.now() < this.#handoffDeadlineMs ? await this.#transfer(action.to, copy) : null;
     if (reply?.kind === "taken" || reply?.kind === "passed") {
       this.#rechecks = 0;
-      await this.#readAgain();
+      await this.#syncAndForgetNode();
       // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
       if (reply.kind === "passed") await this.#pause(0);
       return "goes on";
@@ -376,10 +386,10 @@ export class OwnedTopic {
   }
 
   async #takeBack(): Promise<"goes on"> {
-    const { readNode } = this;
-    if (readNode === null || readNode === undefined) return "goes on";
-    const next = takenBack(readNode.node);
-    return await this.#wrote(await this.#write(next), next, readNode.version + 1);
+    const { knownNode } = this;
+    if (knownNode === null || knownNode === undefined) return "goes on";
+    const next = takenBackNode(knownNode.node);
+    return await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
   }
 
   /**
@@ -449,7 +459,7 @@ async function changeStore(
     await store.activate(topic, node.epoch, action.what);
   } else if (action.do === "drop") {
     await store.drop(topic, action.epoch);
-    await nodes.uncount(topic, id);
+    await nodes.uncountForOwner(topic, id);
   } else if (action.do === "discard") {
     await store.discard(topic);
   } else if (action.do === "set aside") {
@@ -464,7 +474,7 @@ async function changeStore(
   }
 }
 
-function missingTopic(topic: string, node: TopicNode | undefined, id: string): BatonError {
+function missingTopicError(topic: string, node: TopicNode | undefined, id: string): BatonError {
   return new BatonError(
     "CONFIG",
     `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
@@ -473,7 +483,7 @@ function missingTopic(topic: string, node: TopicNode | undefined, id: string): B
 }
 
 /** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
-async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+async function* piecesUntilAbort<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
   const iterator = pieces[Symbol.asyncIterator]();
   try {
     for (;;) {

@@ -88,10 +88,10 @@ export class OwnershipSession {
   ): Promise<OwnershipSession> {
     const nodes = new TopicNodes(zk, options.path);
     const generation = new StoreGeneration(zk, options.path, options);
-    await generation.check();
+    await generation.checkNotOlder();
     await checkEmptiness(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
-    await forEach(stored, (topic) => register(nodes, options, topic), signal);
+    await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
     const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
@@ -99,7 +99,7 @@ export class OwnershipSession {
     // Confirmed only now: a store that cannot be announced must not make another one look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
-    void forEach(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
+    void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
     return ownership;
   }
 
@@ -112,7 +112,7 @@ export class OwnershipSession {
     this.lease = new OwnershipLease(session, options.clock);
     this.#context = {
       ...options,
-      onProblem: (problem) => this.#report(problem),
+      onProblem: (problem) => this.#reportOnce(problem),
       nodes,
       signal: this.#ended.signal,
       handoffMs: options.handoffMs ?? 30_000,
@@ -141,7 +141,7 @@ export class OwnershipSession {
    * Ends the session and resolves when none of its work is running. Two sessions must not change the store at the same
    * time.
    */
-  async finish(reason: unknown): Promise<void> {
+  async endAndWait(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
     if (this.#session.ended.aborted) return;
@@ -172,7 +172,7 @@ export class OwnershipSession {
     if (owned.isInTransfer) return this.#availabilityOf(owned);
     await owned.refresh();
     // The proxy has read a newer node than this server's connection.
-    if (epoch !== null && (owned.readNode?.node.epoch ?? 0) < epoch) {
+    if (epoch !== null && (owned.knownNode?.node.epoch ?? 0) < epoch) {
       await this.#context.nodes.sync(topic);
       await owned.refresh();
     }
@@ -182,13 +182,13 @@ export class OwnershipSession {
   }
 
   /** Returns the topic for a handoff, a transfer or a deletion; its cached state is dropped. */
-  topic(name: string): OwnedTopic {
+  topicToChange(name: string): OwnedTopic {
     this.#notOwned.delete(name);
     return this.#topicOf(name);
   }
 
   /** The topics that are served now. */
-  *served(): Generator<readonly [topic: string, permit: Permit]> {
+  *servedTopics(): Generator<readonly [topic: string, permit: Permit]> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield [topic, permit];
   }
 
@@ -197,7 +197,7 @@ export class OwnershipSession {
     const again = () => {
       this.#advancing = this.#generation.advance().catch((thrown) => {
         if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
-        else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#report(thrown);
+        else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
     this.#cancelAdvance = this.#options.clock.startTimer(advanceEveryMs, again);
@@ -210,9 +210,9 @@ export class OwnershipSession {
     return topic;
   }
 
-  #availabilityOf({ permit, readNode, lastAction }: OwnedTopic): Availability {
+  #availabilityOf({ permit, knownNode, lastAction }: OwnedTopic): Availability {
     if (permit !== null) return { kind: "serving", permit };
-    const node = readNode?.node;
+    const node = knownNode?.node;
     if (node === undefined) return { kind: "unassigned" };
     if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
     return lastAction === "missing" ? { kind: "missing" } : { kind: "moving" };
@@ -238,7 +238,7 @@ export class OwnershipSession {
   }
 
   /** Reports each problem once: a client that repeats its request must not fill a log. */
-  #report(problem: unknown): void {
+  #reportOnce(problem: unknown): void {
     const text = messageOf(problem);
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
     this.#reported.add(text);
@@ -249,7 +249,7 @@ export class OwnershipSession {
     try {
       await this.#topicOf(topic).settle();
     } catch (thrown) {
-      if (!this.#ended.signal.aborted) this.#report(thrown);
+      if (!this.#ended.signal.aborted) this.#reportOnce(thrown);
     }
   }
 
@@ -271,7 +271,11 @@ export class OwnershipSession {
 }
 
 /** Creates the node of a stored topic that has none. Changes no existing node: the server is not announced yet. */
-async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOptions, topic: string): Promise<void> {
+async function registerTopic(
+  nodes: TopicNodes,
+  { id, store, onProblem }: OwnershipOptions,
+  topic: string,
+): Promise<void> {
   try {
     if (await nodes.read(topic) !== null) return;
     const action = decideTopic({ me: id, node: null, ...await store.copiesOf(topic) });
@@ -282,7 +286,7 @@ async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOp
   }
 }
 
-async function forEach(
+async function forEachInParallel(
   topics: readonly string[],
   work: (topic: string) => Promise<void>,
   signal: AbortSignal,

@@ -51,12 +51,12 @@ export class PubsubPath {
   }
 
   /** The parent node whose children are the topics counted for a server. */
-  ownedBy(id: string): string {
+  ownedTopics(id: string): string {
     return `${this.base}/owners/${nodeName(id)}`;
   }
 
-  owned(id: string, topic: string): string {
-    return `${this.ownedBy(id)}/${nodeName(topic)}`;
+  ownedTopic(id: string, topic: string): string {
+    return `${this.ownedTopics(id)}/${nodeName(topic)}`;
   }
 
   /** The paths of all shards, in order. */

@@ -19,7 +19,7 @@ export interface RestorableStore
    * Durably raises the base offset: new message ids start after it. A subscriber that had all stored messages is placed
    * at the end.
    */
-  continueBehind(topic: string, baseOffset: number): Promise<void>;
+  raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface RestoreResult {
@@ -68,7 +68,7 @@ async function restoreTopic(
     if (decision.do === "leave") return "left";
     if (decision.do === "give up") return await giveUpTopic(nodes, { topic, node, version }, id);
     const { next } = decision;
-    await store.continueBehind(topic, next.baseOffset);
+    await store.raiseBaseOffset(topic, next.baseOffset);
     if (await nodes.write(topic, next, version) === "written") return "restored";
     await nodes.sync(topic);
     const read = await nodes.read(topic);

@@ -22,7 +22,7 @@ export class AnnouncedServers implements Disposable {
   /** Identifies the tree: a tree created after a loss of data has another id. */
   treeId = "";
   #reading: Promise<void> | null = null;
-  #isOld = false;
+  #isStale = false;
   #isClosed = false;
 
   /** Resolves after the first read. `path` is the parent node. The list ends with the session. */
@@ -61,7 +61,7 @@ export class AnnouncedServers implements Disposable {
   async #refresh(failures: number): Promise<void> {
     if (this.#isClosed || this.#zk.session.ended.aborted) return;
     if (this.#reading !== null) {
-      this.#isOld = true;
+      this.#isStale = true;
       return;
     }
     this.#reading = this.#read();
@@ -74,14 +74,14 @@ export class AnnouncedServers implements Disposable {
     } finally {
       this.#reading = null;
     }
-    if (this.#isOld) {
-      this.#isOld = false;
+    if (this.#isStale) {
+      this.#isStale = false;
       await this.#refresh(0);
     }
   }
 
   async #read(): Promise<void> {
-    const { children: names, stat } = await this.#names();
+    const { children: names, stat } = await this.#listNames();
     const found = await Promise.all(
       names.map((name) => nullIfNoNode(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
     );
@@ -96,7 +96,7 @@ export class AnnouncedServers implements Disposable {
   }
 
   /** Creates the parent node if it is missing; a missing node has no list to watch. */
-  async #names(): Promise<{ readonly children: string[]; readonly stat: Stat }> {
+  async #listNames(): Promise<{ readonly children: string[]; readonly stat: Stat }> {
     for (;;) {
       try {
         return await this.#zk.getChildren(this.#path, { watch: this.#onChange });

@@ -40,7 +40,7 @@ export class StoreGeneration {
   }
 
   /** Returns the recorded generation after a sync, 0 if none. Throws CONFIG for a node in an unknown format. */
-  async recorded(): Promise<number> {
+  async readRecorded(): Promise<number> {
     await this.#zk.sync(this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
@@ -54,18 +54,18 @@ export class StoreGeneration {
   }
 
   /** Returns the store's generation. Rejects with CONFIG if it is older than the recorded one. */
-  async check(): Promise<number> {
-    const recorded = await this.recorded();
+  async checkNotOlder(): Promise<number> {
+    const recorded = await this.readRecorded();
     const generation = await this.#store.generation();
-    if (generation < recorded) throw tooOld(this.#id, { generation, recorded });
+    if (generation < recorded) throw tooOldError(this.#id, { generation, recorded });
     return generation;
   }
 
-  /** Raises both numbers; rejects as `check` does. Only an announced server may call this. */
+  /** Raises both numbers; rejects as `checkNotOlder` does. Only an announced server may call this. */
   async confirm(): Promise<void> {
     for (;;) {
-      const generation = await this.check();
-      if (await this.#record(await this.#store.raiseGeneration(Math.max(generation, 1)) ?? generation)) return;
+      const generation = await this.checkNotOlder();
+      if (await this.#writeRecorded(await this.#store.raiseGeneration(Math.max(generation, 1)) ?? generation)) return;
     }
   }
 
@@ -75,20 +75,20 @@ export class StoreGeneration {
    */
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
-    if (generation === null || await this.#record(generation)) return;
+    if (generation === null || await this.#writeRecorded(generation)) return;
     await this.confirm();
   }
 
   /** Accepts the store as it is, for an operator: its generation becomes the newest. */
   async accept(): Promise<void> {
-    const recorded = await this.recorded();
-    while (!(await this.#record(await this.#store.raiseGeneration(Math.max(recorded, 1)) ?? recorded))) {
-      await this.recorded();
+    const recorded = await this.readRecorded();
+    while (!(await this.#writeRecorded(await this.#store.raiseGeneration(Math.max(recorded, 1)) ?? recorded))) {
+      await this.readRecorded();
     }
   }
 
   /** Returns false if the node has changed since this session read or wrote it, or if the response was lost. */
-  async #record(generation: number): Promise<boolean> {
+  async #writeRecorded(generation: number): Promise<boolean> {
     const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, generation }));
     const version = this.#version;
     this.#version = null;
@@ -105,7 +105,7 @@ export class StoreGeneration {
   }
 }
 
-function tooOld(
+function tooOldError(
   id: string,
   { generation, recorded }: { readonly generation: number; readonly recorded: number },
 ): BatonError {

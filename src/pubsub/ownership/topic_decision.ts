@@ -4,7 +4,7 @@
  * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
 import type { DroppedTopic, StagedCopy, TopicCopy } from "../store/owned_store.ts";
-import { confirmed, restored, taken, type TopicNode } from "./topic_node.ts";
+import { confirmedNode, restoredNode, takenNode, type TopicNode } from "./topic_node.ts";
 
 export interface TopicFacts {
   /** This server's id. */
@@ -44,10 +44,10 @@ export type TopicAction =
 const none: TopicAction = { do: "none" };
 
 export function decideTopic({ me, node, copy, staged }: TopicFacts): TopicAction {
-  if (node === null) return copy === null ? none : { do: "register", next: registered(me, copy) };
+  if (node === null) return copy === null ? none : { do: "register", next: nodeOfCopy(me, copy) };
   if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
-    return { do: "write", next: registered(me, copy), why: "claim" };
+    return { do: "write", next: nodeOfCopy(me, copy), why: "claim" };
   }
   return node.owner === me ? decideAsOwner(node, copy, staged) : decideAsOther(me, node, copy, staged);
 }
@@ -62,9 +62,9 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
       // A copy that was created for an earlier assignment never answered a request: replace it.
-      return isCurrent ? { do: "write", next: confirmed(node), why: "confirm" } : { do: "create" };
+      return isCurrent ? { do: "write", next: confirmedNode(node), why: "confirm" } : { do: "create" };
     case "moving": {
-      if (isCurrent) return { do: "write", next: confirmed(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
       const { source } = node;
       if (source?.owner === node.owner) {
         return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "missing" };
@@ -85,11 +85,11 @@ function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, stag
   // A staged copy was sealed at this epoch, so its owner had confirmed it before.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
-  return { do: "write", next: taken(node, me), why: "take" };
+  return { do: "write", next: takenNode(node, me), why: "take" };
 }
 
 /** Returns the node for a copy whose node was lost. */
-function registered(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
+function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
   return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
 }
 
@@ -148,7 +148,7 @@ export function decideRestore(me: string, node: TopicNode, { copy, staged }: {
   // Another server may already own the content; only the receiver knows.
   if (node.state === "sealed") return mine?.sealedFor === null || mine === null ? { do: "leave" } : { do: "keep" };
   if (mine === null) return { do: "give up" };
-  const next = restored(node, mine.epoch);
+  const next = restoredNode(node, mine.epoch);
   return next === null ? { do: "leave" } : { do: "restore", next };
 }
 

@@ -35,33 +35,33 @@ export interface TopicNode {
 export const idsPerIncarnation = 2 ** 44;
 
 /** Assigns a topic for the first time. */
-export function assigned(owner: string, incarnation: string): TopicNode {
+export function assignedNode(owner: string, incarnation: string): TopicNode {
   return { owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null };
 }
 
 /** Assigns a new topic to another server. */
-export function reassigned(node: TopicNode, owner: string): TopicNode {
+export function reassignedNode(node: TopicNode, owner: string): TopicNode {
   return { ...node, owner, epoch: node.epoch + 1 };
 }
 
 /** Written by the owner before its first OK in an epoch. */
-export function confirmed(node: TopicNode): TopicNode {
+export function confirmedNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
 /** Written by a receiver when it has durably staged the sealed content. */
-export function taken(node: TopicNode, owner: string): TopicNode {
+export function takenNode(node: TopicNode, owner: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch };
   return { ...node, owner, epoch: node.epoch + 1, state: "moving", source };
 }
 
 /** Written by the old owner to take the topic back; then no receiver can take it. */
-export function takenBack(node: TopicNode): TopicNode {
-  return taken(node, node.owner);
+export function takenBackNode(node: TopicNode): TopicNode {
+  return takenNode(node, node.owner);
 }
 
 /** Written for an operator who accepts that the owner's content is lost. Null if no message ids are left. */
-export function forgotten(node: TopicNode, incarnation: string): TopicNode | null {
+export function forgottenNode(node: TopicNode, incarnation: string): TopicNode | null {
   const baseOffset = node.baseOffset + idsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
   return { owner: "", epoch: node.epoch + 1, state: "new", incarnation, baseOffset, source: null };
@@ -71,7 +71,7 @@ export function forgotten(node: TopicNode, incarnation: string): TopicNode | nul
  * Written for an operator whose store was restored: the copy of that epoch is opened at the next epoch. Everything
  * stored later is lost, and its message ids are not used again. Null if no message ids are left.
  */
-export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
+export function restoredNode(node: TopicNode, copyEpoch: number): TopicNode | null {
   const baseOffset = node.baseOffset + idsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
   const { owner, incarnation } = node;
@@ -86,7 +86,7 @@ export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
 }
 
 /** Written for an operator when a topic was moving to a lost server: its source still has all data. */
-export function returned(node: TopicNode): TopicNode | null {
+export function returnedNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   return { ...node, owner: node.source.owner, epoch: node.epoch + 1 };
 }

@@ -9,7 +9,7 @@ import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
-export interface ReadTopicNode {
+export interface VersionedTopicNode {
   readonly node: TopicNode;
   /** Version for the next compare-and-set. */
   readonly version: number;
@@ -49,15 +49,17 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   }
   if (topic !== undefined && name !== topic) throw refuse(`it describes "${name}", not "${topic}"`);
   const { epoch, base_offset: baseOffset } = row;
-  if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("epoch or base_offset is missing or invalid");
+  if (!isNonNegativeInteger(epoch) || epoch < 1 || !isNonNegativeInteger(baseOffset)) {
+    throw refuse("epoch or base_offset is missing or invalid");
+  }
   const source = (row["source"] ?? null) as ContentSource | null;
-  if (source !== null && (typeof source.owner !== "string" || !isCount(source.epoch))) {
+  if (source !== null && (typeof source.owner !== "string" || !isNonNegativeInteger(source.epoch))) {
     throw refuse("its source is invalid");
   }
   return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
 }
 
-function isCount(value: unknown): value is number {
+function isNonNegativeInteger(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
@@ -71,7 +73,7 @@ export class TopicNodes {
   }
 
   /** Returns null if no server was ever assigned the topic. */
-  async read(topic: string): Promise<ReadTopicNode | null> {
+  async read(topic: string): Promise<VersionedTopicNode | null> {
     const path = this.#path.topic(topic);
     const found = await nullIfNoNode(this.#zk.getData(path));
     if (found === null) return null;
@@ -88,30 +90,30 @@ export class TopicNodes {
   async create(topic: string, node: TopicNode): Promise<WriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
-    return await outcomeOf(() => createWithParents(this.#zk, path, data));
+    return await writeOutcomeOf(() => createWithParents(this.#zk, path, data));
   }
 
   /** Refused if the node has changed since it was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<WriteOutcome> {
-    return await outcomeOf(() => this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version));
+    return await writeOutcomeOf(() => this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version));
   }
 
   /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
-  async count(topic: string, owner: string): Promise<void> {
-    await outcomeOf(() => createWithParents(this.#zk, this.#path.owned(owner, topic), nothing));
+  async countForOwner(topic: string, owner: string): Promise<void> {
+    await writeOutcomeOf(() => createWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
   /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
-  async keepCounted(topic: string, owner: string): Promise<void> {
-    if (await this.#zk.exists(this.#path.owned(owner, topic)) === null) await this.count(topic, owner);
+  async ensureCountedForOwner(topic: string, owner: string): Promise<void> {
+    if (await this.#zk.exists(this.#path.ownedTopic(owner, topic)) === null) await this.countForOwner(topic, owner);
   }
 
-  async uncount(topic: string, owner: string): Promise<void> {
-    await outcomeOf(() => this.#zk.delete(this.#path.owned(owner, topic), -1));
+  async uncountForOwner(topic: string, owner: string): Promise<void> {
+    await writeOutcomeOf(() => this.#zk.delete(this.#path.ownedTopic(owner, topic), -1));
   }
 }
 
-async function outcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
+async function writeOutcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
   try {
     await write();
     return "written";

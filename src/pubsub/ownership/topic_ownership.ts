@@ -96,7 +96,7 @@ export class TopicOwnership {
   /** MERGE: hands a topic to another server. An old request with another `epoch` moves nothing. */
   async handOff(topic: string, to: string, epoch: number | null = null): Promise<HandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
-    return await this.#session.topic(topic).handOff(to, epoch);
+    return await this.#session.topicToChange(topic).handOff(to, epoch);
   }
 
   /** Deletes a topic for an operator; see `OwnedTopic.delete`. */
@@ -106,18 +106,18 @@ export class TopicOwnership {
     whyNot: ((epoch: number) => Promise<string | null>) | null,
   ): Promise<DeleteResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
-    return await this.#session.topic(topic).delete(epoch, whyNot);
+    return await this.#session.topicToChange(topic).delete(epoch, whyNot);
   }
 
   /** TRANSFER: receives what another server sends. */
   async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
-    return await this.#session.topic(topic).receive(content, incoming);
+    return await this.#session.topicToChange(topic).receive(content, incoming);
   }
 
   /** The topics that are served now. */
-  served(): Iterable<readonly [topic: string, permit: Permit]> {
-    return this.#session?.served() ?? [];
+  servedTopics(): Iterable<readonly [topic: string, permit: Permit]> {
+    return this.#session?.servedTopics() ?? [];
   }
 
   async #serve(zk: ZooKeeper, signal: AbortSignal, begun: () => void): Promise<void> {
@@ -133,7 +133,7 @@ export class TopicOwnership {
       this.#session = null;
       for (const off of offs) off();
       this.#notify();
-      await session.finish(new BatonError("NOT_HELD", "The server is shutting down"));
+      await session.endAndWait(new BatonError("NOT_HELD", "The server is shutting down"));
     }
   }
 

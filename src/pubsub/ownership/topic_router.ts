@@ -7,8 +7,8 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { newGuid } from "../../support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./server_list.ts";
-import { assigned, reassigned } from "./topic_node.ts";
-import { type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
+import { assignedNode, reassignedNode } from "./topic_node.ts";
+import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** Cached routes, about 200 bytes each. */
 export const routesMax = 100_000;
@@ -41,7 +41,7 @@ export class TopicRouter {
   readonly #path: PubsubPath;
   readonly #list: AnnouncedServers;
   readonly #nodes: TopicNodes;
-  readonly #awaited: () => readonly string[];
+  readonly #awaitedServers: () => readonly string[];
   readonly #routes = new Map<string, KnownOwner>();
   readonly #lookups = new Map<string, Promise<Route>>();
   /** Lookups with `creates` false. */
@@ -51,7 +51,7 @@ export class TopicRouter {
 
   /** `awaited`: servers that may have topics unknown to the tree. */
   constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
-    this.#awaited = awaited;
+    this.#awaitedServers = awaited;
     this.#zk = zk;
     this.#path = path;
     this.#list = list;
@@ -61,27 +61,27 @@ export class TopicRouter {
   /** Returns the cached route if its server is running: the path of almost every request. */
   cachedRoute(topic: string): Route | null {
     const known = this.#routes.get(topic);
-    return known === undefined ? null : this.#toServer(known);
+    return known === undefined ? null : this.#routeToOwner(known);
   }
 
   /** Reads the topic's node if needed, and assigns a new topic to a server. Rejects with the session's errors. */
-  async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
+  async findRoute(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     const now = this.cachedRoute(topic);
     if (now !== null) return now;
     const lookups = creates ? this.#lookups : this.#searches;
     let lookup = lookups.get(topic);
     if (lookup === undefined) {
-      lookup = (creates ? this.#findOrAssign(topic) : this.#search(topic)).finally(() => lookups.delete(topic));
+      lookup = (creates ? this.#findOrAssign(topic) : this.#searchRoute(topic)).finally(() => lookups.delete(topic));
       lookups.set(topic, lookup);
     }
     return await lookup;
   }
 
   /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is the server's hint. */
-  correct(topic: string, asked: KnownOwner, owner: KnownOwner | null): void {
+  correctRoute(topic: string, asked: KnownOwner, owner: KnownOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
-      this.#remember(topic, owner);
+      this.#cacheRoute(topic, owner);
     } else if (known?.owner === asked.owner && known.epoch <= asked.epoch) {
       this.#routes.delete(topic);
     }
@@ -95,7 +95,7 @@ export class TopicRouter {
   /**
    * Reads again after a sync before it reports that a topic does not exist: another process may just have created it.
    */
-  async #search(topic: string): Promise<Route> {
+  async #searchRoute(topic: string): Promise<Route> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
     if (known !== null) return known;
     const lacking = this.#unknownRoute();
@@ -106,17 +106,17 @@ export class TopicRouter {
 
   /** Returns why a topic without a node must not be treated as new; null if it may be. */
   #unknownRoute(): Route | null {
-    const awaited = this.#awaited();
+    const awaited = this.#awaitedServers();
     return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
   }
 
   /** Returns null if the topic can be assigned to a server. */
-  #routeOf(topic: string, read: ReadTopicNode | null): Route | null {
+  #routeOf(topic: string, read: VersionedTopicNode | null): Route | null {
     if (read === null) return null;
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
-    this.#remember(topic, read.node);
-    return this.#toServer(read.node) ?? { kind: "unavailable", owner };
+    this.#cacheRoute(topic, read.node);
+    return this.#routeToOwner(read.node) ?? { kind: "unavailable", owner };
   }
 
   async #findOrAssign(topic: string): Promise<Route> {
@@ -136,19 +136,19 @@ export class TopicRouter {
     }
   }
 
-  async #assign(topic: string, read: ReadTopicNode | null): Promise<"done" | "look again" | "no servers"> {
-    const counts = await this.#counts();
+  async #assign(topic: string, read: VersionedTopicNode | null): Promise<"done" | "look again" | "no servers"> {
+    const counts = await this.#countTopicsByServer();
     for (const [id, count] of this.#assigning) if (counts.has(id)) counts.set(id, (counts.get(id) ?? 0) + count);
     const target = chooseServer(counts);
     if (target === null) return "no servers";
     this.#assigning.set(target, (this.#assigning.get(target) ?? 0) + 1);
     try {
       const outcome = read === null
-        ? await this.#nodes.create(topic, assigned(target, newGuid()))
-        : await this.#nodes.write(topic, reassigned(read.node, target), read.version);
+        ? await this.#nodes.create(topic, assignedNode(target, newGuid()))
+        : await this.#nodes.write(topic, reassignedNode(read.node, target), read.version);
       if (outcome !== "written") return "look again";
-      await this.#nodes.count(topic, target);
-      if (read !== null && read.node.owner !== "") await this.#nodes.uncount(topic, read.node.owner);
+      await this.#nodes.countForOwner(topic, target);
+      if (read !== null && read.node.owner !== "") await this.#nodes.uncountForOwner(topic, read.node.owner);
       return "done";
     } finally {
       this.#assigning.set(target, (this.#assigning.get(target) ?? 1) - 1);
@@ -156,18 +156,18 @@ export class TopicRouter {
   }
 
   /** The number of topics of each server that is not draining. All reads are sent in one write. */
-  async #counts(): Promise<Map<string, number>> {
+  async #countTopicsByServer(): Promise<Map<string, number>> {
     const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
-    const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedBy(id))));
+    const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedTopics(id))));
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
-  #toServer({ owner, epoch }: KnownOwner): Route | null {
+  #routeToOwner({ owner, epoch }: KnownOwner): Route | null {
     const server = this.#list.servers.get(owner);
     return server === undefined ? null : { kind: "server", id: owner, endpoint: server.endpoint, epoch };
   }
 
-  #remember(topic: string, { owner, epoch }: KnownOwner): void {
+  #cacheRoute(topic: string, { owner, epoch }: KnownOwner): void {
     this.#routes.delete(topic);
     this.#routes.set(topic, { owner, epoch });
     if (this.#routes.size <= routesMax) return;

@@ -28,9 +28,9 @@ export class RequestAdmission {
     const ofTopic = this.#topics.get(topic) ?? 0;
     const over = (what: string, limit: number) =>
       `Not now: ${what} has ${limit} requests in flight, which is the limit`;
-    if (client.requests >= limits.perClient) return over("this connection", limits.perClient);
-    if (ofTopic >= limits.perTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.perTopic);
-    if (this.#requests >= limits.inAll) return over("this proxy", limits.inAll);
+    if (client.requests >= limits.requestsPerClient) return over("this connection", limits.requestsPerClient);
+    if (ofTopic >= limits.requestsPerTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.requestsPerTopic);
+    if (this.#requests >= limits.requestsInAll) return over("this proxy", limits.requestsInAll);
     // A single message is always admitted: a limit below the largest body would refuse it forever.
     const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
     if (isOver(client.bytes, limits.bytesPerClient)) {

@@ -6,25 +6,25 @@ export const tickMs = 10;
 
 export class DeadlineWheel<T> implements Disposable {
   readonly #clock: Clock;
-  readonly #due: (item: T) => void;
+  readonly #onDeadline: (item: T) => void;
   readonly #ticks = new Map<number, Set<T>>();
   #cancel: (() => void) | null = null;
-  #last: number;
+  #lastTick: number;
 
   constructor(clock: Clock, due: (item: T) => void) {
     this.#clock = clock;
-    this.#due = due;
-    this.#last = this.#tickOf(clock.now());
+    this.#onDeadline = due;
+    this.#lastTick = this.#tickOf(clock.now());
   }
 
   /** Sets a deadline at `atMs` of the clock. Returns the tick that `cancel` needs. */
   set(item: T, atMs: number): number {
-    if (this.#ticks.size === 0) this.#last = this.#tickOf(this.#clock.now());
-    const tick = Math.max(this.#tickOf(atMs), this.#last) + 1;
+    if (this.#ticks.size === 0) this.#lastTick = this.#tickOf(this.#clock.now());
+    const tick = Math.max(this.#tickOf(atMs), this.#lastTick) + 1;
     let items = this.#ticks.get(tick);
     if (items === undefined) this.#ticks.set(tick, items = new Set());
     items.add(item);
-    this.#cancel ??= this.#clock.startTimer(tickMs, this.#turn);
+    this.#cancel ??= this.#clock.startTimer(tickMs, this.#handleDueTicks);
     return tick;
   }
 
@@ -41,25 +41,25 @@ export class DeadlineWheel<T> implements Disposable {
     this.#ticks.clear();
   }
 
-  readonly #turn = (): void => {
+  readonly #handleDueTicks = (): void => {
     this.#cancel = null;
     const now = this.#tickOf(this.#clock.now());
     const late: Set<T>[] = [];
     // If the machine was suspended, more ticks may have passed than there are deadlines.
-    if (now - this.#last > this.#ticks.size) {
-      for (const [tick, items] of this.#ticks) if (tick <= now) late.push(this.#taken(tick, items));
+    if (now - this.#lastTick > this.#ticks.size) {
+      for (const [tick, items] of this.#ticks) if (tick <= now) late.push(this.#removeTick(tick, items));
     } else {
-      for (let tick = this.#last + 1; tick <= now; tick++) {
+      for (let tick = this.#lastTick + 1; tick <= now; tick++) {
         const items = this.#ticks.get(tick);
-        if (items !== undefined) late.push(this.#taken(tick, items));
+        if (items !== undefined) late.push(this.#removeTick(tick, items));
       }
     }
-    this.#last = now;
-    for (const items of late) for (const item of items) this.#due(item);
-    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.startTimer(tickMs, this.#turn);
+    this.#lastTick = now;
+    for (const items of late) for (const item of items) this.#onDeadline(item);
+    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.startTimer(tickMs, this.#handleDueTicks);
   };
 
-  #taken(tick: number, items: Set<T>): Set<T> {
+  #removeTick(tick: number, items: Set<T>): Set<T> {
     this.#ticks.delete(tick);
     return items;
   }

@@ -1,9 +1,9 @@
 /** Decides what to do with a request in flight after an event. Pure; request_forwarder.ts executes the decision. */
-import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { codesOfNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface ForwardingState {
-  readonly traits: Pick<RequestTraits, "name" | "changes" | "isRepeatable">;
+  readonly traits: Pick<RequestTraits, "name" | "changesState" | "isRepeatable">;
   /** The request is at a server, which has not responded. */
   readonly isSent: boolean;
   /** The connection to a server that had the request was lost, so the server may have executed it. */
@@ -11,7 +11,7 @@ export interface ForwardingState {
   /** Number of times the request was sent. */
   readonly tries: number;
   /** Number of tries that ended with a lost connection. */
-  readonly losses: number;
+  readonly connectionLosses: number;
 }
 
 export type ForwardingEvent =
@@ -37,7 +37,7 @@ export type ForwardingDecision =
   | { readonly do: "forget" };
 
 /** A request that breaks several connections in a row is likely the cause, so it is not sent again. */
-export const lossesMax = 5;
+export const connectionLossesMax = 5;
 
 export function decideForwarding(state: ForwardingState, event: ForwardingEvent): ForwardingDecision {
   const { traits, isSent, mayBeDone } = state;
@@ -49,13 +49,13 @@ export function decideForwarding(state: ForwardingState, event: ForwardingEvent)
     case "server lost":
       // A get without a response has changed nothing. A request that the server recognizes is executed once, however
       // often it is sent.
-      if (traits.isRepeatable && state.losses < lossesMax) return { do: "retry", when: "now" };
-      return { do: "respond", status: traits.changes ? "ERROR" : "OVERLOADED" };
+      if (traits.isRepeatable && state.connectionLosses < connectionLossesMax) return { do: "retry", when: "now" };
+      return { do: "respond", status: traits.changesState ? "ERROR" : "OVERLOADED" };
     case "no topic":
-      if (mayBeDone && traits.changes) return { do: "respond", status: "ERROR" };
+      if (mayBeDone && traits.changesState) return { do: "respond", status: "ERROR" };
       return { do: "respond", status: traits.name === "MERGE" ? "NOT_OWNER" : "NOT_SUBSCRIBED" };
     case "deadline":
-      return { do: "respond", status: mayBeDone || (isSent && traits.changes) ? "ERROR" : "OVERLOADED" };
+      return { do: "respond", status: mayBeDone || (isSent && traits.changesState) ? "ERROR" : "OVERLOADED" };
     case "client gone":
       return { do: "forget" };
   }
@@ -65,11 +65,13 @@ function decideOnResponse({ traits, mayBeDone, tries }: ForwardingState, status:
   // Temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
-  if (mayBeDone && traits.changes && claimsNothingDone.includes(status)) return { do: "respond", status: "ERROR" };
+  if (mayBeDone && traits.changesState && codesOfNothingDone.includes(status)) {
+    return { do: "respond", status: "ERROR" };
+  }
   return { do: "forward response" };
 }
 
 /** Returns whether the request may have been executed, after this event. */
 export function mayBeDoneAfter({ traits, mayBeDone }: ForwardingState, event: ForwardingEvent): boolean {
-  return mayBeDone || (event.kind === "server lost" && traits.changes);
+  return mayBeDone || (event.kind === "server lost" && traits.changesState);
 }

@@ -10,7 +10,7 @@ export interface QueueEntry<T> {
 
 interface ClientQueue<T> {
   readonly entries: FifoQueue<QueueEntry<T>>;
-  live: number;
+  liveCount: number;
 }
 
 export class FairQueue<K, T> {
@@ -26,12 +26,12 @@ export class FairQueue<K, T> {
   push(client: K, item: T): QueueEntry<T> {
     let line = this.#queues.get(client);
     if (line === undefined) {
-      this.#queues.set(client, line = { entries: new FifoQueue(), live: 0 });
+      this.#queues.set(client, line = { entries: new FifoQueue(), liveCount: 0 });
       this.#order.push(client);
     }
     const place = { item, queue: line };
     line.entries.push(place);
-    line.live++;
+    line.liveCount++;
     this.#length++;
     return place;
   }
@@ -39,7 +39,7 @@ export class FairQueue<K, T> {
   /** Returns the next item and leaves it in the queue. */
   peek(): T | null {
     for (let client = this.#order.peek(); client !== undefined; client = this.#order.peek()) {
-      const { entries, live } = this.#queues.get(client) as ClientQueue<T>;
+      const { entries, liveCount: live } = this.#queues.get(client) as ClientQueue<T>;
       if (live > 0) {
         while (entries.peek()?.item === null) entries.shift();
         return entries.peek()?.item ?? null;
@@ -57,7 +57,7 @@ export class FairQueue<K, T> {
     const place = line.entries.shift() as QueueEntry<T>;
     const { item } = place;
     this.remove(place);
-    if (line.live > 0) this.#order.push(client);
+    if (line.liveCount > 0) this.#order.push(client);
     else this.#queues.delete(client);
     return item;
   }
@@ -66,12 +66,12 @@ export class FairQueue<K, T> {
   remove(place: QueueEntry<T>): void {
     if (place.item === null) return;
     place.item = null;
-    place.queue.live--;
+    place.queue.liveCount--;
     this.#length--;
   }
 
   /** Removes all items, in the order in which they would be served. */
-  drain(): T[] {
+  takeAll(): T[] {
     const items: T[] = [];
     for (let item = this.shift(); item !== null; item = this.shift()) items.push(item);
     return items;

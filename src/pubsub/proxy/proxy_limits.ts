@@ -2,11 +2,11 @@
 
 export interface ProxyLimits {
   /** Requests in flight of one connection. */
-  readonly perClient: number;
+  readonly requestsPerClient: number;
   /** Requests in flight for one topic. */
-  readonly perTopic: number;
+  readonly requestsPerTopic: number;
   /** Requests in flight in total. */
-  readonly inAll: number;
+  readonly requestsInAll: number;
   /** Bytes in the frames of the requests in flight: of one connection, and in total. */
   readonly bytesPerClient: number;
   readonly bytesInAll: number;
@@ -20,9 +20,9 @@ export interface ProxyLimits {
 }
 
 export const proxyLimitsDefault: ProxyLimits = {
-  perClient: 1024,
-  perTopic: 16_384,
-  inAll: 65_536,
+  requestsPerClient: 1024,
+  requestsPerTopic: 16_384,
+  requestsInAll: 65_536,
   bytesPerClient: 192 << 20,
   bytesInAll: 512 << 20,
   windowPerServer: 1024,

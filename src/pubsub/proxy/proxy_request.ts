@@ -22,13 +22,13 @@ export interface ProxyRequest {
   /** Tick of the deadline of this request. */
   tick: number;
   tries: number;
-  losses: number;
+  connectionLosses: number;
   mayBeDone: boolean;
   location: RequestLocation;
   /** Server that the request was last sent to, or will be sent to. */
   target: { readonly owner: string; readonly epoch: number } | null;
   /** Number of delays: no server was available, or the server responded OVERLOADED. */
-  delays: number;
+  delayCount: number;
   /** Reason why the request is not done, for the response at its deadline. */
   pendingReason: string;
 }

@@ -9,7 +9,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
-import { bytesOf } from "../../wire/bytes.ts";
+import { totalByteLength } from "../../wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
@@ -39,9 +39,9 @@ export interface ProxyOptions {
   /** Milliseconds that a request without a deadline is tried. */
   readonly requestTimeoutMs?: number;
   /** Options of the socket for clients: which clients may connect, and encryption. */
-  readonly front?: SocketOptions;
+  readonly clientSocketOptions?: SocketOptions;
   /** Options of the sockets to servers. */
-  readonly back?: SocketOptions;
+  readonly serverSocketOptions?: SocketOptions;
   /** Returns null if the user of the connection may send this message, or why not. If omitted, every user may. */
   readonly authorize?: (userId: string | null, message: Message) => string | null;
   /** Reports problems to the operator. */
@@ -80,7 +80,7 @@ export class PubsubProxy implements AsyncDisposable {
   readonly #overload: OverloadReport;
   #isLeaving = false;
   #isSweeping = false;
-  #whenIdle: (() => void) | null = null;
+  #onIdle: (() => void) | null = null;
 
   constructor(options: ProxyOptions) {
     const { directory, clock } = options;
@@ -91,7 +91,7 @@ export class PubsubProxy implements AsyncDisposable {
       sendHighWater: unreadMessagesMax,
       sendHighWaterBytes: unreadBytesMax,
       limits: socketLimits,
-      ...options.front,
+      ...options.clientSocketOptions,
       clock,
       onEvent: (event) => {
         this.#overload.observe(event);
@@ -104,11 +104,11 @@ export class PubsubProxy implements AsyncDisposable {
       id: this.id,
       limits: { ...proxyLimitsDefault, ...options.limits },
       counters: this.counters,
-      socketOptions: { ...options.back, clock },
-      forwardResponse: ({ envelope }, frames, status) => this.#reply(envelope, frames, status),
+      socketOptions: { ...options.serverSocketOptions, clock },
+      forwardResponse: ({ envelope }, frames, status) => this.#sendResponse(envelope, frames, status),
       respond: ({ envelope, traits }, answer) => this.#respond(envelope, answer, traits.hasHeaders),
       onProblem: (problem) => options.onProblem?.(problem),
-      onIdle: () => this.#whenIdle?.(),
+      onIdle: () => this.#onIdle?.(),
     });
     void this.#read();
   }
@@ -156,15 +156,15 @@ export class PubsubProxy implements AsyncDisposable {
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
-    this.#forwarder.finish("waiting", leaving);
+    this.#forwarder.endRequests("waiting", leaving);
     if (this.inFlight.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      this.#whenIdle = resolve;
+      this.#onIdle = resolve;
       const cancel = this.#options.clock.startTimer(withinMs, resolve);
       await promise;
       cancel();
     }
-    this.#forwarder.finish("all", leaving);
+    this.#forwarder.endRequests("all", leaving);
     await this.close();
   }
 
@@ -172,8 +172,8 @@ export class PubsubProxy implements AsyncDisposable {
    * Ends gets that wait for a message after the client list has changed: the clients ask again, and the new permissions
    * apply.
    */
-  interruptWaiting(): void {
-    this.#forwarder.finish("waiting", "what clients may do has changed");
+  interruptHeldGets(): void {
+    this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }
 
   /**
@@ -222,7 +222,7 @@ export class PubsubProxy implements AsyncDisposable {
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
-      : this.#forwarder.take({ client, envelope, frames, bytes: bytesOf(frames), traits });
+      : this.#forwarder.acceptRequest({ client, envelope, frames, bytes: totalByteLength(frames), traits });
     if (reason !== null) return this.#respond(envelope, { status: "OVERLOADED", reason }, traits.hasHeaders);
     if (client.requests > 0) this.#clients.set(identity, client);
   }
@@ -232,7 +232,7 @@ export class PubsubProxy implements AsyncDisposable {
     // A response to a response could cause an endless exchange.
     if (message.name === "STATUS") return void this.counters.dropped++;
     const answer = message.name === "TOPICS"
-      ? await this.#topics(message.headers?.deadlineMs)
+      ? await this.#listTopics(message.headers?.deadlineMs)
       : this.#answerTo(message);
     this.#respond(envelope, answer, message.headers !== undefined);
   }
@@ -255,12 +255,12 @@ export class PubsubProxy implements AsyncDisposable {
     if (this.#loads.size > serversMax && oldest !== undefined) this.#loads.delete(oldest);
   }
 
-  async #topics(deadlineMs: number | undefined): Promise<ProxyResponse> {
+  async #listTopics(deadlineMs: number | undefined): Promise<ProxyResponse> {
     const { clock, directory, requestTimeoutMs = requestTimeoutMsDefault } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", "The coordination service has not answered in time");
     const deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
     try {
-      const topics = await abortable(directory.topics(), deadline.signal);
+      const topics = await abortable(directory.listTopics(), deadline.signal);
       return { status: "OK", body: encodeTopicList(topics) };
     } catch (thrown) {
       return { status: "OVERLOADED", reason: `Cannot list the topics: ${messageOf(thrown)}` };
@@ -274,10 +274,10 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   #respond(envelope: readonly Uint8Array[], answer: ProxyResponse, hasHeaders: boolean): void {
-    this.#reply(envelope, encodeProxyResponse(this.id, answer, hasHeaders), answer.status);
+    this.#sendResponse(envelope, encodeProxyResponse(this.id, answer, hasHeaders), answer.status);
   }
 
-  #reply(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], status: StatusCode): void {
+  #sendResponse(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], status: StatusCode): void {
     const { responses } = this.counters;
     responses.set(status, (responses.get(status) ?? 0) + 1);
     const identity = envelope[0] as Uint8Array;
@@ -304,7 +304,7 @@ export class PubsubProxy implements AsyncDisposable {
         this.#clients.delete(identity);
         gone.add(client);
       }
-      if (gone.size > 0) this.#forwarder.clientsGone(gone);
+      if (gone.size > 0) this.#forwarder.dropRequestsOf(gone);
     });
   }
 }

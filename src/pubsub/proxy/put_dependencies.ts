@@ -10,7 +10,7 @@ export class PutDependencies<T> {
   /** Adds a put that waits for the counter `after`. */
   add({ stream, after }: PutOrder, waits: T): void {
     if (after === null) return;
-    const key = keyOf(stream, after);
+    const key = dependencyKey(stream, after);
     const others = this.#waiting.get(key);
     if (others === undefined) this.#waiting.set(key, new Set([waits]));
     else others.add(waits);
@@ -18,7 +18,7 @@ export class PutDependencies<T> {
 
   delete({ stream, after }: PutOrder, waits: T): void {
     if (after === null) return;
-    const key = keyOf(stream, after);
+    const key = dependencyKey(stream, after);
     const others = this.#waiting.get(key);
     if (others?.delete(waits) === true && others.size === 0) this.#waiting.delete(key);
   }
@@ -27,7 +27,7 @@ export class PutDependencies<T> {
    * Returns all puts that can be sent now, in order: dependents of `stored`, then their dependents, and so on. They
    * stay in the table until they are deleted.
    */
-  unblockedBy({ stream, last }: PutOrder, placeOf: (waits: T) => PutOrder | null): T[] {
+  putsUnblockedBy({ stream, last }: PutOrder, placeOf: (waits: T) => PutOrder | null): T[] {
     const found: T[] = [];
     if (this.#waiting.size === 0) return found;
     const met = new Set<number>();
@@ -35,7 +35,7 @@ export class PutDependencies<T> {
       const after = lasts.pop() as number;
       if (met.has(after)) continue; // an invalid cycle sent by a client
       met.add(after);
-      for (const waits of this.#waiting.get(keyOf(stream, after)) ?? []) {
+      for (const waits of this.#waiting.get(dependencyKey(stream, after)) ?? []) {
         found.push(waits);
         const place = placeOf(waits);
         if (place !== null) lasts.push(place.last);
@@ -45,6 +45,6 @@ export class PutDependencies<T> {
   }
 }
 
-function keyOf(line: string, counter: number): string {
+function dependencyKey(line: string, counter: number): string {
   return `${counter} ${line}`;
 }

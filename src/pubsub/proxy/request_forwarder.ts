@@ -9,7 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import { measure, newRequestLatency, type RequestLatency } from "../request_latency.ts";
+import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { Route } from "../ownership/topic_router.ts";
 import { RequestAdmission } from "./admission.ts";
 import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
@@ -87,9 +87,9 @@ export class RequestForwarder implements ServerLinkHost {
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;
     this.#admission = new RequestAdmission(options.limits);
-    this.#deadlines = new DeadlineWheel(options.clock, (request) => this.#handle(request, { kind: "deadline" }));
+    this.#deadlines = new DeadlineWheel(options.clock, (request) => this.#handleEvent(request, { kind: "deadline" }));
     this.#links = new ServerLinks((id, endpoint) => new ServerLink(id, endpoint, this));
-    this.#offDirectory = options.directory.subscribe(() => this.#serversChanged());
+    this.#offDirectory = options.directory.subscribe(() => this.#onServersChanged());
   }
 
   get admission(): Pick<RequestAdmission, "requests" | "bytes"> {
@@ -101,7 +101,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /** Accepts a request and responds by its deadline. Returns null, or a sentence that says why it is refused. */
-  take({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
+  acceptRequest({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
     const arrivedMs = this.cachedClock.now();
@@ -109,8 +109,8 @@ export class RequestForwarder implements ServerLinkHost {
       ...{ client, envelope, frames, bytes, traits, arrivedMs },
       tick: 0,
       tries: 0,
-      losses: 0,
-      delays: 0,
+      connectionLosses: 0,
+      delayCount: 0,
       mayBeDone: false,
       location: { kind: "over" },
       target: null,
@@ -123,19 +123,19 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /** Drops the requests of clients that have disconnected. */
-  clientsGone(clients: ReadonlySet<ProxyClient>): void {
+  dropRequestsOf(clients: ReadonlySet<ProxyClient>): void {
     for (const request of this.#inFlight) {
-      if (clients.has(request.client)) this.#handle(request, { kind: "client gone" });
+      if (clients.has(request.client)) this.#handleEvent(request, { kind: "client gone" });
     }
   }
 
   /** Ends requests as if their deadlines had passed: all, or only those that no server is executing. */
-  finish(which: "all" | "waiting", why: string): void {
+  endRequests(which: "all" | "waiting", why: string): void {
     for (const request of this.#inFlight) {
       const isBusy = request.location.kind === "sent" && !request.traits.mayWait;
       if (which === "waiting" && isBusy) continue;
       request.pendingReason = why;
-      this.#handle(request, { kind: "deadline" });
+      this.#handleEvent(request, { kind: "deadline" });
     }
   }
 
@@ -151,10 +151,10 @@ export class RequestForwarder implements ServerLinkHost {
   /** The following methods are called by the server links. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
     const status = responseStatus(frames[0]);
-    if (status === null) return this.#handle(request, { kind: "invalid response" });
+    if (status === null) return this.#handleEvent(request, { kind: "invalid response" });
     if (status === "NOT_OWNER") this.#correctRoute(request, frames);
-    if (status === "OVERLOADED") request.pendingReason = notReady(request, frames);
-    this.#handle(request, { kind: "response", status }, frames);
+    if (status === "OVERLOADED") request.pendingReason = notReadyReason(request, frames);
+    this.#handleEvent(request, { kind: "response", status }, frames);
   }
 
   onLateResponse(): void {
@@ -167,7 +167,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   onUnsendable(request: ProxyRequest, why: string): void {
-    this.#end(request);
+    this.#endRequest(request);
     this.#options.respond(request, { status: "BAD_REQUEST", reason: `Cannot forward it: ${why}`, headers: {} });
     if (this.#inFlight.size === 0) this.#options.onIdle();
   }
@@ -177,7 +177,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#reportProblem(link, "the connection was lost");
     for (const request of requests) {
       request.pendingReason = `the connection to server ${link.id} at ${link.endpoint} was lost`;
-      this.#handle(request, { kind: "server lost" });
+      this.#handleEvent(request, { kind: "server lost" });
     }
     this.#links.keepOnly(this.#options.directory.servers);
   }
@@ -212,8 +212,8 @@ export class RequestForwarder implements ServerLinkHost {
       looking.add(request);
       return;
     }
-    const route = this.#options.directory.routeNow(topic);
-    if (route !== null) return this.#follow(request, route);
+    const route = this.#options.directory.cachedRoute(topic);
+    if (route !== null) return this.#followRoute(request, route);
     request.location = { kind: "routing" };
     this.#routing.set(topic, new Set([request]));
     void this.#lookUp(topic, request.traits.createsTopic);
@@ -223,7 +223,7 @@ export class RequestForwarder implements ServerLinkHost {
     let route: Route | null = null;
     let why = "";
     try {
-      route = await this.#options.directory.route(topic, { creates });
+      route = await this.#options.directory.findRoute(topic, { creates });
     } catch (thrown) {
       why = messageOf(thrown);
     }
@@ -235,24 +235,24 @@ export class RequestForwarder implements ServerLinkHost {
       if (route === null) this.#delay(request);
       // A request that creates the topic arrived while other requests looked it up.
       else if (route.kind === "no topic" && request.traits.createsTopic) this.#route(request);
-      else this.#follow(request, route);
+      else this.#followRoute(request, route);
     }
   }
 
-  #follow(request: ProxyRequest, route: Route): void {
+  #followRoute(request: ProxyRequest, route: Route): void {
     if (route.kind === "server") {
       request.target = { owner: route.id, epoch: route.epoch };
       this.#links.get(route.id, route.endpoint).enqueue(request);
       return;
     }
-    if (route.kind === "no topic") return this.#handle(request, { kind: "no topic" });
+    if (route.kind === "no topic") return this.#handleEvent(request, { kind: "no topic" });
     request.pendingReason = whyDelayed(route, this.#options.directory.servers.size);
     this.#delay(request);
   }
 
   /** Delays a request: it is sent again after a back-off, or when servers join or leave. */
   #delay(request: ProxyRequest): void {
-    const delayMs = backoffMs(request.delays++, { ...retryDelay, random: this.#options.random ?? Math.random });
+    const delayMs = backoffMs(request.delayCount++, { ...retryDelay, random: this.#options.random ?? Math.random });
     const cancel = this.clock.startTimer(delayMs, () => this.#resume(request));
     request.location = { kind: "delayed", cancel };
     this.#delayed.add(request);
@@ -268,12 +268,12 @@ export class RequestForwarder implements ServerLinkHost {
   /** Sends the delayed puts that waited for this put, and their dependents. */
   #resumeDependents({ traits: { putOrder } }: ProxyRequest): void {
     if (putOrder === null) return;
-    for (const request of this.#putDependencies.unblockedBy(putOrder, ({ traits }) => traits.putOrder)) {
+    for (const request of this.#putDependencies.putsUnblockedBy(putOrder, ({ traits }) => traits.putOrder)) {
       this.#resume(request);
     }
   }
 
-  #serversChanged(): void {
+  #onServersChanged(): void {
     for (const link of this.#links.keepOnly(this.#options.directory.servers)) {
       for (const request of link.takeWaiting()) this.#route(request);
     }
@@ -294,11 +294,17 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /** Handles every event that moves or ends a request. `frames`: those of the response that the event is about. */
-  #handle(request: ProxyRequest, event: ForwardingEvent, frames: readonly Uint8Array[] = []): void {
+  #handleEvent(request: ProxyRequest, event: ForwardingEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, location } = request;
     if (location.kind === "over") return;
-    if (event.kind === "server lost") request.losses++;
-    const state = { traits, mayBeDone, tries, losses: request.losses, isSent: location.kind === "sent" };
+    if (event.kind === "server lost") request.connectionLosses++;
+    const state = {
+      traits,
+      mayBeDone,
+      tries,
+      connectionLosses: request.connectionLosses,
+      isSent: location.kind === "sent",
+    };
     const decision = decideForwarding(state, event);
     request.mayBeDone = mayBeDoneAfter(state, event);
     if (decision.do === "retry") {
@@ -307,10 +313,10 @@ export class RequestForwarder implements ServerLinkHost {
       else this.#delay(request);
       return;
     }
-    this.#end(request);
+    this.#endRequest(request);
     const { name, mayWait } = traits;
     if (decision.do !== "forget") {
-      measure(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
+      recordLatency(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
     }
     if (decision.do === "forward response" && event.kind === "response") {
       this.#options.forwardResponse(request, frames, event.status);
@@ -320,7 +326,7 @@ export class RequestForwarder implements ServerLinkHost {
     if (this.#inFlight.size === 0) this.#options.onIdle();
   }
 
-  #end(request: ProxyRequest): void {
+  #endRequest(request: ProxyRequest): void {
     this.#detach(request);
     this.#deadlines.cancel(request, request.tick);
     this.#inFlight.delete(request);
@@ -341,7 +347,7 @@ export class RequestForwarder implements ServerLinkHost {
 }
 
 /** Adds the sentence of the server, if its response has one. */
-function notReady(request: ProxyRequest, frames: readonly Uint8Array[]): string {
+function notReadyReason(request: ProxyRequest, frames: readonly Uint8Array[]): string {
   const answer = decodeMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
   return `server ${ownerOf(request)} was not ready for it${said}`;

@@ -9,7 +9,7 @@ export interface RequestTraits {
   /** If no server owns the topic, it is assigned to one. */
   readonly createsTopic: boolean;
   /** If no response arrives, the request may have changed something. */
-  readonly changes: boolean;
+  readonly changesState: boolean;
   /** The server recognizes the request when it is sent again, however late. */
   readonly isRepeatable: boolean;
   /** The request may wait at the server for a message. */
@@ -44,12 +44,15 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     name: message.name,
     sender: message.sender,
     topic: message.topic,
-    createsTopic: message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReport(message)),
-    changes: message.name !== "GET" && message.name !== "INFO",
+    createsTopic: message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReportOfResolvedPuts(message)),
+    changesState: message.name !== "GET" && message.name !== "INFO",
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
     hasHeaders: headers !== undefined,
-    timeoutMs: Math.min(timeoutOf(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, requestTimeoutMsMax),
+    timeoutMs: Math.min(
+      responseTimeoutMs(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs,
+      requestTimeoutMsMax,
+    ),
     putOrder: putOrderOf(message),
   };
 }
@@ -58,7 +61,7 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
  * A publisher reports after its puts that they are resolved. Registration, which has counter 0, and the end of a session create the
  * topic: what the network delivers late must find them there.
  */
-function isReport({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
+function isReportOfResolvedPuts({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
 }
 
@@ -69,22 +72,24 @@ function putOrderOf(message: TopicMessage): PutOrder | null {
 }
 
 /** The last value: a connection sends the same one many times. */
-let known = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
+let lastStream = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
 
 function streamOf(number: number | undefined, sender: string, topic: string): string {
-  if (known.number !== number || known.sender !== sender || known.topic !== topic || known.line === "") {
+  if (
+    lastStream.number !== number || lastStream.sender !== sender || lastStream.topic !== topic || lastStream.line === ""
+  ) {
     // Blanks cannot be ambiguous: the number ends at the first blank, and the lengths delimit the names.
     const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
-    known = { number, sender, topic, line };
+    lastStream = { number, sender, topic, line };
   }
-  return known.line;
+  return lastStream.line;
 }
 
 /**
  * Returns the time until the response has to be sent, so that it arrives before the client's deadline. The time that a
  * server may wait for a message is not shortened, so that NO_MESSAGE arrives.
  */
-function timeoutOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
+function responseTimeoutMs(deadlineMs: number | undefined, waitMs: number): number | undefined {
   if (deadlineMs === undefined) return undefined;
   const ways = waitMs < deadlineMs ? deadlineMs - waitMs : deadlineMs;
   return deadlineMs - Math.min(ways / 10, responseTravelMsMax);

@@ -51,7 +51,7 @@ const reconnectDelay = { firstMs: 50, maxMs: 2000 };
 /** Milliseconds after which a response is no longer expected; its part of the window is released. */
 const lateMsMax = 30_000;
 /** Milliseconds before a full socket is tried again if no response arrives. */
-const roomMs = 20;
+const fullSocketRetryMs = 20;
 /** This class limits requests in flight; the socket's limit only has to exceed the window plus waiting gets. */
 const sendHighWater = 100_000;
 
@@ -98,12 +98,12 @@ export class ServerLink {
   }
 
   /** Requests that wait to be sent. */
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#waiting.length;
   }
 
   /** Requests in flight at the server, including those that have ended here. */
-  get sent(): number {
+  get sentCount(): number {
     return this.#sent.size;
   }
 
@@ -120,12 +120,14 @@ export class ServerLink {
     request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
     this.#unsentCount++;
     this.#unsentBytes += request.bytes;
-    if (this.#unsentCount >= sendNowAbove.requests || this.#unsentBytes >= sendNowAbove.bytes) return this.#pump();
+    if (this.#unsentCount >= sendNowAbove.requests || this.#unsentBytes >= sendNowAbove.bytes) {
+      return this.#sendWaiting();
+    }
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
     setImmediate(() => {
       this.#isPumpDue = false;
-      this.#pump();
+      this.#sendWaiting();
     });
   }
 
@@ -140,7 +142,7 @@ export class ServerLink {
     if (sent.windowCount > 0) sent.request = null;
     else {
       this.#sent.delete(location.number);
-      this.#cancel(location.number);
+      this.#cancelGet(location.number);
     }
   }
 
@@ -148,14 +150,18 @@ export class ServerLink {
    * Cancels a get at the server, which would otherwise wait there until its time is over. If it cannot be sent now, it
    * is dropped.
    */
-  #cancel(number: number): void {
+  #cancelGet(number: number): void {
     if (!this.#isConnected || this.#isClosed) return;
-    this.#socket?.trySend([frameOf(number), delimiter, ...encodeMessage({ name: "CANCEL", sender: this.#host.id })]);
+    this.#socket?.trySend([
+      encodeNumberFrame(number),
+      delimiter,
+      ...encodeMessage({ name: "CANCEL", sender: this.#host.id }),
+    ]);
   }
 
   /** Removes the requests that were not sent, in order. */
   takeWaiting(): ProxyRequest[] {
-    return this.#waiting.drain();
+    return this.#waiting.takeAll();
   }
 
   /** Closes the link. Requests in flight are dropped; `onLost` is not called. */
@@ -177,9 +183,9 @@ export class ServerLink {
       reconnect: { minMs: reconnectDelay.firstMs, maxMs: reconnectDelay.maxMs },
       onEvent: (event) => {
         if (socket !== this.#socket) return;
-        if (event.kind === "connected") this.#connected();
+        if (event.kind === "connected") this.#handleConnected();
         // The socket has to finish its event handler first.
-        else if (event.kind === "disconnected") queueMicrotask(() => this.#lose(socket));
+        else if (event.kind === "disconnected") queueMicrotask(() => this.#handleLoss(socket));
         else if (event.kind !== "connectionRefused") this.#host.onUnreachable(this, event.reason);
       },
     });
@@ -188,19 +194,19 @@ export class ServerLink {
     socket.connect(this.endpoint);
   }
 
-  #connected(): void {
+  #handleConnected(): void {
     this.#isConnected = true;
     this.#connectedMs = this.#host.clock.now();
     queueMicrotask(() => {
       this.#host.onConnected(this);
-      this.#pump();
+      this.#sendWaiting();
     });
   }
 
-  #lose(socket: DealerSocket): void {
+  #handleLoss(socket: DealerSocket): void {
     if (socket !== this.#socket || this.#isClosed) return;
     // Responses that arrived before the connection ended are valid.
-    this.#take(socket.receiveReady());
+    this.#handleResponses(socket.receiveReady());
     this.#isConnected = false;
     this.#socket = null;
     void socket.close({ lingerMs: 0 });
@@ -218,45 +224,47 @@ export class ServerLink {
   async #read(socket: DealerSocket): Promise<void> {
     for await (const batch of socket.batches()) {
       if (socket !== this.#socket) return;
-      this.#take(batch);
-      this.#pump();
+      this.#handleResponses(batch);
+      this.#sendWaiting();
     }
   }
 
-  #take(batch: readonly Uint8Array[][]): void {
+  #handleResponses(batch: readonly Uint8Array[][]): void {
     for (const message of batch) {
       const [id, empty] = message;
-      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? numberIn(id) : -1;
+      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? decodeNumberFrame(id) : -1;
       const sent = this.#sent.get(number);
       if (sent === undefined) {
         this.#host.onLateResponse();
         continue;
       }
-      this.#settle(number, sent);
+      this.#releaseWindow(number, sent);
       if (sent.request === null) this.#host.onLateResponse();
       else this.#host.onResponse(sent.request, message.slice(2));
     }
   }
 
-  #settle(number: number, sent: SentRequest): void {
+  #releaseWindow(number: number, sent: SentRequest): void {
     this.#sent.delete(number);
     this.#windowCount -= sent.windowCount;
     this.#windowBytes -= sent.windowBytes;
   }
 
   /** Sends as many queued requests as the window allows. */
-  #pump(): void {
+  #sendWaiting(): void {
     this.#unsentCount = this.#unsentBytes = 0;
     const socket = this.#socket;
     if (socket === null || !this.#isConnected || this.#isClosed) return;
     for (let request = this.#waiting.peek(); request !== null; request = this.#waiting.peek()) {
       if (!this.#hasRoom(request)) {
         this.#forgetLate();
-        if (!this.#hasRoom(request)) return this.#retryWhenRoom(roomMs * 10);
+        if (!this.#hasRoom(request)) return this.#retryWhenRoom(fullSocketRetryMs * 10);
       }
       const number = this.#nextNumber;
       try {
-        if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#retryWhenRoom(roomMs);
+        if (!socket.trySend([encodeNumberFrame(number), delimiter, ...request.frames])) {
+          return this.#retryWhenRoom(fullSocketRetryMs);
+        }
       } catch (thrown) {
         this.#waiting.shift();
         this.#host.onUnsendable(request, messageOf(thrown));
@@ -294,14 +302,14 @@ export class ServerLink {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {
       if (sent.sentMs > beforeMs) return;
-      if (sent.request === null) this.#settle(number, sent);
+      if (sent.request === null) this.#releaseWindow(number, sent);
     }
   }
 
   #retryWhenRoom(delayMs: number): void {
     this.#cancelRoom ??= this.#host.clock.startTimer(delayMs, () => {
       this.#cancelRoom = null;
-      this.#pump();
+      this.#sendWaiting();
     });
   }
 }
@@ -311,7 +319,7 @@ const frameBlockBytes = 4096;
 let frameBlock = new Uint8Array(0);
 let frameBlockUsed = 0;
 
-function frameOf(number: number): Uint8Array {
+function encodeNumberFrame(number: number): Uint8Array {
   if (frameBlockUsed === frameBlock.byteLength) {
     frameBlock = new Uint8Array(frameBlockBytes);
     frameBlockUsed = 0;
@@ -325,7 +333,7 @@ function frameOf(number: number): Uint8Array {
   return frameBlock.subarray(at, at + 4);
 }
 
-function numberIn(frame: Uint8Array): number {
+function decodeNumberFrame(frame: Uint8Array): number {
   const [a = 0, b = 0, c = 0, d = 0] = frame;
   return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
 }

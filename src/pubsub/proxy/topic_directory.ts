@@ -11,19 +11,19 @@ export interface TopicDirectory {
   /** True if the coordination service responds. */
   readonly isConnected: boolean;
   /** Returns the route if it is known without a request; otherwise null. */
-  routeNow(topic: string): Route | null;
+  cachedRoute(topic: string): Route | null;
   /**
    * Looks up the route. If `creates` is set, a new topic is assigned to a server. Rejects when the coordination service
    * cannot be asked.
    */
-  route(topic: string, options: RouteOptions): Promise<Route>;
+  findRoute(topic: string, options: RouteOptions): Promise<Route>;
   /**
    * Corrects the route: the server that was asked does not own the topic. `hint` is the owner according to that server,
    * if it knows.
    */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void;
-  /** Lists all topics. Rejects as `route` does. */
-  topics(): Promise<readonly string[]>;
+  /** Lists all topics. Rejects as `findRoute` does. */
+  listTopics(): Promise<readonly string[]>;
   /** Calls `listener` when servers join or leave. Returns a function that removes the listener. */
   subscribe(listener: () => void): () => void;
 }

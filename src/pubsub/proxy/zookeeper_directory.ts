@@ -79,19 +79,19 @@ export class ZookeeperDirectory implements TopicDirectory {
     }
   }
 
-  routeNow(topic: string): Route | null {
+  cachedRoute(topic: string): Route | null {
     return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
-  async route(topic: string, options: RouteOptions): Promise<Route> {
-    return await this.#now().router.route(topic, options);
+  async findRoute(topic: string, options: RouteOptions): Promise<Route> {
+    return await this.#requireSession().router.findRoute(topic, options);
   }
 
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
-    this.#current?.router.correct(topic, asked, hint);
+    this.#current?.router.correctRoute(topic, asked, hint);
   }
 
-  topics(): Promise<readonly string[]> {
+  listTopics(): Promise<readonly string[]> {
     const nowMs = this.#options.clock.now();
     if (this.#topics !== null && nowMs - this.#topics.readMs < topicsMsMax) return this.#topics.names;
     const names = this.#readTopics();
@@ -124,7 +124,7 @@ export class ZookeeperDirectory implements TopicDirectory {
       this.#checkForReset(list);
       this.#notify();
     }));
-    this.#current = { zk, list, router: new TopicRouter(zk, path, list, () => this.#resetDetector.awaited) };
+    this.#current = { zk, list, router: new TopicRouter(zk, path, list, () => this.#resetDetector.awaitedServers) };
     this.#isConnected = true;
     this.#ready.resolve();
     this.#notify();
@@ -140,7 +140,7 @@ export class ZookeeperDirectory implements TopicDirectory {
 
   #checkForReset(list: AnnouncedServers): void {
     if (!this.#resetDetector.observe(list)) return;
-    const names = this.#resetDetector.awaited.map((id) => `"${id}"`).join(", ");
+    const names = this.#resetDetector.awaitedServers.map((id) => `"${id}"`).join(", ");
     const sentence =
       "The coordination service has lost its data. This proxy assigns no new topics until these servers have announced " +
       `themselves again: ${names}; if a server is lost for good, restart the proxies`;
@@ -150,13 +150,13 @@ export class ZookeeperDirectory implements TopicDirectory {
   async #readTopics(): Promise<readonly string[]> {
     const names: string[] = [];
     // A topic that was deleted or given up, and not written since, does not exist.
-    for await (const { topic, node } of readTopicList(this.#now().zk, this.#options.path)) {
+    for await (const { topic, node } of readTopicList(this.#requireSession().zk, this.#options.path)) {
       if (node.owner !== "") names.push(topic);
     }
     return names;
   }
 
-  #now(): DirectorySession {
+  #requireSession(): DirectorySession {
     if (this.#current !== null && this.#isConnected) return this.#current;
     throw new BatonError("UNREACHABLE", "The coordination service does not answer at present");
   }
@@ -176,11 +176,11 @@ class ResetDetector {
   #tree: string | null = null;
   /** Servers that were announced at the last read. */
   #servers: readonly string[] = [];
-  readonly #awaited = new Set<string>();
+  readonly #awaitedServers = new Set<string>();
 
   /** Servers that have not announced themselves since the reset. */
-  get awaited(): readonly string[] {
-    return [...this.#awaited].sort();
+  get awaitedServers(): readonly string[] {
+    return [...this.#awaitedServers].sort();
   }
 
   /**
@@ -189,10 +189,10 @@ class ResetDetector {
    */
   observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;
-    if (isOther) { for (const id of this.#servers) this.#awaited.add(id); }
-    for (const id of servers.keys()) this.#awaited.delete(id);
+    if (isOther) { for (const id of this.#servers) this.#awaitedServers.add(id); }
+    for (const id of servers.keys()) this.#awaitedServers.delete(id);
     this.#tree = treeId;
     this.#servers = [...servers.keys()];
-    return isOther && this.#awaited.size > 0;
+    return isOther && this.#awaitedServers.size > 0;
   }
 }

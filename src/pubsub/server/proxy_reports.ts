@@ -34,7 +34,7 @@ export class ProxyReports implements AsyncDisposable {
   }
 
   /** Sets the running proxies by id. A new one receives a report immediately. */
-  set(proxies: ReadonlyMap<string, Announcement>): void {
+  setProxies(proxies: ReadonlyMap<string, Announcement>): void {
     if (this.#isClosed) return;
     for (const [id, { endpoint, dealer }] of this.#proxies) {
       if (proxies.get(id)?.endpoint === endpoint) continue;
@@ -52,7 +52,7 @@ export class ProxyReports implements AsyncDisposable {
       }
       const connection = { endpoint, dealer };
       this.#proxies.set(id, connection);
-      this.#report([connection]);
+      this.#sendReport([connection]);
     }
   }
 
@@ -64,12 +64,12 @@ export class ProxyReports implements AsyncDisposable {
 
   #scheduleReport(): () => void {
     return this.#options.clock.startTimer(reportEveryMs, () => {
-      this.#report([...this.#proxies.values()]);
+      this.#sendReport([...this.#proxies.values()]);
       this.#cancelTimer = this.#scheduleReport();
     });
   }
 
-  #report(connections: readonly ProxyConnection[]): void {
+  #sendReport(connections: readonly ProxyConnection[]): void {
     if (connections.length === 0) return;
     const { server, topics } = this.#options;
     const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));

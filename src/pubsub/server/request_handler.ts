@@ -8,9 +8,15 @@ import { CachedClock } from "../../support/cached_clock.ts";
 import { messageOf } from "../../errors.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
-import { measure, type RequestLatency } from "../request_latency.ts";
+import { recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { RequestAvailability, RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
-import { responseOf, type Status, statusOf, unavailableResponse, unconfirmedResponse } from "./response_message.ts";
+import {
+  makeStatus,
+  type Status,
+  statusOfStoreResponse,
+  unavailableResponse,
+  unconfirmedResponse,
+} from "./response_message.ts";
 import type { TopicStore } from "../store/topic_store.ts";
 import type { ClientMessage, Envelope } from "./server_request.ts";
 import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
@@ -59,7 +65,7 @@ export class RequestHandler {
   #admitted = 0;
   #nextTicket = 0;
   #isDraining = false;
-  #settled: (() => void) | null = null;
+  #onSettled: (() => void) | null = null;
 
   constructor(options: RequestHandlerOptions) {
     this.#options = options;
@@ -95,12 +101,12 @@ export class RequestHandler {
 
   /** Cancels the get with this envelope, because its client no longer waits: it is answered immediately. */
   cancel(envelope: Envelope): void {
-    const key = keyOf(envelope);
+    const key = envelopeKey(envelope);
     const ticket = this.#pendingGets.get(key);
     if (ticket !== undefined) return this.#options.store.cancel(ticket);
     for (const queue of this.#admissions.values()) {
       for (const admission of queue) {
-        if (keyOf(admission.envelope) === key) this.#giveUp(queue, admission, "the client no longer waits");
+        if (envelopeKey(admission.envelope) === key) this.#giveUp(queue, admission, "the client no longer waits");
       }
     }
   }
@@ -114,22 +120,22 @@ export class RequestHandler {
   }
 
   /** Handles durable responses of the store. */
-  responded(responses: readonly StoreResponse[]): void {
+  handleStoreResponses(responses: readonly StoreResponse[]): void {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
     for (const response of responses) {
       const request = this.#inFlight.get(response.ticket);
       if (request === undefined) continue;
-      this.#forget(response.ticket, request);
+      this.#forgetRequest(response.ticket, request);
       const { envelope, message, permit, arrivedAtMs, cancelTimer } = request;
       const { server, reply, latency } = this.#options;
       let isConfirmed = confirmed.get(permit.lease);
       if (isConfirmed === undefined) confirmed.set(permit.lease, isConfirmed = permit.lease.isConfirmed());
       const status = isConfirmed
-        ? responseOf(server, message, response, permit.epoch)
+        ? statusOfStoreResponse(server, message, response, permit.epoch)
         : unconfirmedResponse(server, message, response.code);
       if (latency !== undefined) {
-        measure(latency, message.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
+        recordLatency(latency, message.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }
       reply(envelope, status);
     }
@@ -137,14 +143,14 @@ export class RequestHandler {
   }
 
   /** The store failed: the outcome of its requests is unknown. */
-  storeFailed(): void {
+  handleStoreFailure(): void {
     const reason = "the server's store failed; the outcome is unknown";
     for (const [ticket, request] of this.#inFlight) {
-      this.#forget(ticket, request);
+      this.#forgetRequest(ticket, request);
       const { envelope, message } = request;
       this.#options.reply(
         envelope,
-        statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
+        makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
     this.#notifySettled();
@@ -160,7 +166,7 @@ export class RequestHandler {
       if (cancelTimer !== null) this.#options.store.cancel(ticket);
     }
     if (this.#inFlight.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#settled = resolve);
+    return new Promise((resolve) => this.#onSettled = resolve);
   }
 
   /** Returns false if the request was refused. */
@@ -185,11 +191,11 @@ export class RequestHandler {
   }
 
   #giveUp(queue: Set<PendingAdmission>, admission: PendingAdmission, why: string): void {
-    if (!this.#release(queue, admission)) return;
+    if (!this.#removeAdmission(queue, admission)) return;
     this.#refuse(admission.envelope, admission.message, why);
   }
 
-  #release(queue: Set<PendingAdmission>, admission: PendingAdmission): boolean {
+  #removeAdmission(queue: Set<PendingAdmission>, admission: PendingAdmission): boolean {
     if (!queue.delete(admission)) return false;
     admission.cancelTimer();
     this.#admitted--;
@@ -206,10 +212,10 @@ export class RequestHandler {
     }
     this.#admissions.delete(topic);
     for (const admission of queue) {
-      this.#release(queue, admission);
+      this.#removeAdmission(queue, admission);
       const { envelope, message, arrivedAtMs } = admission;
       const { server, reply, endpointOf } = this.#options;
-      if (availability === null) reply(envelope, statusOf(server, message, "ERROR", { reason: why }));
+      if (availability === null) reply(envelope, makeStatus(server, message, "ERROR", { reason: why }));
       else if (availability.kind === "serving") this.#submit(envelope, message, availability.permit, arrivedAtMs);
       else reply(envelope, unavailableResponse(server, message, availability, endpointOf));
     }
@@ -227,35 +233,35 @@ export class RequestHandler {
       const reason = `topic ${
         JSON.stringify(message.topic)
       } is at epoch ${permit.epoch} here; the request is for epoch ${asked}`;
-      return reply(envelope, statusOf(server, message, "NOT_OWNER", { reason }));
+      return reply(envelope, makeStatus(server, message, "NOT_OWNER", { reason }));
     }
     const longestMs = waitMsOf(message);
     const waitMs = longestMs === 0 ? 0 : longestMs - (clock.now() - arrivedAtMs);
-    const ticket = this.#ticket();
+    const ticket = this.#takeTicket();
     let taken: boolean;
     try {
       taken = store.submit(operationOf(message, { ticket, epoch: permit.epoch, wait: waitMs > 0 }));
     } catch (thrown) {
-      return reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown) }));
+      return reply(envelope, makeStatus(server, message, "ERROR", { reason: messageOf(thrown) }));
     }
     if (!taken) return this.#refuse(envelope, message, "too many requests are in flight at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.startTimer(waitMs, () => store.cancel(ticket)) : null;
-    const key = cancelTimer === null ? "" : keyOf(envelope);
+    const key = cancelTimer === null ? "" : envelopeKey(envelope);
     if (cancelTimer !== null) this.#pendingGets.set(key, ticket);
     this.#inFlight.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });
   }
 
   #refuse(envelope: Envelope, message: ClientMessage, reason: string): void {
-    this.#options.reply(envelope, statusOf(this.#options.server, message, "OVERLOADED", { reason }));
+    this.#options.reply(envelope, makeStatus(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
-  #forget(ticket: number, { cancelTimer, key }: InFlightRequest): void {
+  #forgetRequest(ticket: number, { cancelTimer, key }: InFlightRequest): void {
     this.#inFlight.delete(ticket);
     cancelTimer?.();
     if (this.#pendingGets.get(key) === ticket) this.#pendingGets.delete(key);
   }
 
-  #ticket(): number {
+  #takeTicket(): number {
     do {
       this.#nextTicket = (this.#nextTicket + 1) % ticketsMax;
     } while (this.#inFlight.has(this.#nextTicket));
@@ -264,13 +270,13 @@ export class RequestHandler {
 
   #notifySettled(): void {
     if (this.#inFlight.size > 0) return;
-    this.#settled?.();
-    this.#settled = null;
+    this.#onSettled?.();
+    this.#onSettled = null;
   }
 }
 
 /** A key that is equal only for equal frames. */
-function keyOf(envelope: Envelope): string {
+function envelopeKey(envelope: Envelope): string {
   return envelope.map((frame) => Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("hex")).join(
     " ",
   );

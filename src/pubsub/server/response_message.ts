@@ -8,7 +8,7 @@ import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_message
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { StoreResponse, TopicInfo } from "../../wire/pubsub/store_operations.ts";
 import type { RequestAvailability } from "../ownership/topic_ownership.ts";
-import { rangesOf } from "../store/decide_put.ts";
+import { idRangesOf } from "../store/decide_put.ts";
 import type { ClientMessage } from "./server_request.ts";
 
 export type Status = MessageOf<"STATUS">;
@@ -18,7 +18,7 @@ const encoder = new TextEncoder();
 const reasonLengthMax = 1000;
 
 /** A response without content: a code and a reason. */
-export function statusOf(
+export function makeStatus(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },
   code: StatusCode,
@@ -31,7 +31,12 @@ export function statusOf(
 }
 
 /** The store's response. `epoch` is included if the client sent another one. */
-export function responseOf(server: string, message: ClientMessage, response: StoreResponse, epoch: number): Status {
+export function statusOfStoreResponse(
+  server: string,
+  message: ClientMessage,
+  response: StoreResponse,
+  epoch: number,
+): Status {
   const { code, ids } = response;
   // Shortcut for the most frequent response.
   if (
@@ -55,7 +60,7 @@ export function responseOf(server: string, message: ClientMessage, response: Sto
   if (code !== "OK" || message.name !== "GET") {
     // NO_MESSAGE is frequent and needs no reason.
     const reason = code === "NO_MESSAGE" ? "" : response.reason;
-    return statusOf(server, message, code, { reason, headers: headers as MessageHeaders });
+    return makeStatus(server, message, code, { reason, headers: headers as MessageHeaders });
   }
   const [first] = messages;
   const status: Status = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
@@ -64,7 +69,7 @@ export function responseOf(server: string, message: ClientMessage, response: Sto
     return { ...status, ...(known ? { headers: headers as MessageHeaders } : {}), body: first?.body };
   }
   if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers["msgId"] = first.msgId;
-  headers["ids"] = rangesOf(messages.map(({ id }) => id));
+  headers["ids"] = idRangesOf(messages.map(({ id }) => id));
   return {
     ...status,
     headers: headers as MessageHeaders,
@@ -88,23 +93,23 @@ export function unavailableResponse(
     case "elsewhere": {
       const { owner, epoch } = availability;
       if (owner === "") {
-        return statusOf(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
+        return makeStatus(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
       }
       const endpoint = endpointOf(owner);
       const headers: MessageHeaders = { owner, epoch, ...(endpoint === null ? {} : { endpoint }) };
-      return statusOf(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
+      return makeStatus(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
     }
     case "unassigned":
-      return statusOf(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
+      return makeStatus(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
     case "moving":
-      return statusOf(server, message, "OVERLOADED", { reason: `topic ${topic} is moving; ask again` });
+      return makeStatus(server, message, "OVERLOADED", { reason: `topic ${topic} is moving; ask again` });
     case "missing":
-      return statusOf(server, message, "DAMAGED", {
+      return makeStatus(server, message, "DAMAGED", {
         reason: `topic ${topic} belongs to this server, but its data is missing or damaged`,
         headers: { state: "missing" },
       });
     case "away":
-      return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
+      return makeStatus(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
   }
 }
 
@@ -113,7 +118,7 @@ export function unconfirmedResponse(server: string, message: ClientMessage, code
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
     const reason = "it was stored, but the server's lease ended before that could be confirmed";
-    return statusOf(server, message, "ERROR", { reason, headers: { unknown: true } });
+    return makeStatus(server, message, "ERROR", { reason, headers: { unknown: true } });
   }
-  return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
+  return makeStatus(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
 }

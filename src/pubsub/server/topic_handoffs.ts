@@ -3,7 +3,7 @@ import { messageOf } from "../../errors.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
-import { type Status, statusOf } from "./response_message.ts";
+import { makeStatus, type Status } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { handoffsMax } from "./server_limits.ts";
 
@@ -34,14 +34,14 @@ export class TopicHandoffs {
     const { server, reply } = this.#options;
     if (this.#size >= handoffsMax) {
       const reason = `${handoffsMax} handoffs are in progress at this server, which is the limit`;
-      return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
+      return reply(envelope, makeStatus(server, message, "OVERLOADED", { reason }));
     }
-    void this.#handOff(message.topic, message.address, message.headers?.epoch ?? null).then((result) => {
+    void this.#handOffCounted(message.topic, message.address, message.headers?.epoch ?? null).then((result) => {
       if (result.kind === "moved") {
-        reply(envelope, statusOf(server, message, "OK", { headers: { epoch: result.epoch } }));
-      } else reply(envelope, statusOf(server, message, "OVERLOADED", { reason: result.why }));
+        reply(envelope, makeStatus(server, message, "OK", { headers: { epoch: result.epoch } }));
+      } else reply(envelope, makeStatus(server, message, "OVERLOADED", { reason: result.why }));
     }, (thrown) => {
-      reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown), headers: { unknown: true } }));
+      reply(envelope, makeStatus(server, message, "ERROR", { reason: messageOf(thrown), headers: { unknown: true } }));
     });
   }
 
@@ -50,11 +50,11 @@ export class TopicHandoffs {
    * none is left or none can be moved.
    */
   async handOffAll(topics: () => readonly string[], others: () => readonly string[]): Promise<void> {
-    for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#round(topics(), others);
+    for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#handOffRound(topics(), others);
   }
 
   /** Returns how many topics were moved. */
-  async #round(topics: readonly string[], others: () => readonly string[]): Promise<number> {
+  async #handOffRound(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();
     let turn = 0, moved = 0;
     const worker = async () => {
@@ -62,7 +62,7 @@ export class TopicHandoffs {
         const ids = others();
         const to = ids[turn++ % ids.length];
         if (to === undefined) return;
-        const result = await this.#handOff(topic, to, null).catch(() => null);
+        const result = await this.#handOffCounted(topic, to, null).catch(() => null);
         if (result?.kind === "moved") moved++;
       }
     };
@@ -70,7 +70,7 @@ export class TopicHandoffs {
     return moved;
   }
 
-  async #handOff(topic: string, to: string, epoch: number | null): Promise<HandoffResult> {
+  async #handOffCounted(topic: string, to: string, epoch: number | null): Promise<HandoffResult> {
     this.#size++;
     try {
       return await this.#options.ownership.handOff(topic, to, epoch);

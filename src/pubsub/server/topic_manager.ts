@@ -5,7 +5,7 @@ import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
-import { type Status, statusOf, unavailableResponse } from "./response_message.ts";
+import { makeStatus, type Status, unavailableResponse } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { manageRequestsMax } from "./server_limits.ts";
 
@@ -16,7 +16,7 @@ export interface TopicManagerOptions {
   readonly reply: (envelope: Envelope, status: Status) => void;
 }
 
-type Manage = MessageOf<"MANAGE">;
+type ManageMessage = MessageOf<"MANAGE">;
 
 /** Errors after which nothing was changed. */
 const refusals: Partial<Record<ErrorCode, StatusCode>> = {
@@ -35,20 +35,20 @@ export class TopicManager {
     this.#options = options;
   }
 
-  handle(envelope: Envelope, message: Manage): void {
+  handle(envelope: Envelope, message: ManageMessage): void {
     const { server, reply } = this.#options;
     if (this.#size >= manageRequestsMax) {
       const reason = `${manageRequestsMax} MANAGE requests are in progress, which is the limit`;
-      return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
+      return reply(envelope, makeStatus(server, message, "OVERLOADED", { reason }));
     }
     this.#size++;
-    void this.#response(message).catch((thrown) => this.#failure(message, thrown)).then((status) => {
+    void this.#responseTo(message).catch((thrown) => this.#failureStatus(message, thrown)).then((status) => {
       this.#size--;
       reply(envelope, status);
     });
   }
 
-  async #response(message: Manage): Promise<Status> {
+  async #responseTo(message: ManageMessage): Promise<Status> {
     const { topic, headers = {} } = message;
     if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
     const availability = await this.#options.ownership.availability(topic, headers.epoch ?? null);
@@ -56,18 +56,18 @@ export class TopicManager {
       return unavailableResponse(this.#options.server, message, availability, () => null);
     }
     const { permit } = availability;
-    const done = await this.#work(message, permit);
+    const done = await this.#execute(message, permit);
     if (done === null) {
       const reason = `${JSON.stringify(headers.action ?? "")} is not an action on a topic`;
-      return statusOf(this.#options.server, message, "BAD_REQUEST", { reason });
+      return makeStatus(this.#options.server, message, "BAD_REQUEST", { reason });
     }
-    if (permit.lease.isConfirmed()) return this.#ok(message, done);
+    if (permit.lease.isConfirmed()) return this.#okStatus(message, done);
     const reason = "it was done, but the server's lease ended before that could be confirmed";
-    return statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
+    return makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 
   /** Returns the result, or null for an unknown action. */
-  async #work({ topic, headers = {} }: Manage, { epoch }: RequestPermit): Promise<unknown> {
+  async #execute({ topic, headers = {} }: ManageMessage, { epoch }: RequestPermit): Promise<unknown> {
     const { store } = this.#options;
     const acceptsLoss = headers.acceptLoss === true;
     switch (headers.action) {
@@ -86,7 +86,7 @@ export class TopicManager {
     }
   }
 
-  async #delete(message: Manage, acceptsLoss: boolean): Promise<Status> {
+  async #delete(message: ManageMessage, acceptsLoss: boolean): Promise<Status> {
     const { server, ownership, store } = this.#options;
     const { topic, headers = {} } = message;
     const whyNot = async (epoch: number) => {
@@ -100,23 +100,23 @@ export class TopicManager {
       return `${who} subscribed${waits}: to delete it anyway: --accept-loss`;
     };
     const result = await ownership.delete(topic, headers.epoch ?? null, acceptsLoss ? null : whyNot);
-    if (result.kind === "deleted") return this.#ok(message, {});
+    if (result.kind === "deleted") return this.#okStatus(message, {});
     const name = `topic ${JSON.stringify(topic)}`;
     if (result.kind === "gone") {
-      return statusOf(server, message, "NOT_SUBSCRIBED", { reason: `There is no ${name}` });
+      return makeStatus(server, message, "NOT_SUBSCRIBED", { reason: `There is no ${name}` });
     }
     const code = result.kind === "refused" ? "BAD_REQUEST" : "OVERLOADED";
-    return statusOf(server, message, code, { reason: `${name} was not deleted: ${result.why}` });
+    return makeStatus(server, message, code, { reason: `${name} was not deleted: ${result.why}` });
   }
 
-  #ok(message: Manage, value: unknown): Status {
-    return { ...statusOf(this.#options.server, message, "OK"), body: encoder.encode(JSON.stringify(value)) };
+  #okStatus(message: ManageMessage, value: unknown): Status {
+    return { ...makeStatus(this.#options.server, message, "OK"), body: encoder.encode(JSON.stringify(value)) };
   }
 
-  #failure(message: Manage, thrown: unknown): Status {
+  #failureStatus(message: ManageMessage, thrown: unknown): Status {
     const { server } = this.#options;
     const code = thrown instanceof BatonError ? refusals[thrown.code] : undefined;
     const headers = code === undefined ? { unknown: true as const } : {};
-    return statusOf(server, message, code ?? "ERROR", { reason: messageOf(thrown), headers });
+    return makeStatus(server, message, code ?? "ERROR", { reason: messageOf(thrown), headers });
   }
 }

@@ -19,7 +19,7 @@ import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
-import { type Status, statusOf } from "./response_message.ts";
+import { makeStatus, type Status } from "./response_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
 import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
@@ -149,7 +149,7 @@ export class TopicServer implements AsyncDisposable {
 
   /** Names of the topics that are served now. */
   *topics(): Generator<string, void, void> {
-    for (const [topic] of this.#ownership.served()) yield topic;
+    for (const [topic] of this.#ownership.servedTopics()) yield topic;
   }
 
   /** Load and counters, for the status page and metrics. */
@@ -210,12 +210,12 @@ export class TopicServer implements AsyncDisposable {
     const { id, dataDir, clock, path, onProblem } = this.#options;
     makeDataDir(dataDir);
     this.#store = await TopicStore.open(dataDir, {
-      responded: (responses) => this.#requests.responded(responses),
-      broken: (error) => this.#break(error),
-      diskWarning: (sentence) => {
+      onResponses: (responses) => this.#requests.handleStoreResponses(responses),
+      onBroken: (error) => this.#handleStoreFailure(error),
+      onDiskWarning: (sentence) => {
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
-      ...problemsOfStore(onProblem),
+      ...storeProblemHooks(onProblem),
     }, this.#options.store);
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
@@ -223,7 +223,7 @@ export class TopicServer implements AsyncDisposable {
     this.#presence = new ServerPresence({
       ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
       endpoint: this.endpoint,
-      onProxies: (proxies) => this.#reports?.set(proxies),
+      onProxies: (proxies) => this.#reports?.setProxies(proxies),
     });
     this.#ownership = new TopicOwnership({
       id,
@@ -237,7 +237,7 @@ export class TopicServer implements AsyncDisposable {
       onProblem,
     });
     this.#createParts();
-    void this.#pump();
+    void this.#readMessages();
     await this.#announce(signal);
   }
 
@@ -293,7 +293,7 @@ export class TopicServer implements AsyncDisposable {
     await abortable(Promise.race([there, this.ended]), signal);
   }
 
-  async #pump(): Promise<void> {
+  async #readMessages(): Promise<void> {
     try {
       for await (const batch of this.#router.batches()) for (const frames of batch) this.#receive(frames);
     } catch (thrown) {
@@ -311,7 +311,7 @@ export class TopicServer implements AsyncDisposable {
       const reason = `internal error: ${messageOf(thrown)}`;
       this.#reply(
         envelope,
-        statusOf(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
+        makeStatus(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
   }
@@ -321,7 +321,7 @@ export class TopicServer implements AsyncDisposable {
     if (message.name === null) {
       this.counters.refused++;
       const asked = message.hasHeaders ? { headers: {} } : {};
-      return this.#reply(envelope, statusOf(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
+      return this.#reply(envelope, makeStatus(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
     }
     this.counters.requests[message.name]++;
     if (isClientMessage(message)) this.#requests.handle(envelope, message);
@@ -332,9 +332,9 @@ export class TopicServer implements AsyncDisposable {
     const { id } = this.#options;
     switch (message.name) {
       case "HELLO":
-        return this.#reply(envelope, statusOf(id, { headers: {} }, "OK", { headers: { version: 1 } }));
+        return this.#reply(envelope, makeStatus(id, { headers: {} }, "OK", { headers: { version: 1 } }));
       case "TOPICS":
-        return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
+        return this.#reply(envelope, { ...makeStatus(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":
         return this.#handoffs.handle(envelope, message);
       case "MANAGE":
@@ -345,7 +345,7 @@ export class TopicServer implements AsyncDisposable {
         return this.#receiver.handle(envelope, message as MessageOf<"TRANSFER">);
       default: {
         const reason = `a server does not handle ${message.name}`;
-        return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
+        return this.#reply(envelope, makeStatus(id, message, "BAD_REQUEST", { reason }));
       }
     }
   }
@@ -361,8 +361,8 @@ export class TopicServer implements AsyncDisposable {
     }
   }
 
-  #break(error: BatonError): void {
-    this.#requests?.storeFailed();
+  #handleStoreFailure(error: BatonError): void {
+    this.#requests?.handleStoreFailure();
     this.#end.reject(error);
   }
 
@@ -378,12 +378,12 @@ export class TopicServer implements AsyncDisposable {
 }
 
 /** Problems of the store, reported to the operator as errors with a code. */
-function problemsOfStore(
+function storeProblemHooks(
   onProblem: (problem: BatonError) => void,
-): Pick<TopicStoreHooks, "warning" | "damage"> {
+): Pick<TopicStoreHooks, "onWarning" | "onDamage"> {
   return {
-    warning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
-    damage: (sentence) =>
+    onWarning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
+    onDamage: (sentence) =>
       onProblem(new BatonError("IO", `Damaged data on the disk, requests for it are refused: ${sentence}`)),
   };
 }

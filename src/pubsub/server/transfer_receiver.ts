@@ -10,7 +10,7 @@ import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_message
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
-import { type Status, statusOf } from "./response_message.ts";
+import { makeStatus, type Status } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { incomingTransfersMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
 
@@ -21,7 +21,7 @@ export interface TransferReceiverOptions {
   readonly reply: (envelope: Envelope, status: Status) => void;
 }
 
-interface Piece {
+interface TransferPiece {
   readonly envelope: Envelope;
   readonly message: MessageOf<"TRANSFER">;
 }
@@ -49,7 +49,7 @@ export class TransferReceiver {
     const reason = headers?.part === undefined
       ? "a TRANSFER needs the header part"
       : "this piece belongs to no open transfer";
-    this.#options.reply(envelope, statusOf(this.#options.server, message, "BAD_REQUEST", { reason }));
+    this.#options.reply(envelope, makeStatus(this.#options.server, message, "BAD_REQUEST", { reason }));
   }
 
   /** Aborts all transfers. */
@@ -59,11 +59,11 @@ export class TransferReceiver {
     }
   }
 
-  #begin(known: IncomingTransfer | undefined, from: string, piece: Piece): void {
+  #begin(known: IncomingTransfer | undefined, from: string, piece: TransferPiece): void {
     const { server, reply } = this.#options;
     const { topic, sender, headers } = piece.message;
     const refuse = (code: StatusCode, reason: string) =>
-      reply(piece.envelope, statusOf(server, piece.message, code, { reason }));
+      reply(piece.envelope, makeStatus(server, piece.message, code, { reason }));
     const { epoch, incarnation, baseOffset } = headers ?? {};
     if (epoch === undefined || incarnation === undefined || baseOffset === undefined) {
       return refuse("BAD_REQUEST", "the first TRANSFER needs the headers epoch, incarnation and base-offset");
@@ -85,9 +85,9 @@ export class TransferReceiver {
 class IncomingTransfer {
   readonly from: string;
   readonly #options: TransferReceiverOptions;
-  readonly #pieces: Piece[] = [];
+  readonly #pieces: TransferPiece[] = [];
   /** The piece that the store works on; confirmed when the next one is asked for. */
-  #current: Piece | null = null;
+  #current: TransferPiece | null = null;
   #next = 0;
   #wake: () => void = () => {};
   #hash = "";
@@ -100,7 +100,7 @@ class IncomingTransfer {
   }
 
   /** Returns false for a piece that is out of order or exceeds the limit. */
-  add(piece: Piece): boolean {
+  add(piece: TransferPiece): boolean {
     if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > piecesInFlight) {
       return false;
     }
@@ -119,11 +119,11 @@ class IncomingTransfer {
     const end = (code: StatusCode, reason: string, headers: MessageHeaders = {}) => {
       this.#isOver = true;
       const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
-      for (const piece of unanswered) this.#response(piece, code, reason, { ...headers, final: true });
+      for (const piece of unanswered) this.#respond(piece, code, reason, { ...headers, final: true });
     };
     try {
       const reply = await this.#options.receive(topic, content, {
-        pieces: this.#content(),
+        pieces: this.#readPieces(),
         hash: () => this.#hash,
       });
       if (reply.kind === "taken") end("OK", "");
@@ -135,9 +135,9 @@ class IncomingTransfer {
     }
   }
 
-  async *#content(): AsyncGenerator<Uint8Array, void, void> {
+  async *#readPieces(): AsyncGenerator<Uint8Array, void, void> {
     for (;;) {
-      const piece = await this.#take();
+      const piece = await this.#takePiece();
       this.#current = piece;
       const { body, headers } = piece.message;
       if (body !== undefined) yield body;
@@ -146,12 +146,12 @@ class IncomingTransfer {
         return;
       }
       this.#current = null;
-      this.#response(piece, "OK", "", {});
+      this.#respond(piece, "OK", "", {});
     }
   }
 
   /** Rejects if no piece comes in time. */
-  async #take(): Promise<Piece> {
+  async #takePiece(): Promise<TransferPiece> {
     const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMs} ms`);
     const idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
     try {
@@ -166,11 +166,11 @@ class IncomingTransfer {
     }
   }
 
-  #response({ envelope, message }: Piece, code: StatusCode, reason: string, headers: MessageHeaders): void {
+  #respond({ envelope, message }: TransferPiece, code: StatusCode, reason: string, headers: MessageHeaders): void {
     const part = message.headers?.part ?? 0;
     this.#options.reply(
       envelope,
-      statusOf(this.#options.server, message, code, { reason, headers: { part, ...headers } }),
+      makeStatus(this.#options.server, message, code, { reason, headers: { part, ...headers } }),
     );
   }
 }

@@ -74,7 +74,7 @@ export class TransferSender implements TransferChannel {
       while (reply === null && unanswered > left) {
         const frames = await inTime((idle) => dealer.receive({ signal: idle }));
         unanswered--;
-        reply = replyOf(frames, to, topic);
+        reply = transferReplyOf(frames, to, topic);
       }
       return reply;
     };
@@ -95,7 +95,7 @@ export class TransferSender implements TransferChannel {
 }
 
 /** Returns null to continue. Throws if the receiver cannot tell the outcome. */
-function replyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TransferReply | null {
+function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TransferReply | null {
   const message = decodeMessage(splitEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {
     throw new BatonError("PROTOCOL", `${to.id} responded to a TRANSFER with ${message.name}`);

@@ -8,7 +8,7 @@ import { DamageError } from "../../storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
-import { fence } from "./topic_fence.ts";
+import { checkSession } from "./topic_fence.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 
 export interface RegistrationView {
@@ -61,23 +61,23 @@ export class ClientAdmission {
   admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;
     const known = topic.subscribers.get(name) ?? this.#clients.findUnsubscribed(topic.id, name);
-    const refusal = known === null ? this.#whyNotNew(operation, topic, diskFull) : null;
+    const refusal = known === null ? this.#refuseNewClient(operation, topic, diskFull) : null;
     if (refusal !== null) return refusal;
-    const checked = fence(known ?? { session: 0, key: "" }, session);
+    const checked = checkSession(known ?? { session: 0, key: "" }, session);
     if (checked.kind === "fenced") {
-      return refused("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
+      return refuse("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
     }
     const unregistered = known !== null && operation.kind === "put"
-      ? this.#unregistered(operation, topic, known)
+      ? this.#refuseUnregistered(operation, topic, known)
       : null;
     if (unregistered !== null) return unregistered;
-    if (checked.raised && diskFull !== null) return refused("FULL", diskFull);
+    if (checked.raised && diskFull !== null) return refuse("FULL", diskFull);
     const client = known ?? this.#create(operation, topic);
     if (checked.raised && session !== null) {
       if (known?.session === 0) topic.plainCount--;
       client.session = session.number;
       client.key = session.key;
-      this.#clients.changed(client);
+      this.#clients.markChanged(client);
     }
     return { kind: "admitted", client, isNew: known === null, isRaised: checked.raised };
   }
@@ -90,26 +90,30 @@ export class ClientAdmission {
     if (isPlain) topic.plainCount--;
   }
 
-  #whyNotNew(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult | null {
+  #refuseNewClient(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult | null {
     if (operation.kind === "get" || operation.kind === "seek") {
-      return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+      return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
     // The client with the damaged row may be this one.
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
-    const unregistered = this.#unregistered(operation, topic, null);
+    const unregistered = this.#refuseUnregistered(operation, topic, null);
     if (unregistered !== null || diskFull !== null) return unregistered;
     const full = this.#capacity.whyFull(topic, operation);
     // If others were forgotten to make space, the client must register again: its own earlier requests are not valid
     // either.
-    return full === null ? this.#unregistered(operation, topic, null) : refused("FULL", full);
+    return full === null ? this.#refuseUnregistered(operation, topic, null) : refuse("FULL", full);
   }
 
-  #unregistered(operation: ClientOperation, topic: StoredTopic, known: TopicClient | null): AdmissionResult | null {
+  #refuseUnregistered(
+    operation: ClientOperation,
+    topic: StoredTopic,
+    known: TopicClient | null,
+  ): AdmissionResult | null {
     if (operation.session === null) return null; // never forgotten, except by an operator
     const view = { client: known?.registration ?? null, topic: topic.registration };
     if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
     const reason = "this topic may have forgotten the client since the request was made";
-    return refused("UNREGISTERED", reason, { registration: topic.registration });
+    return refuse("UNREGISTERED", reason, { registration: topic.registration });
   }
 
   #create({ client, session }: ClientOperation, topic: StoredTopic): TopicClient {
@@ -119,6 +123,6 @@ export class ClientAdmission {
   }
 }
 
-function refused(code: StatusCode, reason: string, more?: Partial<StoreResponse>): AdmissionResult {
+function refuse(code: StatusCode, reason: string, more?: Partial<StoreResponse>): AdmissionResult {
   return { kind: "refused", code, reason, ...(more === undefined ? {} : { more }) };
 }

@@ -26,7 +26,7 @@ export class ClientCapacity {
   readonly #warn: (sentence: string) => void;
   readonly #warned = new Set<string>();
   /** Publishers that were forgotten since the store was opened. */
-  forgotten = 0;
+  forgottenCount = 0;
 
   constructor(
     database: TopicDatabase,
@@ -44,23 +44,23 @@ export class ClientCapacity {
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {
-      if (topic.clientCount >= max) this.#forget(topic);
-      if (topic.clientCount >= max) return full(topic.clientCount, "clients", max);
+      if (topic.clientCount >= max) this.#forgetOldest(topic);
+      if (topic.clientCount >= max) return fullReason(topic.clientCount, "clients", max);
     } else {
       if (session === null && topic.plainCount >= max * plainShare) {
-        return full(topic.plainCount, "clients without a session", max * plainShare);
+        return fullReason(topic.plainCount, "clients without a session", max * plainShare);
       }
       const publishers = () =>
         Math.max(topic.clientCount - topic.subscribers.size, topic.clientCount - max * (1 - publisherShare));
-      if (publishers() >= max * publisherShare) this.#forget(topic);
-      if (publishers() >= max * publisherShare) return full(publishers(), "publishers", max * publisherShare);
+      if (publishers() >= max * publisherShare) this.#forgetOldest(topic);
+      if (publishers() >= max * publisherShare) return fullReason(publishers(), "publishers", max * publisherShare);
     }
     this.#warnIfNearlyFull(topic);
     return null;
   }
 
   /** The used share of the capacity, from 0 to 1. */
-  shareOf(topic: StoredTopic): number {
+  usedShareOf(topic: StoredTopic): number {
     return Math.max(topic.clientCount / this.max, topic.plainCount / (this.max * plainShare));
   }
 
@@ -68,30 +68,30 @@ export class ClientCapacity {
    * Forgets the oldest publishers that never subscribed, have no msg-ids and were not active recently: first those
    * without unresolved puts. Their earlier requests are refused from now on, so that none is stored twice.
    */
-  #forget(topic: StoredTopic): void {
+  #forgetOldest(topic: StoredTopic): void {
     this.#database.begin();
     this.#clients.flush(); // the queries below read stored rows
-    const recent = new Set(this.#clients.recentlyActive(topic.id, Math.ceil(this.max * recentShare)));
+    const recent = new Set(this.#clients.recentlyActiveNames(topic.id, Math.ceil(this.max * recentShare)));
     const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
     const resolved: TopicClient[] = [];
     const others: TopicClient[] = [];
     for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + recent.size)) {
       if (recent.has(client.name)) continue;
-      const state = this.#clients.rows.resolution(client);
+      const state = this.#clients.rows.putResolution(client);
       if (state === "resolved") resolved.push(client);
       else if (state === "unresolved" && others.length < most) others.push(client);
       if (resolved.length === most) break;
     }
     const forgotten = resolved.length > 0 ? resolved : others;
     if (forgotten.length === 0) return;
-    for (const client of forgotten) this.#clients.forget(client);
+    for (const client of forgotten) this.#clients.forgetClient(client);
     topic.clientCount -= forgotten.length;
     topic.registration++;
-    this.forgotten += forgotten.length;
+    this.forgottenCount += forgotten.length;
   }
 
   #warnIfNearlyFull(topic: StoredTopic): void {
-    if (this.shareOf(topic) < warningShare || this.#warned.has(topic.name)) return;
+    if (this.usedShareOf(topic) < warningShare || this.#warned.has(topic.name)) return;
     this.#warned.add(topic.name);
     const plain = topic.plainCount > 0 ? `, ${topic.plainCount} of them without a session` : "";
     this.#warn(
@@ -103,6 +103,6 @@ export class ClientCapacity {
   }
 }
 
-function full(count: number, what: string, max: number): string {
+function fullReason(count: number, what: string, max: number): string {
   return `the topic has ${count} ${what}, the limit is ${max}; to remove one: baton pubsub server forget-client`;
 }

@@ -6,7 +6,7 @@ import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
-import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
+import { clientOfRow, decodeName, encodeName, type TopicClient } from "./topic_client.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
@@ -52,7 +52,7 @@ export class PutRowCounts {
   }
 
   /** Whether the client has this number of rows, as far as is known. */
-  agrees(table: string, client: number, found: number): boolean {
+  matchesCount(table: string, client: number, found: number): boolean {
     const counts = this.#counts.get(table);
     return counts === null || counts === undefined || (counts.get(client) ?? 0) === found;
   }
@@ -94,11 +94,11 @@ export class ClientRows {
       if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
-        const client = clientOf(row);
+        const client = clientOfRow(row);
         subscribers.set(client.name, client);
       }
     }
-    if (rows !== null && damaged === null && !this.#areFound(topicId, where)) {
+    if (rows !== null && damaged === null && !this.#indexFindsAll(topicId, where)) {
       damaged = this.#database.damage.reportDamage(`the index of the clients ${where} is damaged`).message;
     }
     if (rows?.length !== count) {
@@ -110,39 +110,39 @@ export class ClientRows {
 
   #rowsOf(topicId: number, where: string): SqlRow[] | null {
     const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
-    return orIfDamaged(null, () => this.#read(`the clients ${where}`, () => this.#database.all(sql, topicId)));
+    return orIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, () => this.#database.all(sql, topicId)));
   }
 
   /** Whether the index finds each client by its name. A client that is not found would be treated as new. */
-  #areFound(topicId: number, where: string): boolean {
+  #indexFindsAll(topicId: number, where: string): boolean {
     const found = "SELECT id, name FROM clients INDEXED BY clients_name WHERE topic = ?";
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
       WHERE stored.name IS NOT found.name`;
     const read = () => this.#database.get(sql, topicId)?.["n"];
-    return orIfDamaged(null, () => this.#read(`the clients ${where}`, read)) === 0;
+    return orIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
   }
 
   /** Returns null for an unknown client. Throws Damaged, like all methods below. */
-  client(topicId: number, name: string): TopicClient | null {
-    const row = this.#read(`client ${JSON.stringify(name)}`, () => {
+  findClient(topicId: number, name: string): TopicClient | null {
+    const row = this.#readOrReport(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
-      return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
+      return this.#database.get(`${readClients} ${of}`, topicId, encodeName(name));
     });
     if (row === undefined) return null;
-    const client = clientOf(this.#checked(tables.clients, row, name));
+    const client = clientOfRow(this.#verifyRow(tables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
-    throw this.notFound(name);
+    throw this.notFoundError(name);
   }
 
   /** The error for a client that is stored and that the index does not find. */
-  notFound(name: string): DamageError {
+  notFoundError(name: string): DamageError {
     return this.#database.damage.reportDamage(
       `the index of the clients is damaged: ${JSON.stringify(name)} is not found by it`,
     );
   }
 
   /** All stored clients of a topic, in the order of their names' bytes. */
-  *all(topicId: number): Generator<TopicClient, void, void> {
+  *allClients(topicId: number): Generator<TopicClient, void, void> {
     let after: SqlRow | undefined;
     do {
       const rows = this.#database.all(
@@ -151,7 +151,7 @@ export class ClientRows {
         after?.["name"] ?? new Uint8Array(0),
       );
       for (const row of rows) {
-        yield clientOf(this.#database.damage.requireIntactRow(tables.clients, row, "of an exported topic"));
+        yield clientOfRow(this.#database.damage.requireIntactRow(tables.clients, row, "of an exported topic"));
       }
       after = rows.at(-1);
     } while (after !== undefined);
@@ -161,35 +161,37 @@ export class ClientRows {
   oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
-    const rows = this.#read("the clients of a topic", () => this.#database.all(sql, topicId, most));
-    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => clientOf(row));
+    const rows = this.#readOrReport("the clients of a topic", () => this.#database.all(sql, topicId, most));
+    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => clientOfRow(row));
   }
 
   /**
    * The state of a publisher's puts: `resolved` if the publisher knows all outcomes, `unresolved` if it has not
    * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
    */
-  resolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
+  putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
     return orIfDamaged("kept", () => {
-      const windows = [...this.windows(client).values()];
-      if (windows.some(({ session }) => session === 0) || this.of(client, tables.msg_ids).length > 0) return "kept";
+      const windows = [...this.readWindows(client).values()];
+      if (windows.some(({ session }) => session === 0) || this.rowsOfClient(client, tables.msg_ids).length > 0) {
+        return "kept";
+      }
       return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
     });
   }
 
   /** Reads its windows without caching them. Throws Damaged. */
-  windows(client: TopicClient): Map<number, PublisherWindow> {
+  readWindows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
-    const rows = this.#read(what, () => this.#database.all(sql, client.id));
+    const rows = this.#readOrReport(what, () => this.#database.all(sql, client.id));
     this.#requireAll("windows", client, rows.length);
     for (const row of rows) {
-      const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
-      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["first_unacked"])));
+      const session = Number(this.#verifyRow(tables.windows, row, client.name)["session"]);
+      windows.set(session, new PublisherWindow(session, decodeName(row["key"]), Number(row["first_unacked"])));
     }
-    for (const row of this.of(client, tables.resolved)) {
+    for (const row of this.rowsOfClient(client, tables.resolved)) {
       const window = windows.get(Number(row["session"]));
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
         throw this.#database.damage.reportDamage(`${what}: one is missing`);
@@ -197,25 +199,28 @@ export class ClientRows {
       const entries = decodeResolved(row["entries"]);
       for (const entry of entries) window.add(entry);
       window.addRow(Number(row["id"]), entries);
-      window.raise(Number(row["first_unacked"]));
+      window.raiseBound(Number(row["first_unacked"]));
     }
     return windows;
   }
 
   /** The rows of a client in one of these tables, in order. Throws Damaged if one is damaged. */
-  of({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
+  rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // The ids come from the index, all other columns from the table. A row that only the index has is reported.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
     const sql = `SELECT ${columns} FROM (SELECT id FROM ${table.name} WHERE client = ?) AS found
       LEFT JOIN ${table.name} AS stored ON stored.id = found.id ORDER BY found.id`;
-    const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
+    const rows = this.#readOrReport(
+      `the ${table.name} of client ${JSON.stringify(name)}`,
+      () => this.#database.all(sql, id),
+    );
     // A row that the index has twice may hide another one.
     this.#requireAll(table.name, { id, name }, new Set(rows.map((row) => row["id"])).size);
     for (const row of rows) {
-      this.#checked(table, row, name);
+      this.#verifyRow(table, row, name);
       if (row["client"] !== id) {
-        throw this.#database.damage.reportDamage(describeDamagedRow(table.name, row["id"], whereOf(name)));
+        throw this.#database.damage.reportDamage(describeDamagedRow(table.name, row["id"], describeClient(name)));
       }
     }
     return rows;
@@ -228,17 +233,17 @@ export class ClientRows {
   }
 
   #requireAll(table: string, { id, name }: Pick<TopicClient, "id" | "name">, found: number): void {
-    if (this.counts.agrees(table, id, found)) return;
+    if (this.counts.matchesCount(table, id, found)) return;
     throw this.#database.damage.reportDamage(`the index of the ${table} of client ${JSON.stringify(name)} is damaged`);
   }
 
-  #checked(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {
-    return this.#database.damage.requireIntactRow(table, row, whereOf(name));
+  #verifyRow(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {
+    return this.#database.damage.requireIntactRow(table, row, describeClient(name));
   }
 
-  #read<T>(what: string, read: () => T): T {
+  #readOrReport<T>(what: string, read: () => T): T {
     return this.#database.damage.detectDamage(what, read);
   }
 }
 
-const whereOf = (client: string) => `of client ${JSON.stringify(client)}`;
+const describeClient = (client: string) => `of client ${JSON.stringify(client)}`;

@@ -9,7 +9,7 @@ import {
   type ResolvedCounter,
   type WindowRecord,
 } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameBytes, nameOf, rowOf, type StoredKey, type TopicClient } from "./topic_client.ts";
+import { decodeName, encodeName, rowOfClient, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import type { PutTable } from "./client_rows.ts";
@@ -39,13 +39,13 @@ export class ClientTable {
   /**
    * Clients with windows in memory, and the number of counters added since the windows were last dropped from memory.
    */
-  readonly #withWindows = new Set<TopicClient>();
+  readonly #clientsWithWindows = new Set<TopicClient>();
   #entries = 0;
-  readonly #changed = new Set<TopicClient>();
-  readonly #resolved = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
-  readonly #bounds = new Map<PublisherWindow, TopicClient>();
+  readonly #changedClients = new Set<TopicClient>();
+  readonly #unwrittenEntries = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
+  readonly #raisedBounds = new Map<PublisherWindow, TopicClient>();
   /** Fingerprints of the names of all clients of a topic: one that the index does not find is not a new client. */
-  readonly #names = new Map<number, Set<number>>();
+  readonly #nameFingerprints = new Map<number, Set<number>>();
   #nextClientId: number;
   #nextResolvedId: number;
   #nextKeyId: number;
@@ -62,7 +62,7 @@ export class ClientTable {
   /** Reads the clients of a topic that is loaded. See `ClientRows.load`. */
   load(topicId: number, topic: string, count: number): ReturnType<ClientRows["load"]> {
     const loaded = this.rows.load(topicId, topic, count);
-    this.#names.set(topicId, loaded.names);
+    this.#nameFingerprints.set(topicId, loaded.names);
     return loaded;
   }
 
@@ -73,9 +73,11 @@ export class ClientTable {
     const slot = `${topicId} ${name}`;
     let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
-      client = this.rows.client(topicId, name) ?? undefined;
+      client = this.rows.findClient(topicId, name) ?? undefined;
       if (client === undefined) {
-        if (this.#names.get(topicId)?.has(fingerprintOf(nameBytes(name)))) throw this.rows.notFound(name);
+        if (this.#nameFingerprints.get(topicId)?.has(fingerprintOf(encodeName(name)))) {
+          throw this.rows.notFoundError(name);
+        }
         return null;
       }
     } else this.#unsubscribed.delete(slot);
@@ -102,10 +104,10 @@ export class ClientTable {
       windows: new Map(),
       msgIds: new Map(),
     };
-    this.#names.get(topicId)?.add(fingerprintOf(nameBytes(name)));
-    this.changed(client);
+    this.#nameFingerprints.get(topicId)?.add(fingerprintOf(encodeName(name)));
+    this.markChanged(client);
     this.addUnsubscribed(client);
-    this.#withWindows.add(client);
+    this.#clientsWithWindows.add(client);
     return client;
   }
 
@@ -113,15 +115,15 @@ export class ClientTable {
   forgetUnstored(client: TopicClient): boolean {
     const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
     if (!isNew || client.opSession + client.op > 0) return false;
-    this.#changed.delete(client);
-    this.#withWindows.delete(client);
+    this.#changedClients.delete(client);
+    this.#clientsWithWindows.delete(client);
     this.#forgetName(client);
     this.removeUnsubscribed(client);
     return true;
   }
 
   #forgetName({ topicId, name }: TopicClient): void {
-    this.#names.get(topicId)?.delete(fingerprintOf(nameBytes(name)));
+    this.#nameFingerprints.get(topicId)?.delete(fingerprintOf(encodeName(name)));
   }
 
   /** Called when the client has subscribed: its topic keeps it now. */
@@ -137,20 +139,22 @@ export class ClientTable {
   /** Drops a topic's clients from memory: the topic was dropped or replaced. */
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
-    this.#names.delete(topicId);
+    this.#nameFingerprints.delete(topicId);
     for (const [slot, client] of this.#unsubscribed) if (client.topicId === topicId) this.#unsubscribed.delete(slot);
-    for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
+    for (const client of this.#clientsWithWindows) {
+      if (client.topicId === topicId) this.#clientsWithWindows.delete(client);
+    }
   }
 
   /** Names of the most recently active clients of a topic without a subscription, as far as they are in memory. */
-  recentlyActive(topicId: number, most: number): string[] {
+  recentlyActiveNames(topicId: number, most: number): string[] {
     return [...this.#unsubscribed.values()].filter((client) => client.topicId === topicId).slice(-most).map((
       { name },
     ) => name);
   }
 
   /** Deletes a client and all its rows, in the open transaction. */
-  forget(client: TopicClient): void {
+  forgetClient(client: TopicClient): void {
     for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
     deleteRows(this.#database, "clients", "id = ?", client.id);
     this.rows.counts.forget(client.id);
@@ -158,19 +162,19 @@ export class ClientTable {
     const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`);
     this.removeUnsubscribed(known ?? client);
     if (known === undefined) return;
-    this.#changed.delete(known);
-    this.#withWindows.delete(known);
+    this.#changedClients.delete(known);
+    this.#clientsWithWindows.delete(known);
   }
 
-  changed(client: TopicClient): void {
-    this.#changed.add(client);
+  markChanged(client: TopicClient): void {
+    this.#changedClients.add(client);
   }
 
-  windows(client: TopicClient): Map<number, PublisherWindow> {
+  windowsOf(client: TopicClient): Map<number, PublisherWindow> {
     if (client.windows === null) {
-      client.windows = this.rows.windows(client);
+      client.windows = this.rows.readWindows(client);
       for (const window of client.windows.values()) this.#entries += window.size;
-      this.#withWindows.add(client);
+      this.#clientsWithWindows.add(client);
     }
     return client.windows;
   }
@@ -186,18 +190,18 @@ export class ClientTable {
 
   /** Drops windows and msg-ids from memory; they are read again when needed. Changes must have been written before. */
   forgetWindows(): void {
-    for (const client of this.#withWindows) {
+    for (const client of this.#clientsWithWindows) {
       client.windows = null;
       client.msgIds = null;
     }
-    this.#withWindows.clear();
+    this.#clientsWithWindows.clear();
     this.#entries = 0;
   }
 
-  msgIds(client: TopicClient): Map<string, StoredKey> {
+  msgIdsOf(client: TopicClient): Map<string, StoredKey> {
     client.msgIds ??= new Map(
-      this.rows.of(client, tables.msg_ids).map((row) => {
-        const key = nameOf(row["key"]);
+      this.rows.rowsOfClient(client, tables.msg_ids).map((row) => {
+        const key = decodeName(row["key"]);
         const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
         return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
       }),
@@ -210,18 +214,18 @@ export class ClientTable {
    * new window is kept even if its session is older than all others: its client may not know that the put arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
-    const windows = this.windows(client);
+    const windows = this.windowsOf(client);
     const window = new PublisherWindow(session, key, 0);
     windows.set(session, window);
     this.rows.counts.add("windows", client.id, 1);
-    this.#bounds.set(window, client);
+    this.#raisedBounds.set(window, client);
     const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
     const isNewest = session > (others.at(-1) ?? 0);
     const kept = isNewest ? sessionWindowsMax - 1 : sessionWindowsMax;
     for (const number of others.slice(0, Math.max(0, others.length - kept))) {
       windows.delete(number);
       client.forgottenSession = Math.max(client.forgottenSession, number);
-      this.changed(client);
+      this.markChanged(client);
       this.#delete("windows", client.id, "session = ?", number);
       this.#delete("resolved", client.id, "session = ?", number);
     }
@@ -229,21 +233,21 @@ export class ClientTable {
   }
 
   /** Notes that the window's bound was raised without a new entry. */
-  boundRaised(client: TopicClient, window: PublisherWindow): void {
-    this.#bounds.set(window, client);
+  markBoundRaised(client: TopicClient, window: PublisherWindow): void {
+    this.#raisedBounds.set(window, client);
   }
 
-  resolve(client: TopicClient, window: PublisherWindow, entry: ResolvedCounter): void {
+  addResolved(client: TopicClient, window: PublisherWindow, entry: ResolvedCounter): void {
     window.add(entry);
     this.#entries++;
-    const pending = this.#resolved.get(window);
-    if (pending === undefined) this.#resolved.set(window, { client, entries: [entry] });
+    const pending = this.#unwrittenEntries.get(window);
+    if (pending === undefined) this.#unwrittenEntries.set(window, { client, entries: [entry] });
     else pending.entries.push(entry);
   }
 
   /** Adds a msg-id in the open transaction; deletes the oldest one above the limit. */
-  addKey(client: TopicClient, key: KeyEntry): void {
-    const known = this.msgIds(client);
+  addMsgId(client: TopicClient, key: KeyEntry): void {
+    const known = this.msgIdsOf(client);
     known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
     if (known.size <= msgIdsMax) return;
     for (const oldest of known.values()) {
@@ -273,7 +277,7 @@ export class ClientTable {
     this.#database.replace(tables.windows, {
       client: clientId,
       session,
-      key: nameBytes(key),
+      key: encodeName(key),
       first_unacked: firstUnacked,
     });
     if (entries.length > 0) this.#insertEntries(clientId, session, firstUnacked, entries);
@@ -282,29 +286,29 @@ export class ClientTable {
   insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
     const id = this.#nextKeyId++;
     this.rows.counts.add("msg_ids", clientId, 1);
-    this.#database.insert(tables.msg_ids, { id, client: clientId, key: nameBytes(key), message, fingerprint });
+    this.#database.insert(tables.msg_ids, { id, client: clientId, key: encodeName(key), message, fingerprint });
     return id;
   }
 
   get hasChanges(): boolean {
-    return this.#changed.size + this.#resolved.size + this.#bounds.size > 0;
+    return this.#changedClients.size + this.#unwrittenEntries.size + this.#raisedBounds.size > 0;
   }
 
   /** Writes all changes. */
   flush(): void {
-    for (const client of this.#changed) this.#writeClient(client);
-    this.#changed.clear();
-    for (const [window, { client, entries }] of this.#resolved) this.#writeEntries(client, window, entries);
-    this.#resolved.clear();
-    for (const [window, client] of this.#bounds) this.#writeBound(client, window);
-    this.#bounds.clear();
+    for (const client of this.#changedClients) this.#writeClient(client);
+    this.#changedClients.clear();
+    for (const [window, { client, entries }] of this.#unwrittenEntries) this.#writeEntries(client, window, entries);
+    this.#unwrittenEntries.clear();
+    for (const [window, client] of this.#raisedBounds) this.#writeBound(client, window);
+    this.#raisedBounds.clear();
     if (this.#entries > countersInMemoryMax) this.forgetWindows();
     if (this.#unsubscribed.size > unsubscribedClientsInMemoryMax) this.#trimUnsubscribed();
   }
 
   #writeClient(client: TopicClient): void {
     client.isNew = false;
-    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOf(client)));
+    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOfClient(client)));
   }
 
   /**
@@ -337,14 +341,14 @@ export class ClientTable {
   }
 
   #writeBound({ id: client }: TopicClient, { session, key, firstUnacked }: PublisherWindow): void {
-    this.#database.replace(tables.windows, { client, session, key: nameBytes(key), first_unacked: firstUnacked });
+    this.#database.replace(tables.windows, { client, session, key: encodeName(key), first_unacked: firstUnacked });
   }
 
   #trimUnsubscribed(): void {
     this.#newest = null;
     for (const [slot, client] of this.#unsubscribed) {
       if (this.#unsubscribed.size <= unsubscribedClientsInMemoryMax) return;
-      this.#withWindows.delete(client);
+      this.#clientsWithWindows.delete(client);
       this.#unsubscribed.delete(slot);
     }
   }

@@ -11,13 +11,13 @@ export interface PutView {
   /** The session is too old to be remembered, or belonged to another client state. */
   readonly windowGone: boolean;
   /** The message stored under the request's msg-id. */
-  readonly sameKey: { readonly id: number; readonly fingerprint: number } | null;
+  readonly sameMsgId: { readonly id: number; readonly fingerprint: number } | null;
   /** Fingerprints of the bodies, in their order. */
   readonly fingerprints: readonly number[];
   /** The last message id that was assigned. */
   readonly last: number;
   /** Returns why nothing more can be stored, or null. Called only if something would be stored. */
-  readonly full: (messages: number) => string | null;
+  readonly fullReason: (messages: number) => string | null;
 }
 
 export type PutDecision =
@@ -34,7 +34,7 @@ export type PutDecision =
 export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
-  const wrong = malformed(put, highest) ?? (view.windowGone ? forgotten(put) : null);
+  const wrong = refuseMalformed(put, highest) ?? (view.windowGone ? refuseForgottenSession(put) : null);
   if (wrong !== null) return wrong;
   const bound = window.boundFor(put.firstUnacked, highest);
   const ids: number[] = [];
@@ -42,29 +42,29 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   for (let index = 0; index < fingerprints.length; index++) {
     const counter = put.counter + index;
     // Compared with the bound before this request: a request does not make its own counters stale.
-    if (counter < window.firstUnacked) return stale(counter, window.firstUnacked);
-    const known = window.get(counter) ?? view.sameKey;
+    if (counter < window.firstUnacked) return refuseStale(counter, window.firstUnacked);
+    const known = window.get(counter) ?? view.sameMsgId;
     if (known === null) {
       newIndexes.push(index);
       ids.push(view.last + newIndexes.length);
-    } else if (known.fingerprint !== fingerprints[index]) return reuse(put, counter, known.id);
+    } else if (known.fingerprint !== fingerprints[index]) return refuseReuse(put, counter, known.id);
     else ids.push(known.id);
   }
   if (newIndexes.length === 0) return { kind: "done", bound, newIndexes, ids };
-  const early = outOfOrder(put, window);
+  const early = refuseOutOfOrder(put, window);
   if (early !== null) return early;
   if (window.session !== 0 && window.size + newIndexes.length > sessionWindowCountersMax) {
-    return refused(
+    return refuse(
       "BAD_REQUEST",
       `more than ${sessionWindowCountersMax} counters are at or above first-unacked ${bound}`,
     );
   }
-  const full = view.full(newIndexes.length);
-  return full === null ? { kind: "done", bound, newIndexes, ids } : refused("FULL", full);
+  const full = view.fullReason(newIndexes.length);
+  return full === null ? { kind: "done", bound, newIndexes, ids } : refuse("FULL", full);
 }
 
 /** Converts ids to ranges; mostly there is only one. */
-export function rangesOf(ids: readonly number[]): IdRange[] {
+export function idRangesOf(ids: readonly number[]): IdRange[] {
   const ranges: IdRange[] = [];
   let first = ids[0];
   for (let index = 1; first !== undefined && index <= ids.length; index++) {
@@ -76,47 +76,47 @@ export function rangesOf(ids: readonly number[]): IdRange[] {
   return ranges;
 }
 
-function malformed(put: PutOperation, highest: number): PutDecision | null {
-  if (put.bodies.length === 0) return refused("BAD_REQUEST", "a put needs at least one message");
+function refuseMalformed(put: PutOperation, highest: number): PutDecision | null {
+  if (put.bodies.length === 0) return refuse("BAD_REQUEST", "a put needs at least one message");
   if (!Number.isSafeInteger(highest)) {
-    return refused("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
+    return refuse("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
   }
   if (put.firstUnacked > put.counter) {
-    return refused("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
+    return refuse("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
   }
   if (put.msgId !== null && put.bodies.length > 1) {
-    return refused("BAD_REQUEST", "a msg-id is only allowed for a single message");
+    return refuse("BAD_REQUEST", "a msg-id is only allowed for a single message");
   }
   return null;
 }
 
-function outOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
+function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
   const { after } = put;
   if (after === null || after < Math.max(window.firstUnacked, put.firstUnacked) || window.get(after) !== undefined) {
     return null;
   }
-  return refused("OVERLOADED", `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`);
+  return refuse("OVERLOADED", `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`);
 }
 
-function forgotten(put: PutOperation): PutDecision {
+function refuseForgottenSession(put: PutOperation): PutDecision {
   const number = put.fromSession?.number ?? 0;
-  return { ...refused("STALE_OP", `the puts of session ${number} are no longer remembered`), failedAt: put.counter };
+  return { ...refuse("STALE_OP", `the puts of session ${number} are no longer remembered`), failedAt: put.counter };
 }
 
-function stale(counter: number, firstUnacked: number): PutDecision {
+function refuseStale(counter: number, firstUnacked: number): PutDecision {
   return {
-    ...refused("STALE_OP", `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`),
+    ...refuse("STALE_OP", `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`),
     failedAt: counter,
   };
 }
 
-function reuse(put: PutOperation, counter: number, id: number): PutDecision {
+function refuseReuse(put: PutOperation, counter: number, id: number): PutDecision {
   const what = put.msgId === null
     ? `counter ${counter}`
     : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
-  return { ...refused("COUNTER_REUSE", `${what} was used for another body, message ${id}`), failedAt: counter };
+  return { ...refuse("COUNTER_REUSE", `${what} was used for another body, message ${id}`), failedAt: counter };
 }
 
-function refused(code: StatusCode, reason: string): { kind: "refused"; code: StatusCode; reason: string } {
+function refuse(code: StatusCode, reason: string): { kind: "refused"; code: StatusCode; reason: string } {
   return { kind: "refused", code, reason };
 }

@@ -1,17 +1,17 @@
 /** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { GetOperation, SeekOperation, SubscribeOperation } from "../../wire/pubsub/store_operations.ts";
-import { operationOrder, type OperationState } from "./topic_fence.ts";
+import { compareOperation, type OperationState } from "./topic_fence.ts";
 
 export interface SubscriberState extends OperationState {
   /** The last acknowledged message; null: not subscribed. */
   readonly position: number | null;
 }
 
-/** State of a topic's log: the messages from `first` to `last` exist. */
+/** State of a topic's log: the messages from `firstId` to `lastId` exist. */
 export interface LogState {
-  readonly first: number;
-  readonly last: number;
+  readonly firstId: number;
+  readonly lastId: number;
   /** Ids up to here were assigned before a restore; how many is unknown. 0 without a restore. */
   readonly baseOffset?: number;
 }
@@ -33,25 +33,25 @@ export type GetDecision =
  */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
   const { position } = subscriber;
-  if (position === null) return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
-  const order = operationOrder(subscriber, get.session, get.op);
+  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  const order = compareOperation(subscriber, get.session, get.op);
   if (order === "stale") {
-    return refused("STALE_OP", `operation ${subscriber.op} was done since; this get is from operation ${get.op}`);
+    return refuse("STALE_OP", `operation ${subscriber.op} was done since; this get is from operation ${get.op}`);
   }
-  if (get.last > log.last) {
-    return refused("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.last}`);
+  if (get.last > log.lastId) {
+    return refuse("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.lastId}`);
   }
   const moved = Math.max(position, get.last);
-  const next = Math.max(moved + 1, log.first);
-  return { kind: "read", position: moved, next, missed: missedBetween(moved, next, log.baseOffset) };
+  const next = Math.max(moved + 1, log.firstId);
+  return { kind: "read", position: moved, next, missed: countMissed(moved, next, log.baseOffset) };
 }
 
 /** Messages between the last acknowledged and the next existing one. Unknown across a restore: then 0. */
-export function missedBetween(had: number, next: number, baseOffset = 0): number {
+export function countMissed(had: number, next: number, baseOffset = 0): number {
   return had < baseOffset && next > baseOffset ? 0 : next - had - 1;
 }
 
-export type PlaceDecision =
+export type PositionDecision =
   | ReadRefusal
   /** A null position: no longer subscribed. `numbered`: the operation's number must be stored. */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
@@ -61,35 +61,35 @@ export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,
   log: LogState,
-): PlaceDecision {
-  const order = operationOrder(subscriber, operation.session, operation.op);
-  if (order === "stale") return stale(operation.kind, operation.op, subscriber);
+): PositionDecision {
+  const order = compareOperation(subscriber, operation.session, operation.op);
+  if (order === "stale") return refuseStale(operation.kind, operation.op, subscriber);
   const { position } = subscriber;
   if (order === "repeated") return { kind: "placed", position, numbered: false };
-  const wanted = operation.kind === "unsubscribe" ? null : position ?? log.last;
+  const wanted = operation.kind === "unsubscribe" ? null : position ?? log.lastId;
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: LogState): PlaceDecision {
-  const order = operationOrder(subscriber, seek.session, seek.op);
-  if (order === "stale") return stale("seek", seek.op, subscriber);
+export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: LogState): PositionDecision {
+  const order = compareOperation(subscriber, seek.session, seek.op);
+  if (order === "stale") return refuseStale("seek", seek.op, subscriber);
   const { position } = subscriber;
-  if (position === null) return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
   if (order === "repeated") return { kind: "placed", position, numbered: false };
-  const wanted = seek.to === "start" ? log.first - 1 : seek.to === "end" ? log.last : seek.to;
-  if (wanted > log.last) {
-    return refused("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.last}`);
+  const wanted = seek.to === "start" ? log.firstId - 1 : seek.to === "end" ? log.lastId : seek.to;
+  if (wanted > log.lastId) {
+    return refuse("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.lastId}`);
   }
-  if (wanted < log.first - 1) {
-    return refused("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.first}`);
+  if (wanted < log.firstId - 1) {
+    return refuse("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.firstId}`);
   }
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-function stale(what: string, op: number | null, { op: done }: SubscriberState): ReadRefusal {
-  return refused("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
+function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): ReadRefusal {
+  return refuse("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
 }
 
-function refused(code: StatusCode, reason: string): ReadRefusal {
+function refuse(code: StatusCode, reason: string): ReadRefusal {
   return { kind: "refused", code, reason };
 }

@@ -15,8 +15,10 @@ export function deleteRows(database: TopicDatabase, table: string, condition: st
   } catch (error) {
     if (!isDamage(error)) throw error;
     // Entries that exist only in the index are deleted, too: they would be found under another client's id.
-    const found = table === "windows" ? [] : orIfDamaged([], () => idsOf(database, table, condition, values), isDamage);
-    withNewIndexes(database, table, () => {
+    const found = table === "windows"
+      ? []
+      : orIfDamaged([], () => findIds(database, table, condition, values), isDamage);
+    rebuildIndexesAfter(database, table, () => {
       for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
       drop();
     });
@@ -24,7 +26,7 @@ export function deleteRows(database: TopicDatabase, table: string, condition: st
 }
 
 /** Runs `work` on a table without its indexes, then rebuilds them, in the open transaction. */
-export function withNewIndexes(database: TopicDatabase, table: string, work: () => void): void {
+export function rebuildIndexesAfter(database: TopicDatabase, table: string, work: () => void): void {
   const sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL";
   const indexes = database.all(sql, table);
   for (const { name } of indexes) database.run(`DROP INDEX ${name}`);
@@ -32,6 +34,6 @@ export function withNewIndexes(database: TopicDatabase, table: string, work: () 
   for (const index of indexes) database.run(String(index["sql"]));
 }
 
-function idsOf(database: TopicDatabase, table: string, condition: string, values: readonly SqlValue[]): number[] {
+function findIds(database: TopicDatabase, table: string, condition: string, values: readonly SqlValue[]): number[] {
   return database.all(`SELECT id FROM ${table} WHERE ${condition}`, ...values).map(({ id }) => Number(id));
 }

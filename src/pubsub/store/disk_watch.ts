@@ -36,7 +36,7 @@ export class DiskWatch {
   }
 
   /** Called after a commit. */
-  committed(): void {
+  noteCommit(): void {
     this.#commits++;
     if (this.#maxBytes !== null || this.#commits >= commitsPerMeasurement || this.#newBytes >= bytesPerMeasurement) {
       this.measure();
@@ -58,7 +58,7 @@ export class DiskWatch {
   }
 
   /** The used share of the nearer limit, from 0 to more than 1. */
-  get share(): number {
+  get usedShare(): number {
     return Math.max(this.#ownShare, this.#fileSystemShareSoon);
   }
 
@@ -71,18 +71,18 @@ export class DiskWatch {
   }
 
   /** Returns a sentence above the warning limit, otherwise null. */
-  warning(): string | null {
-    return this.share >= diskWarningShare ? this.#sentence(diskWarningShare) : null;
+  warningSentence(): string | null {
+    return this.usedShare >= diskWarningShare ? this.#describeShare(diskWarningShare) : null;
   }
 
   /** Returns a sentence if nothing more may be stored, otherwise null. */
-  full(): string | null {
+  fullSentence(): string | null {
     // Measures again, so that freed space counts immediately.
-    if (this.share >= diskFullShare) this.#measureFileSystem();
-    return this.share >= diskFullShare ? this.#sentence(diskFullShare) : null;
+    if (this.usedShare >= diskFullShare) this.#measureFileSystem();
+    return this.usedShare >= diskFullShare ? this.#describeShare(diskFullShare) : null;
   }
 
-  #sentence(limit: number): string {
+  #describeShare(limit: number): string {
     const percent = (part: number) => `${Math.floor(part * 100)} %`;
     const isOwn = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShareSoon;
     const share = isOwn ? this.#usedBytes / (this.#maxBytes as number) : this.#fileSystemShare;

@@ -7,7 +7,7 @@ import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/
 import type { ClientTable } from "./client_table.ts";
 import { exportRowsMax, pieceBytes } from "./topic_store_limits.ts";
 import { rangeOfMessages } from "../../storage/damage.ts";
-import { damagedMessages, hasItsRecords } from "./log_rows.ts";
+import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
@@ -17,7 +17,7 @@ export interface ExportedTopic {
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
   /** The current ids of the last deleted message and the last stored one. */
-  readonly ends: () => { readonly gone: number; readonly stored: number };
+  readonly logEnds: () => { readonly gone: number; readonly stored: number };
 }
 
 export interface ExportStep {
@@ -38,50 +38,50 @@ export function* exportTopic(
   const stream = new PieceStream();
   const { writer } = stream;
   for (let last = -1;;) {
-    const rows = rowsBehind(database, topic, last);
+    const rows = readRowsAfter(database, topic, last);
     for (const row of rows) {
       checkRow(database, topic, row, last);
       last = Number(row["last"]);
       if (row["state"] === rowStates.givenUp) continue;
-      writer.raw(row["records"] as Uint8Array);
+      writer.writeRaw(row["records"] as Uint8Array);
       stream.records += last - Number(row["first"]) + 1;
     }
-    yield* stream.full();
+    yield* stream.takeFullPieces();
     if (rows.length > 0) continue;
-    checkMissing(database, topic, last, topic.ends().stored);
+    checkMissing(database, topic, last, topic.logEnds().stored);
     if (topic.isSealed()) break;
-    yield { piece: stream.cut(), isCaughtUp: true };
+    yield { piece: stream.takePiece(), isCaughtUp: true };
   }
   const oldest = database.get("SELECT min(first) AS first FROM messages WHERE topic = ?", topic.id)?.["first"];
   const record = topic.record();
-  writer.topic({ ...record, first: oldest === null || oldest === undefined ? record.last + 1 : Number(oldest) });
+  writer.writeTopic({ ...record, first: oldest === null || oldest === undefined ? record.last + 1 : Number(oldest) });
   stream.records++;
-  for (const client of clients.rows.all(topic.id)) {
-    writer.client(client);
+  for (const client of clients.rows.allClients(topic.id)) {
+    writer.writeClient(client);
     stream.records++;
-    for (const window of [...clients.rows.windows(client).values()].sort((a, b) => a.session - b.session)) {
+    for (const window of [...clients.rows.readWindows(client).values()].sort((a, b) => a.session - b.session)) {
       const { session, key, firstUnacked } = window;
       const all = window.entries();
       for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
-        writer.window({ session, key, firstUnacked, entries: all.slice(at, at + windowEntriesMax) });
+        writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + windowEntriesMax) });
         stream.records++;
-        yield* stream.full();
+        yield* stream.takeFullPieces();
       }
     }
-    const keys = [...clients.msgIds(client).values()];
+    const keys = [...clients.msgIdsOf(client).values()];
     for (let at = 0; at < keys.length; at += windowEntriesMax) {
-      writer.keys(keys.slice(at, at + windowEntriesMax));
+      writer.writeKeys(keys.slice(at, at + windowEntriesMax));
       stream.records++;
     }
-    yield* stream.full();
+    yield* stream.takeFullPieces();
   }
-  writer.end(stream.records);
-  yield { piece: stream.cut(), isCaughtUp: false };
-  return stream.hash();
+  writer.writeEnd(stream.records);
+  yield { piece: stream.takePiece(), isCaughtUp: false };
+  return stream.hashHex();
 }
 
 /** Reads the next rows, as many as fit into a piece. */
-function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number): SqlRow[] {
+function readRowsAfter(database: TopicDatabase, topic: ExportedTopic, last: number): SqlRow[] {
   return database.damage.detectDamage(`the messages ${whereOf(topic)}`, () => {
     let bytes = 0, through = -1;
     const next = database.all(
@@ -107,7 +107,7 @@ function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number)
 
 function checkRow({ damage }: TopicDatabase, topic: ExportedTopic, row: SqlRow, last: number): void {
   if (!hasItsRecords(row) || row["topic"] !== topic.id) {
-    throw damage.reportDamage(damagedMessages(row, whereOf(topic)));
+    throw damage.reportDamage(describeDamagedMessages(row, whereOf(topic)));
   }
   checkMissing({ damage }, topic, last, Number(row["previous"]));
 }
@@ -119,7 +119,7 @@ function checkMissing(
   last: number,
   previous: number,
 ): void {
-  const had = Math.max(last, topic.ends().gone);
+  const had = Math.max(last, topic.logEnds().gone);
   if (previous > had) {
     throw damage.reportDamage(`${rangeOfMessages(had + 1, previous)} ${whereOf(topic)}: the row is missing`);
   }
@@ -135,9 +135,9 @@ class PieceStream {
   readonly #hash = createHash("sha256");
 
   /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
-  *full(): Generator<ExportStep, void, void> {
+  *takeFullPieces(): Generator<ExportStep, void, void> {
     if (this.writer.byteLength < pieceBytes) return;
-    const all = this.cut() as Uint8Array;
+    const all = this.takePiece() as Uint8Array;
     if (all.byteLength < 2 * pieceBytes) return yield { piece: all, isCaughtUp: false };
     for (let at = 0; at < all.byteLength; at += pieceBytes) {
       // A copy with its own buffer, because the buffer is transferred to another thread.
@@ -146,7 +146,7 @@ class PieceStream {
   }
 
   /** Returns the buffer as a piece, or null if it is empty. */
-  cut(): Uint8Array | null {
+  takePiece(): Uint8Array | null {
     if (this.writer.byteLength === 0) return null;
     const piece = this.writer.finish().slice();
     this.#hash.update(piece);
@@ -154,7 +154,7 @@ class PieceStream {
     return piece;
   }
 
-  hash(): string {
+  hashHex(): string {
     return this.#hash.digest("hex");
   }
 }

@@ -11,7 +11,7 @@ import {
   TopicDataReader,
   type TopicDataRecord,
 } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameBytes } from "./topic_client.ts";
+import { encodeName } from "./topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { ContentName } from "./owned_store.ts";
 import type { TopicTable } from "./topic_table.ts";
@@ -55,7 +55,7 @@ export class TopicImport {
   }
 
   /** Imports one piece in the open transaction. Throws BAD_DATA or PROTOCOL for invalid data. */
-  push(piece: Uint8Array): void {
+  importPiece(piece: Uint8Array): void {
     this.#hash.update(piece);
     const { incarnation, baseOffset, epoch, owner } = this.#content;
     const arriving = { name: this.name, incarnation, baseOffset, epoch, last: baseOffset };
@@ -67,32 +67,32 @@ export class TopicImport {
    * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
    * the store.
    */
-  check(hash: string): void {
+  checkComplete(hash: string): void {
     const found = this.#hash.digest("hex");
-    if (found !== hash) throw this.#wrong(`its hash is ${found}, but the sender's is ${hash}`);
-    if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
+    if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
+    if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
     const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.topicId);
     if (Number(row?.["state"]) !== topicStates.receiving) {
-      throw this.#wrong("its rows were dropped during the transfer");
+      throw this.#importError("its rows were dropped during the transfer");
     }
   }
 
   /** Stages the topic, in the open transaction. After the commit it can be activated. */
-  finish(): void {
+  stageTopic(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
     const row = { ...ends, bytes: this.#bytes, clients: this.#clients, state: topicStates.staged };
-    this.#topics.change(this.topicId ?? 0, { ...row, registration: this.#registration });
+    this.#topics.changeRow(this.topicId ?? 0, { ...row, registration: this.#registration });
   }
 
   /** Drops the rows, in the open transaction. */
-  abandon(): void {
+  dropRows(): void {
     if (this.topicId !== null) this.#topics.drop(this.topicId);
   }
 
   #receive(record: TopicDataRecord): void {
-    if (this.#ended) throw this.#wrong("data follows its end");
+    if (this.#ended) throw this.#importError("data follows its end");
     if ((record.kind === "message" || record.kind === "topic") === this.#hasTopic) {
-      throw this.#wrong("its topic record must come once, after all messages");
+      throw this.#importError("its topic record must come once, after all messages");
     }
     switch (record.kind) {
       case "topic": {
@@ -102,13 +102,13 @@ export class TopicImport {
           sent.name !== this.name || sent.incarnation !== incarnation || sent.baseOffset !== baseOffset ||
           sent.epoch !== epoch
         ) {
-          throw this.#wrong(`it is of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
+          throw this.#importError(`it is of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
         }
         if (sent.last < Math.max(this.#rowLast, baseOffset)) {
-          throw this.#wrong(`its newest message is ${this.#rowLast}, but its record says ${sent.last}`);
+          throw this.#importError(`its newest message is ${this.#rowLast}, but its record says ${sent.last}`);
         }
         if (sent.first > sent.last + 1) {
-          throw this.#wrong(`its oldest message, ${sent.first}, is after its newest, ${sent.last}`);
+          throw this.#importError(`its oldest message, ${sent.first}, is after its newest, ${sent.last}`);
         }
         this.#writeRow();
         this.#gone = sent.first - 1;
@@ -122,17 +122,17 @@ export class TopicImport {
         this.#insertClient(record.client);
         break;
       case "window":
-        this.#topics.clients.insertWindow(this.#client(), record.window);
+        this.#topics.clients.insertWindow(this.#requireClientId(), record.window);
         break;
       case "keys":
-        for (const key of record.keys) this.#topics.clients.insertKey(this.#client(), key);
+        for (const key of record.keys) this.#topics.clients.insertKey(this.#requireClientId(), key);
         break;
       case "message":
-        this.#message(record.message, record.bytes);
+        this.#addMessage(record.message, record.bytes);
         break;
       case "end":
         if (record.records !== this.#records) {
-          throw this.#wrong(`it has ${this.#records} records, but ${record.records} were sent`);
+          throw this.#importError(`it has ${this.#records} records, but ${record.records} were sent`);
         }
         this.#ended = true;
         break;
@@ -142,13 +142,13 @@ export class TopicImport {
 
   /** Names are unique and in the order of their bytes, as every sender writes them. */
   #insertClient(client: ClientRecord): void {
-    const name = nameBytes(client.name);
+    const name = encodeName(client.name);
     if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
-      throw this.#wrong(`client ${JSON.stringify(client.name)} is out of order`);
+      throw this.#importError(`client ${JSON.stringify(client.name)} is out of order`);
     }
-    if (client.name === "") throw this.#wrong("a client has no name");
+    if (client.name === "") throw this.#importError("a client has no name");
     if ((client.position ?? 0) > this.#last) {
-      throw this.#wrong(
+      throw this.#importError(
         `${JSON.stringify(client.name)} is at message ${client.position}, but the newest is ${this.#last}`,
       );
     }
@@ -157,13 +157,13 @@ export class TopicImport {
     this.#clientId = this.#topics.clients.insert(this.topicId ?? 0, client);
   }
 
-  #client(): number {
-    if (this.#clientId === null) throw this.#wrong("a window comes before its client");
+  #requireClientId(): number {
+    if (this.#clientId === null) throw this.#importError("a window comes before its client");
     return this.#clientId;
   }
 
-  #message({ id }: MessageRecord, bytes: Uint8Array): void {
-    if (id <= this.#rowLast) throw this.#wrong(`message ${id} is out of order`);
+  #addMessage({ id }: MessageRecord, bytes: Uint8Array): void {
+    if (id <= this.#rowLast) throw this.#importError(`message ${id} is out of order`);
     const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
     if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
     if (this.#row.length === 0) this.#rowFirst = id;
@@ -219,7 +219,7 @@ export class TopicImport {
     this.#bytes += bytes;
   }
 
-  #wrong(why: string): BatonError {
+  #importError(why: string): BatonError {
     return new BatonError("BAD_DATA", `Cannot import topic ${JSON.stringify(this.name)}: ${why}`);
   }
 }

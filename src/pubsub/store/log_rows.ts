@@ -74,7 +74,7 @@ export class LogRows {
   /** Text for messages: `of topic "news"`. */
   readonly #where: string;
   /** Ids of rows that were read ahead, by their first messages. */
-  readonly #ahead = new Map<number, number>();
+  readonly #rowsReadAhead = new Map<number, number>();
 
   constructor(database: TopicDatabase, cache: RowCache, topic: { readonly id: number; readonly name: string }) {
     this.#database = database;
@@ -100,18 +100,18 @@ export class LogRows {
   /**
    * Returns the last row that starts at message `id` or before it, or null. Throws Damaged, like all reading methods.
    */
-  upTo(id: number): RowHead | null {
-    return this.#head("first <= ? ORDER BY first DESC", id, (first) => first <= id);
+  findRowUpTo(id: number): RowHead | null {
+    return this.#findRow("first <= ? ORDER BY first DESC", id, (first) => first <= id);
   }
 
   /** Returns the first row that starts after message `id`, or null. */
-  after(id: number): RowHead | null {
-    return this.#head("first > ? ORDER BY first", id, (first) => first > id);
+  findRowAfter(id: number): RowHead | null {
+    return this.#findRow("first > ? ORDER BY first", id, (first) => first > id);
   }
 
   /** Returns a row that starts with this message, if it was read ahead. */
-  ahead(first: number): LogRow | undefined {
-    const id = this.#ahead.get(first);
+  rowReadAhead(first: number): LogRow | undefined {
+    const id = this.#rowsReadAhead.get(first);
     return id === undefined ? undefined : this.#cache.get(id);
   }
 
@@ -124,19 +124,19 @@ export class LogRows {
       () => this.#database.get(`SELECT ${messages.allColumns}, records FROM messages WHERE id = ?`, id),
     );
     if (row === undefined) throw this.#database.damage.reportDamage(`${what} is missing`);
-    const loaded = logRow(row);
-    if (loaded === null) throw this.#damaged(row);
+    const loaded = logRowOrNullIfDamaged(row);
+    if (loaded === null) throw this.#damagedRowError(row);
     this.#cache.set(loaded);
     if (loaded.records.byteLength < smallRowBytes) this.#readAhead(loaded.last);
     return loaded;
   }
 
   /** Reports that messages from `first` to `last` were stored but are missing. */
-  missing(first: number, last: number): DamageError {
+  missingRowError(first: number, last: number): DamageError {
     return this.#database.damage.reportDamage(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }
 
-  #head(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
+  #findRow(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
     const row = this.#database.damage.detectDamage(`the messages ${this.#where}`, () =>
       this.#database.get(
         `SELECT ${messages.allColumns} FROM messages
@@ -145,18 +145,20 @@ export class LogRows {
         id,
       ));
     if (row === undefined) return null;
-    const head = headOf(row);
-    if (!messages.isIntact(row) || row["topic"] !== this.#topicId || !isWanted(head.first)) throw this.#damaged(row);
+    const head = rowHeadOf(row);
+    if (!messages.isIntact(row) || row["topic"] !== this.#topicId || !isWanted(head.first)) {
+      throw this.#damagedRowError(row);
+    }
     return head;
   }
 
-  #damaged(row: SqlRow): DamageError {
-    return this.#database.damage.reportDamage(damagedMessages(row, this.#where));
+  #damagedRowError(row: SqlRow): DamageError {
+    return this.#database.damage.reportDamage(describeDamagedMessages(row, this.#where));
   }
 
   /** A reader of small rows usually wants the next ones; finding each one takes longer than reading it. */
   #readAhead(last: number): void {
-    this.#ahead.clear();
+    this.#rowsReadAhead.clear();
     let rows: SqlRow[];
     try {
       rows = this.#database.all(
@@ -171,10 +173,10 @@ export class LogRows {
       return; // the error occurs again when one of them is needed
     }
     for (const row of rows) {
-      const loaded = logRow(row);
+      const loaded = logRowOrNullIfDamaged(row);
       if (loaded === null) continue;
       this.#cache.set(loaded);
-      this.#ahead.set(loaded.first, loaded.id);
+      this.#rowsReadAhead.set(loaded.first, loaded.id);
     }
   }
 }
@@ -194,7 +196,7 @@ export function insertMessages(
   );
 }
 
-function headOf(row: SqlRow): RowHead {
+function rowHeadOf(row: SqlRow): RowHead {
   const [id, first, last, previous, bytes] = [row["id"], row["first"], row["last"], row["previous"], row["bytes"]];
   return {
     id: Number(id),
@@ -213,15 +215,15 @@ export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Arra
 }
 
 /** Describes a damaged row. Its message ids are left out if they may be damaged, too. */
-export function damagedMessages(row: SqlRow, where: string): string {
-  const { id, first, last } = headOf(row);
+export function describeDamagedMessages(row: SqlRow, where: string): string {
+  const { id, first, last } = rowHeadOf(row);
   const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";
   return `${describeDamagedRow("messages", id, where)}${which}`;
 }
 
 /** Returns null for a damaged row. */
-function logRow(row: SqlRow): LogRow | null {
+function logRowOrNullIfDamaged(row: SqlRow): LogRow | null {
   if (!hasItsRecords(row)) return null;
-  const { id, first, last } = headOf(row);
+  const { id, first, last } = rowHeadOf(row);
   return { id, first, last, records: row.records, offsets: messageOffsets(row.records) };
 }

@@ -8,7 +8,7 @@ import { crc32 } from "node:zlib";
 const seed = 0x9747b28c;
 /** View of the last buffer, if it is small: many bodies share one buffer. */
 const keptBytesMax = 1 << 20;
-let kept: DataView = new DataView(new ArrayBuffer(0));
+let lastView: DataView = new DataView(new ArrayBuffer(0));
 
 /** Returns an integer from 0 to 2^53 - 1. */
 export function fingerprintOf(body: Uint8Array): number {
@@ -25,9 +25,9 @@ export function fingerprintOf(body: Uint8Array): number {
 }
 
 function viewOf(buffer: ArrayBufferLike): DataView {
-  if (kept.buffer === buffer) return kept;
+  if (lastView.buffer === buffer) return lastView;
   const view = new DataView(buffer);
-  if (buffer.byteLength <= keptBytesMax) kept = view;
+  if (buffer.byteLength <= keptBytesMax) lastView = view;
   return view;
 }
 

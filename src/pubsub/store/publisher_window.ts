@@ -53,7 +53,7 @@ export class PublisherWindow {
     return Math.max(this.#firstUnacked, asked);
   }
 
-  raise(bound: number): void {
+  raiseBound(bound: number): void {
     this.#firstUnacked = Math.max(this.#firstUnacked, bound);
   }
 

@@ -3,7 +3,7 @@ import type { GetOperation, StoreResponse, TopicMessageContent } from "../../wir
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { DamageError } from "../../storage/damage.ts";
-import { missedBetween } from "./decide_read.ts";
+import { countMissed } from "./decide_read.ts";
 import type { LogRow } from "./log_rows.ts";
 import { getBytesDefault } from "./topic_store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
@@ -20,7 +20,7 @@ export interface PendingRead {
 }
 
 /** The response to a get, with up to as many messages as requested. Throws Damaged. */
-export function responseFrom(reading: PendingRead): StoreResponse {
+export function readResponse(reading: PendingRead): StoreResponse {
   const { get: { ticket, peek }, subscriber } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
@@ -46,11 +46,11 @@ function readMessages(
   let bytes = 0;
   let gone = missed;
   for (let id = next; id <= last && messages.length < countMax;) {
-    const row = rowAt(topic, id, messages.length > 0);
+    const row = rowOrNullIfDamaged(topic, id, messages.length > 0);
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
     if ((row.first > id || isGivenUp) && messages.length > 0) break; // the ids of one response are contiguous
-    if (row.first > id) gone += missedBetween(id - 1, row.first, topic.baseOffset);
+    if (row.first > id) gone += countMissed(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {
       gone += row.last - id + 1;
@@ -67,7 +67,7 @@ function readMessages(
   return { messages, missed: gone };
 }
 
-function rowAt(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null {
+function rowOrNullIfDamaged(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null {
   try {
     return topic.log.rowAt(id);
   } catch (error) {

@@ -5,8 +5,8 @@
  */
 import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
-import { nameOf } from "./topic_client.ts";
-import { deleteRows, withNewIndexes } from "./delete_rows.ts";
+import { decodeName } from "./topic_client.ts";
+import { deleteRows, rebuildIndexesAfter } from "./delete_rows.ts";
 import { orIfDamaged, rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { StoredTopic } from "./stored_topic.ts";
@@ -23,19 +23,24 @@ type DamagedIndexes = TopicDatabase["damagedIndexes"];
  */
 export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: StoredTopic): string[] {
   let done: string[] = [];
-  const repair = (indexes: DamagedIndexes) => done = repaired(database, topics, topic, indexes);
-  if (database.unlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
+  const repair = (indexes: DamagedIndexes) => done = repairInTransaction(database, topics, topic, indexes);
+  if (database.runUnlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
   // An index cannot be read: only the tables are used, which do not tell whose rows are missing.
-  const refusal = database.unlessDamaged(() => {
-    for (const table of ["resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
-    withNewIndexes(database, "messages", () => withNewIndexes(database, "clients", () => void repair("all")));
+  const refusal = database.runUnlessDamaged(() => {
+    for (const table of ["resolved", "msg_ids"]) rebuildIndexesAfter(database, table, () => {});
+    rebuildIndexesAfter(database, "messages", () => rebuildIndexesAfter(database, "clients", () => void repair("all")));
   });
   if (refusal === null) return done;
   const why = `topic ${JSON.stringify(topic.name)} cannot be repaired, because its rows cannot be read: ${refusal}`;
   throw new BatonError("BAD_DATA", why);
 }
 
-function repaired(database: TopicDatabase, topics: TopicTable, topic: StoredTopic, indexes: DamagedIndexes): string[] {
+function repairInTransaction(
+  database: TopicDatabase,
+  topics: TopicTable,
+  topic: StoredTopic,
+  indexes: DamagedIndexes,
+): string[] {
   const { bytes, done } = repairMessages(database, topics, topic);
   const { id, registration } = topic;
   const next = registration + 1;
@@ -43,8 +48,8 @@ function repaired(database: TopicDatabase, topics: TopicTable, topic: StoredTopi
   const all = [...done, ...clients.done];
   if (all.length === 0 && topic.damagedClients !== null) all.push("the index of its clients (rebuilt)");
   if (all.length === 0) return all;
-  for (const table of ["messages", "clients", "resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
-  topics.change(id, { bytes, clients: clients.count, registration: next });
+  for (const table of ["messages", "clients", "resolved", "msg_ids"]) rebuildIndexesAfter(database, table, () => {});
+  topics.changeRow(id, { bytes, clients: clients.count, registration: next });
   return all;
 }
 
@@ -53,7 +58,7 @@ function repairMessages(
   topics: TopicTable,
   { id, log: { gone, stored } }: StoredTopic,
 ): { readonly bytes: number; readonly done: string[] } {
-  const whole = keepWhole(database, "messages", id, (row) => {
+  const whole = deleteDamagedRows(database, "messages", id, (row) => {
     return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
   }, { columns: ", records" }).sort((a, b) => Number(a["first"]) - Number(b["first"]));
   const done: string[] = [];
@@ -80,7 +85,7 @@ function repairClients(
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
   const isWhole = (row: SqlRow) => tables.clients.isIntact(row) && row["topic"] === topic.id;
-  const whole = keepWhole(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
+  const whole = deleteDamagedRows(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clientCount - whole.length;
   const done = lost > 0 ? [`clients whose names cannot be read: ${lost}`] : [];
   for (const row of whole) {
@@ -91,7 +96,7 @@ function repairClients(
     const next = { ...row, registration } as Parameters<typeof tables.clients.valuesToBind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
     database.run(sql, registration, tables.clients.checksumOfRow(next), Number(row["id"]));
-    done.push(`what client ${JSON.stringify(nameOf(row["name"]))} has put`);
+    done.push(`what client ${JSON.stringify(decodeName(row["name"]))} has put`);
   }
   return { count: whole.length, done };
 }
@@ -111,7 +116,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
 }
 
 /** Returns the intact rows of a topic without their contents and deletes the others. */
-function keepWhole(
+function deleteDamagedRows(
   database: TopicDatabase,
   name: "messages" | "clients",
   topic: number,

@@ -20,13 +20,13 @@ import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
 import { DamageError } from "../../storage/damage.ts";
-import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
-import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
+import { decidePut, idRangesOf, type PutDecision, type PutView } from "./decide_put.ts";
+import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
 import type { RefusedPuts } from "./refused_puts.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
-import { type PendingRead, responseFrom } from "./read_messages.ts";
+import { type PendingRead, readResponse } from "./read_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -35,7 +35,7 @@ import { TopicTable } from "./topic_table.ts";
 /** Functions and values that the engine needs from its thread. */
 export interface EngineHooks {
   /** Called when the response is durable. */
-  readonly response: (response: StoreResponse) => void;
+  readonly onResponse: (response: StoreResponse) => void;
   /** Wall-clock time in milliseconds, stored with messages. */
   readonly wallClockMs: () => number;
   /** Reports something to the operator, once. */
@@ -56,12 +56,12 @@ export class StoreEngine {
   /** State of the current batch: */
   #responses: StoreResponse[] = [];
   #readings: PendingRead[] = [];
-  readonly #appended = new Set<StoredTopic>();
-  readonly #changed = new Set<StoredTopic>();
+  readonly #appendedTopics = new Set<StoredTopic>();
+  readonly #changedTopics = new Set<StoredTopic>();
   /** A response depends on changes that are not on the disk yet. */
   #mustCommit = false;
   /** Held gets that were woken and have no response yet. */
-  #woken: GetOperation[] = [];
+  #wokenGets: GetOperation[] = [];
   /** Why nothing may be changed; null: changes are allowed. */
   #diskFull: string | null = null;
 
@@ -84,12 +84,12 @@ export class StoreEngine {
     this.#readings = [];
     this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
-    for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
+    for (const operation of operations) this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
     // Publishers may have been forgotten for a put that was then refused.
     if (this.#mustCommit || this.#database.inTransaction) this.#commit(nowMs);
     else this.#read();
-    const appended = [...this.#appended];
-    this.#appended.clear();
+    const appended = [...this.#appendedTopics];
+    this.#appendedTopics.clear();
     // Durable responses are sent first, whatever the woken gets do.
     this.#release();
     for (const topic of appended) {
@@ -101,41 +101,41 @@ export class StoreEngine {
   /** Called after a full disk: the state in memory is invalid, and held gets have to ask again. */
   abandon(reason: string): void {
     this.#responses = [];
-    const waiting = new Map([...this.#woken, ...this.#waiting.all()].map((get) => [get.ticket, get]));
+    const waiting = new Map([...this.#wokenGets, ...this.#waiting.allGets()].map((get) => [get.ticket, get]));
     for (const get of waiting.values()) this.#refuse(get, "OVERLOADED", reason);
     this.#release();
   }
 
   /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
-  settle(): boolean {
-    const idle = !this.topics.clients.hasChanges && this.#changed.size === 0 && !this.topics.hasGarbage;
+  writePending(): boolean {
+    const idle = !this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.topics.hasGarbage;
     if (idle || this.#database.inTransaction) return false;
     this.#commit(this.#hooks.wallClockMs());
     return true;
   }
 
-  /** Finds messages older than the retention time; `settle` deletes them. */
-  expire(): void {
+  /** Finds messages older than the retention time; `writePending` deletes them. */
+  markExpiredTopics(): void {
     const nowMs = this.#hooks.wallClockMs();
     for (const topic of this.topics.all()) {
-      if (topic.sealedFor === null && exceedsRetention(topic, this.#options, nowMs)) this.#changed.add(topic);
+      if (topic.sealedFor === null && exceedsRetention(topic, this.#options, nowMs)) this.#changedTopics.add(topic);
     }
   }
 
-  /** Called when a topic has lost subscribers: the next `settle` deletes messages that are no longer needed. */
-  subscribersRemoved(topic: StoredTopic): void {
-    this.#changed.add(topic);
+  /** Called when a topic has lost subscribers: the next `writePending` deletes messages that are no longer needed. */
+  markSubscribersRemoved(topic: StoredTopic): void {
+    this.#changedTopics.add(topic);
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
-  wakeAll(topic: StoredTopic): void {
+  wakeHeldGets(topic: StoredTopic): void {
     this.#wake(topic);
     this.#release();
   }
 
   /** The largest used share of the client capacity of any topic, from 0 to 1. */
   get clientsShare(): number {
-    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.shareOf(topic)), 0);
+    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.usedShareOf(topic)), 0);
   }
 
   /** Gets that are held. */
@@ -144,13 +144,13 @@ export class StoreEngine {
   }
 
   #release(): void {
-    for (const response of this.#responses) this.#hooks.response(response);
+    for (const response of this.#responses) this.#hooks.onResponse(response);
     this.#responses = [];
-    this.#woken = [];
+    this.#wokenGets = [];
   }
 
   /** Refuses an operation that meets damaged data; it changes nothing, and other operations continue. */
-  #unlessDamaged(operation: StoreOperation, work: () => void): void {
+  #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
     try {
       work();
     } catch (error) {
@@ -160,7 +160,7 @@ export class StoreEngine {
   }
 
   #apply(operation: StoreOperation, nowMs: number): void {
-    if (operation.kind === "cancel") return this.#cancel(operation.of);
+    if (operation.kind === "cancel") return this.#cancel(operation.cancelledTicket);
     const topic = this.#topicFor(operation);
     if (topic === null) return;
     const isReading = operation.kind === "get" || operation.kind === "info";
@@ -198,15 +198,15 @@ export class StoreEngine {
   #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
-      if (this.#database.inTransaction) this.#changed.add(topic);
+      if (this.#database.inTransaction) this.#changedTopics.add(topic);
       this.#refuse(operation, admission.code, admission.reason, admission.more);
       return null;
     }
     const { client, isNew, isRaised } = admission;
-    if (isNew) this.#changed.add(topic);
+    if (isNew) this.#changedTopics.add(topic);
     if (isRaised) {
       this.#mustCommit = true;
-      this.#fenceWaiting(topic, client);
+      this.#decideFencedGets(topic, client);
     }
     return client;
   }
@@ -216,9 +216,9 @@ export class StoreEngine {
     if (client === null) return;
     const { clients } = this.topics;
     const full = (messages: number) =>
-      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence() ??
         whyFull(topic, this.#options, messages, put.bodies);
-    const view = putView(put, { client, clients, last: topic.log.last, full });
+    const view = putView(put, { client, clients, last: topic.log.lastId, fullReason: full });
     if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
@@ -232,15 +232,15 @@ export class StoreEngine {
     }
     this.#database.begin();
     const { session, key } = view.window;
-    const window = clients.windows(client).get(session) ?? clients.createWindow(client, session, key);
+    const window = clients.windowsOf(client).get(session) ?? clients.createWindow(client, session, key);
     if (decision.bound > window.firstUnacked) {
-      window.raise(decision.bound);
-      if (decision.newIndexes.length === 0) clients.boundRaised(client, window);
+      window.raiseBound(decision.bound);
+      if (decision.newIndexes.length === 0) clients.markBoundRaised(client, window);
     }
     // A repeated put waits for the commit, too: the original may be in this batch.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
-    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids) });
   }
 
   /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
@@ -248,11 +248,11 @@ export class StoreEngine {
     this.#mustCommit = true; // the raise of the session, or the message, may be in this batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
-    if (clients.windows(client).get(window.session) === window && put.firstUnacked > window.firstUnacked) {
-      window.raise(put.firstUnacked);
-      clients.boundRaised(client, window);
+    if (clients.windowsOf(client).get(window.session) === window && put.firstUnacked > window.firstUnacked) {
+      window.raiseBound(put.firstUnacked);
+      clients.markBoundRaised(client, window);
     }
-    const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
+    const more = known === undefined ? {} : { ids: idRangesOf([known.id]) };
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }
 
@@ -272,17 +272,17 @@ export class StoreEngine {
         fingerprint: fingerprints[index],
       } as ResolvedCounter;
       // If the msg-id is known under another counter, this counter is resolved as well.
-      if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
+      if (window.get(entry.counter) === undefined) clients.addResolved(client, window, entry);
     }
     const [id] = ids;
     const [fingerprint] = fingerprints;
-    const isNewKey = put.msgId !== null && !clients.msgIds(client).has(put.msgId);
+    const isNewKey = put.msgId !== null && !clients.msgIdsOf(client).has(put.msgId);
     if (isNewKey && id !== undefined && fingerprint !== undefined) {
-      clients.addKey(client, { key: put.msgId, id, fingerprint });
+      clients.addMsgId(client, { key: put.msgId, id, fingerprint });
     }
     if (newIndexes.length === 0) return;
-    this.#appended.add(topic);
-    if (topic.subscribers.size === 0) topic.log.skip(newIndexes.length);
+    this.#appendedTopics.add(topic);
+    if (topic.subscribers.size === 0) topic.log.skipIds(newIndexes.length);
     else {
       for (const index of newIndexes) {
         this.disk.expectBytes((put.bodies[index] as Uint8Array).byteLength);
@@ -301,21 +301,21 @@ export class StoreEngine {
   #get(get: GetOperation, topic: StoredTopic): void {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
-    if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+    if (get.last >= (topic.log.firstPendingId ?? Infinity)) this.#flush(topic);
     const decision = decideGet(get, client, {
-      first: topic.log.first,
-      last: topic.log.last,
+      firstId: topic.log.firstId,
+      lastId: topic.log.lastId,
       baseOffset: topic.baseOffset,
     });
     if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
     const { next, missed } = decision;
-    const { last } = topic.log;
+    const { lastId: last } = topic.log;
     const moves = !get.peek && decision.position !== client.position;
     if (moves && this.#diskFull !== null && next <= last) return this.#refuse(get, "FULL", this.#diskFull);
     if (moves && this.#diskFull === null) {
       topic.moveSubscriber(client, decision.position);
-      this.topics.clients.changed(client);
-      this.#changed.add(topic);
+      this.topics.clients.markChanged(client);
+      this.#changedTopics.add(topic);
       // The next message is sent only when the acknowledgement of this one is durable.
       if (next <= last) this.#mustCommit = true;
     }
@@ -328,7 +328,7 @@ export class StoreEngine {
     const client = this.#clientFor(operation, topic);
     if (client === null) return;
     this.#flush(topic);
-    const decision: PlaceDecision = operation.kind === "seek"
+    const decision: PositionDecision = operation.kind === "seek"
       ? decideSeek(operation, client, topic.log)
       : decideSubscription(operation, client, topic.log);
     if (decision.kind === "refused") return this.#refuse(operation, decision.code, decision.reason);
@@ -343,11 +343,11 @@ export class StoreEngine {
       else clients.removeUnsubscribed(client);
       client.deliveredUpTo = 0;
       topic.moveSubscriber(client, decision.position);
-      this.#changed.add(topic);
+      this.#changedTopics.add(topic);
     }
-    this.topics.clients.changed(client);
+    this.topics.clients.markChanged(client);
     this.#responses.push({ ticket: operation.ticket, code: "OK", reason: "" });
-    for (const get of this.#waiting.at(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
+    for (const get of this.#waiting.getsOf(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
   }
 
   #info(info: InfoOperation, topic: StoredTopic): void {
@@ -359,61 +359,61 @@ export class StoreEngine {
     if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no undelivered message");
   }
 
-  #fenceWaiting(topic: StoredTopic, client: TopicClient): void {
-    for (const get of this.#waiting.at(topic)) {
+  #decideFencedGets(topic: StoredTopic, client: TopicClient): void {
+    for (const get of this.#waiting.getsOf(topic)) {
       if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
     }
   }
 
   /** Executes the held gets of this topic again. */
   #wake(topic: StoredTopic): void {
-    for (const get of this.#waiting.at(topic)) this.#decideAgain(topic, get);
+    for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
     else this.#read();
   }
 
   #decideAgain(topic: StoredTopic, get: GetOperation): void {
     this.#waiting.delete(topic, get.ticket);
-    this.#woken.push(get);
+    this.#wokenGets.push(get);
     const here = this.#topicFor(get); // a repair has loaded it again
-    if (here !== null) this.#unlessDamaged(get, () => this.#get(get, here));
+    if (here !== null) this.#refuseIfDamaged(get, () => this.#get(get, here));
   }
 
   /** Reads the messages for the gets of the batch. */
   #read(): void {
-    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#completeRead(reading));
+    for (const reading of this.#readings) this.#refuseIfDamaged(reading.get, () => this.#completeRead(reading));
     this.#readings = [];
   }
 
   #completeRead(reading: PendingRead): void {
     const { topic } = reading;
-    if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
-    this.#responses.push(responseFrom(reading));
+    if (reading.last >= (topic.log.firstPendingId ?? Infinity)) this.#flush(topic);
+    this.#responses.push(readResponse(reading));
   }
 
   #flush(topic: StoredTopic): void {
-    if (topic.log.pendingFirst === null) return;
+    if (topic.log.firstPendingId === null) return;
     this.#database.begin();
     topic.log.flush();
   }
 
   #commit(nowMs: number): void {
     this.#database.begin();
-    for (const topic of this.#appended) topic.log.flush();
+    for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
     this.#read();
-    const touched = new Set([...this.#appended, ...this.#changed]);
-    this.#changed.clear();
+    const touched = new Set([...this.#appendedTopics, ...this.#changedTopics]);
+    this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
-      if (trimTopic(topic, this.#options, nowMs)) this.#changed.add(topic);
+      if (trimTopic(topic, this.#options, nowMs)) this.#changedTopics.add(topic);
       this.topics.writeChanged(topic);
     }
     this.topics.clients.flush();
     this.topics.collectGarbage();
     this.#database.commit();
     this.#mustCommit = false;
-    this.disk.committed();
+    this.disk.noteCommit();
   }
 
   #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreResponse> = {}): void {
@@ -425,23 +425,23 @@ export class StoreEngine {
 /** The stored state of a put's publisher, for `decidePut`. Changes nothing. */
 function putView(
   put: PutOperation,
-  { client, clients, last, full }: Pick<PutView, "last" | "full"> & {
+  { client, clients, last, fullReason: full }: Pick<PutView, "last" | "fullReason"> & {
     readonly client: TopicClient;
     readonly clients: ClientTable;
   },
 ): PutView {
   const identity = put.fromSession ?? put.session;
   const number = identity?.number ?? 0;
-  const stored = clients.windows(client).get(number) ?? null;
+  const stored = clients.windowsOf(client).get(number) ?? null;
   const isOtherState = stored !== null && identity !== null && stored.key !== identity.key;
   const isFuture = put.fromSession !== null && number > client.session;
   return {
     window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
     windowGone: isOtherState || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
-    sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
+    sameMsgId: put.msgId === null ? null : clients.msgIdsOf(client).get(put.msgId) ?? null,
     fingerprints: put.bodies.map(fingerprintOf),
     last,
-    full,
+    fullReason: full,
   };
 }
 
@@ -472,12 +472,12 @@ export class WaitingGets {
   }
 
   /** Returns a copy, because the list may change during the loop. */
-  at(topic: StoredTopic): GetOperation[] {
+  getsOf(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);
     return gets === undefined ? [] : [...gets.values()];
   }
 
-  all(): GetOperation[] {
+  allGets(): GetOperation[] {
     return [...this.#topics.values()].flatMap((gets) => [...gets.values()]);
   }
 

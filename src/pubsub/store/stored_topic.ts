@@ -2,7 +2,7 @@
 import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
-import { nameOf, type TopicClient } from "./topic_client.ts";
+import { decodeName, type TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
 import type { RowCache } from "./log_rows.ts";
 import { TopicLog } from "./topic_log.ts";
@@ -32,7 +32,7 @@ export class StoredTopic {
 
   constructor(row: SqlRow, database: TopicDatabase, clients: ClientTable, cache: RowCache, nextRowId: () => number) {
     this.id = Number(row["id"]);
-    this.name = nameOf(row["name"]);
+    this.name = decodeName(row["name"]);
     this.epoch = Number(row["epoch"]);
     this.incarnation = String(row["incarnation"]);
     this.baseOffset = Number(row["base_offset"]);
@@ -47,7 +47,7 @@ export class StoredTopic {
     const ends = { last: Number(row["last"]), gone: Number(row["gone"]), stored: Number(row["stored"]) };
     const log = { id: this.id, name: this.name, bytes: Number(row["bytes"]), ...ends };
     this.log = new TopicLog(database, cache, log, { nextRowId, subscribers: () => this.subscribers.size });
-    this.log.count(this.positions());
+    this.log.countSubscribersOfOldestRow(this.subscriberPositions());
   }
 
   /** Whether all subscribers have acknowledged the oldest row. */
@@ -55,7 +55,7 @@ export class StoredTopic {
     return this.damagedClients === null && this.log.canDeleteOldest;
   }
 
-  *positions(): Generator<number, void, void> {
+  *subscriberPositions(): Generator<number, void, void> {
     for (const { position } of this.subscribers.values()) if (position !== null) yield position;
   }
 
@@ -66,7 +66,7 @@ export class StoredTopic {
     subscriber.position = position;
     if (position === null) this.subscribers.delete(subscriber.name);
     else this.subscribers.set(subscriber.name, subscriber);
-    this.log.moved(from, position);
+    this.log.noteSubscriberMove(from, position);
     if (from === null || position === null || from === this.#slowest || position < (this.#slowest ?? 0)) {
       this.#slowest = null;
     }
@@ -77,15 +77,15 @@ export class StoredTopic {
    * assigned.
    */
   pendingAfter(position: number): number {
-    const { first, last } = this.log;
+    const { firstId: first, lastId: last } = this.log;
     const from = Math.max(position, first - 1);
     if (from >= this.baseOffset) return last - from;
-    return this.log.countUpTo(this.baseOffset, from) + last - (this.baseOffset + 1);
+    return this.log.countMessagesBetween(this.baseOffset, from) + last - (this.baseOffset + 1);
   }
 
   /** The response to this client's INFO. */
   infoFor(client: string): TopicInfo {
-    const { first, last, bytes } = this.log;
+    const { firstId: first, lastId: last, bytes } = this.log;
     const position = this.subscribers.get(client)?.position ?? null;
     const pending = position === null ? 0 : this.pendingAfter(position);
     return { first, end: last, position, pending, subscribers: this.subscribers.size, bytes };
@@ -98,7 +98,7 @@ export class StoredTopic {
     if (this.subscribers.size === 0) return 0;
     if (this.#slowest === null) {
       let slowest = Infinity;
-      for (const position of this.positions()) slowest = Math.min(slowest, position);
+      for (const position of this.subscriberPositions()) slowest = Math.min(slowest, position);
       this.#slowest = slowest;
     }
     return this.pendingAfter(this.#slowest);
@@ -113,7 +113,7 @@ export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: numb
   const { log } = topic;
   for (let rows = 0; rows < deletedRowsPerCommitMax; rows++) {
     if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
-    log.dropOldest(topic.positions());
+    log.dropOldest(topic.subscriberPositions());
   }
   return topic.canDeleteOldest || exceedsRetention(topic, options, nowMs);
 }
@@ -124,7 +124,7 @@ export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: numb
  */
 export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
-  const { oldest } = log;
+  const { oldestRow: oldest } = log;
   if (oldest === null) return false;
   const { retainMessages, retainBytes, retainMs } = options;
   if (retainMessages !== null && topic.pendingAfter(oldest.last) >= retainMessages) return true;
@@ -145,11 +145,11 @@ export function whyFull(
 ): string | null {
   if (topic.subscribers.size === 0) return null;
   if (maxTopicBytes !== null) {
-    const [largest, all] = sizesOf(bodies);
+    const [largest, all] = bodySizesOf(bodies);
     const bytes = topic.log.bytes + (all > maxTopicBytes ? largest : all);
     if (bytes > maxTopicBytes) return `the topic would have ${bytes} bytes; its limit is ${maxTopicBytes}`;
   }
-  if (maxPending === null || topic.log.last - topic.log.first + 1 + messages <= maxPending) return null;
+  if (maxPending === null || topic.log.lastId - topic.log.firstId + 1 + messages <= maxPending) return null;
   const pending = topic.pendingOfSlowest();
   if (pending + (messages > maxPending ? 1 : messages) <= maxPending) return null;
   const more = messages === 1 ? "" : `, and ${messages} more in this batch`;
@@ -157,7 +157,7 @@ export function whyFull(
 }
 
 /** Bytes of the largest body, and of all bodies. */
-function sizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
+function bodySizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
   let [largest, all] = [0, 0];
   for (const { byteLength } of bodies) {
     largest = Math.max(largest, byteLength);

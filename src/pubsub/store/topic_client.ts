@@ -9,16 +9,16 @@ import type { SqlRow } from "./topic_database.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export const nameBytes = (name: string): Uint8Array => encoder.encode(name);
-export const nameOf = (bytes: unknown): string => {
+export const encodeName = (name: string): Uint8Array => encoder.encode(name);
+export const decodeName = (bytes: unknown): string => {
   if (bytes instanceof Uint8Array) return decoder.decode(bytes);
   throw new Error("a name is damaged");
 };
 
 /** The location of a topic's own row, for a damage message. The name itself may be damaged. */
-export function placeOfTopicRow(name: unknown): string {
+export function describeTopicRow(name: unknown): string {
   try {
-    return `of this store (named ${JSON.stringify(nameOf(name))})`;
+    return `of this store (named ${JSON.stringify(decodeName(name))})`;
   } catch {
     return "of this store (its name cannot be read)";
   }
@@ -52,15 +52,15 @@ export interface StoredKey extends KeyEntry {
 }
 
 /** Creates a client from its row. */
-export function clientOf(row: SqlRow): TopicClient {
+export function clientOfRow(row: SqlRow): TopicClient {
   const position = row["position"];
   return {
     id: Number(row["id"]),
     topicId: Number(row["topic"]),
-    name: nameOf(row["name"]),
+    name: decodeName(row["name"]),
     isNew: false,
     session: Number(row["session"]),
-    key: nameOf(row["key"]),
+    key: decodeName(row["key"]),
     op: Number(row["op"]),
     opSession: Number(row["op_session"]),
     forgottenSession: Number(row["forgotten_session"]),
@@ -73,13 +73,13 @@ export function clientOf(row: SqlRow): TopicClient {
 }
 
 /** The row of a client. */
-export function rowOf(client: TopicClient) {
+export function rowOfClient(client: TopicClient) {
   return {
     id: client.id,
     topic: client.topicId,
-    name: nameBytes(client.name),
+    name: encodeName(client.name),
     session: client.session,
-    key: nameBytes(client.key),
+    key: encodeName(client.key),
     op: client.op,
     op_session: client.opSession,
     forgotten_session: client.forgottenSession,

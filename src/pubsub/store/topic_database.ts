@@ -31,7 +31,7 @@ const pageBytes = 4096;
 const checkMs = 100;
 
 /** Another process owns the data now. */
-export class StoreLost extends Error {}
+export class StoreTakenOver extends Error {}
 
 export type { SqlRow };
 
@@ -66,8 +66,8 @@ export class TopicDatabase {
     try {
       // SQLite would silently ignore the damaged part: messages that were answered OK would be lost.
       const damage = acceptDamagedLog ? null : damageInLog(join(dataDir, databaseName));
-      if (damage !== null) throw new BatonError("IO", damagedLog(dataDir, damage));
-      this.#database = openRows(dataDir, this.#name);
+      if (damage !== null) throw new BatonError("IO", damagedLogMessage(dataDir, damage));
+      this.#database = openDatabase(dataDir, this.#name);
     } catch (error) {
       this.#owner.close();
       throw storeError(error, dataDir);
@@ -79,7 +79,7 @@ export class TopicDatabase {
   /** Executes a statement without result rows. */
   run(sql: string, ...values: SqlValue[]): number {
     this.statements++;
-    const { changes } = this.#prepared(sql).run(...values);
+    const { changes } = this.#statement(sql).run(...values);
     for (const value of values) if (value instanceof Uint8Array) this.#loggedBytes += value.byteLength;
     this.#loggedBytes += pageBytes;
     return Number(changes);
@@ -87,12 +87,12 @@ export class TopicDatabase {
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
     this.statements++;
-    return this.#prepared(sql).get(...values) as SqlRow | undefined;
+    return this.#statement(sql).get(...values) as SqlRow | undefined;
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.statements++;
-    return this.#prepared(sql).all(...values) as SqlRow[];
+    return this.#statement(sql).all(...values) as SqlRow[];
   }
 
   /** Inserts a row; `replace` overwrites one with the same key. */
@@ -128,15 +128,15 @@ export class TopicDatabase {
   begin(): void {
     if (this.#isOpen) return;
     this.#files.check();
-    this.#prepared("BEGIN IMMEDIATE").run();
+    this.#statement("BEGIN IMMEDIATE").run();
     this.#isOpen = true;
-    this.confirm(); // inside the transaction, so that a new owner sees what it stored
+    this.requireOwnership(); // inside the transaction, so that a new owner sees what it stored
   }
 
   /** Everything since `begin` is durable when it returns. When it throws, the outcome is unknown. */
   commit(): void {
     if (!this.#isOpen) return;
-    this.#prepared("COMMIT").run();
+    this.#statement("COMMIT").run();
     this.#isOpen = false;
     this.commits++;
   }
@@ -145,11 +145,11 @@ export class TopicDatabase {
    * Runs work in the open transaction. If SQLite finds damaged pages, undoes the work and returns the error's text;
    * otherwise null.
    */
-  unlessDamaged(work: () => void): string | null {
-    this.#prepared("SAVEPOINT work").run();
+  runUnlessDamaged(work: () => void): string | null {
+    this.#statement("SAVEPOINT work").run();
     try {
       work();
-      this.#prepared("RELEASE work").run();
+      this.#statement("RELEASE work").run();
       return null;
     } catch (error) {
       // A unique index cannot contain two equal rows unless it is damaged.
@@ -170,13 +170,13 @@ export class TopicDatabase {
   }
 
   /** The next commit checks the files again, however recent the last check is. */
-  lookAgain(): void {
+  invalidateFileCheck(): void {
     this.#files.invalidate();
   }
 
-  confirm(): void {
-    if (this.#prepared("SELECT name FROM owner").get()?.["name"] !== this.#name) {
-      throw new StoreLost(`Another server has opened the topic store in ${this.dataDir}`);
+  requireOwnership(): void {
+    if (this.#statement("SELECT name FROM owner").get()?.["name"] !== this.#name) {
+      throw new StoreTakenOver(`Another server has opened the topic store in ${this.dataDir}`);
     }
   }
 
@@ -245,7 +245,7 @@ export class TopicDatabase {
     }
   }
 
-  #prepared(sql: string): StatementSync {
+  #statement(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
     return statement;
@@ -291,12 +291,12 @@ export function isDiskFull(error: unknown): boolean {
 /** Converts an error of the store in `dataDir` to a BatonError. */
 export function storeError(error: unknown, dataDir: string): BatonError {
   if (error instanceof BatonError) return error;
-  if (error instanceof StoreLost) return new BatonError("LOCK_BUSY", error.message);
+  if (error instanceof StoreTakenOver) return new BatonError("LOCK_BUSY", error.message);
   const message = `The topic store in ${dataDir} cannot be read or written: ${messageOf(error)}`;
   return new BatonError("IO", message, { cause: error });
 }
 
-function openRows(dataDir: string, owner: string): DatabaseSync {
+function openDatabase(dataDir: string, owner: string): DatabaseSync {
   const path = join(dataDir, databaseName);
   createPrivateFile(path);
   const database = new DatabaseSync(path);
@@ -333,7 +333,7 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
   });
 }
 
-function damagedLog(dataDir: string, damage: string): string {
+function damagedLogMessage(dataDir: string, damage: string): string {
   return `The topic store in ${dataDir} cannot be opened: ${damage}. Later messages cannot be read. ` +
     "Put a backup in its place; if there is none, continue with the readable part: " +
     "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss";
@@ -365,13 +365,14 @@ const putIndexes = [
  * not find a row, its checksum is never checked, and a repeated put would be stored again.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
-  const find = () => putIndexes.flatMap((check) => agrees(database, check) ? [] : differences(database, check));
+  const find = () =>
+    putIndexes.flatMap((check) => indexAgrees(database, check) ? [] : findDifferences(database, check));
   const rows = orIfDamaged("all", find, isDamage);
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 
 /** Comparing sums takes a tenth of the time of comparing rows. */
-function agrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
+function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
   const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",
   );
@@ -381,7 +382,7 @@ function agrees(database: TopicDatabase, { table, index, columns }: (typeof putI
   ) === 1;
 }
 
-function differences(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): SqlRow[] {
+function findDifferences(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): SqlRow[] {
   const rows = (how: string) => `SELECT ${columns} FROM ${table} ${how}`;
   const [stored, found] = [rows("NOT INDEXED"), rows(`INDEXED BY ${index}`)];
   const either = `SELECT client FROM (${stored} EXCEPT ${found}) UNION SELECT client FROM (${found} EXCEPT ${stored})`;

@@ -19,7 +19,7 @@ export type FenceResult =
  * Checks a session against the stored one. A request without a session is never fenced. If two client states (a copy,
  * or one that was recreated) use the same session number with different keys, the first one wins.
  */
-export function fence(client: ClientSessionState, session: SessionToken | null): FenceResult {
+export function checkSession(client: ClientSessionState, session: SessionToken | null): FenceResult {
   if (session === null) return { kind: "passed", raised: false };
   if (session.number > client.session) return { kind: "passed", raised: true };
   if (session.number === client.session && session.key === client.key) return { kind: "passed", raised: false };
@@ -36,7 +36,7 @@ export interface OperationState {
 }
 
 /** Order of a numbered operation relative to the last one; `any` for an operation without a number. */
-export function operationOrder(
+export function compareOperation(
   done: OperationState,
   session: SessionToken | null,
   op: number | null,

@@ -41,14 +41,14 @@ export class TopicLog {
   /** Null if there is no row. */
   #oldest: RowHead | "damaged" | null;
   /** Subscribers that have not acknowledged all of the oldest row. */
-  #needOldest = 0;
+  #subscribersOfOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
   /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
   #written: RowHead[] = [];
   #writtenAfter = Infinity;
-  last: number;
+  lastId: number;
   gone: number;
   stored: number;
   bytes: number;
@@ -64,22 +64,22 @@ export class TopicLog {
     this.#topicId = topic.id;
     this.#nextRowId = nextRowId;
     this.#subscribers = subscribers;
-    this.last = topic.last;
+    this.lastId = topic.last;
     this.gone = topic.gone;
     this.stored = topic.stored;
     this.bytes = topic.bytes;
     this.#oldest = this.#findOldest();
   }
 
-  /** The oldest existing message, or `last` + 1 if there is none. */
-  get first(): number {
+  /** The oldest existing message, or `lastId` + 1 if there is none. */
+  get firstId(): number {
     if (this.#oldest === "damaged") return this.gone + 1; // a reader gets the error
-    return this.#oldest?.first ?? (this.#pending === null ? this.last + 1 : this.#pendingFirst);
+    return this.#oldest?.first ?? (this.#pending === null ? this.lastId + 1 : this.#pendingFirst);
   }
 
   /** Appends a message and assigns the next id. */
   append(message: Omit<MessageRecord, "id">): void {
-    const id = ++this.last;
+    const id = ++this.lastId;
     if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
     if (this.#pending === null) {
       this.#pending = spareWriter ?? new TopicDataWriter(4096);
@@ -89,18 +89,18 @@ export class TopicLog {
     }
     this.#pendingOffsets.push(this.#pending.byteLength);
     const { timeMs, session, counter, publisher, msgId, body } = message;
-    this.#pending.message({ id, timeMs, session, counter, publisher, msgId, body });
+    this.#pending.writeMessage({ id, timeMs, session, counter, publisher, msgId, body });
     if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
   }
 
   /** Assigns ids to messages that have no subscriber and are not stored. */
-  skip(countSubscribers: number): void {
+  skipIds(countSubscribers: number): void {
     this.flush();
-    this.last += countSubscribers;
+    this.lastId += countSubscribers;
   }
 
   /** The first id that is not in a row yet; null if all are. */
-  get pendingFirst(): number | null {
+  get firstPendingId(): number | null {
     return this.#pending === null ? null : this.#pendingFirst;
   }
 
@@ -125,11 +125,11 @@ export class TopicLog {
     this.#noteWritten(written);
     if (this.#oldest !== null) return;
     this.#oldest = written;
-    this.#needOldest = this.#subscribers();
+    this.#subscribersOfOldest = this.#subscribers();
   }
 
   /** Number of messages after `from` up to `to`. */
-  countUpTo(to: number, from: number): number {
+  countMessagesBetween(to: number, from: number): number {
     const rows = this.#database.get(
       "SELECT sum(last - max(first - 1, ?)) AS count FROM messages WHERE topic = ? AND first <= ? AND last > ?",
       from,
@@ -144,47 +144,47 @@ export class TopicLog {
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
-    const ahead = this.#rows.ahead(id);
+    const ahead = this.#rows.rowReadAhead(id);
     if (ahead !== undefined) return ahead;
-    const at = this.#rows.upTo(id);
+    const at = this.#rows.findRowUpTo(id);
     if (at !== null && at.last >= id) return this.#rows.load(at);
-    const next = this.#rows.after(id);
+    const next = this.#rows.findRowAfter(id);
     // Messages in between may only be missing because there was no subscriber for them, or because they were given up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
-    if (before > had) throw this.#rows.missing(had + 1, before);
+    if (before > had) throw this.#rows.missingRowError(had + 1, before);
     return next === null ? null : this.#rows.load(next);
   }
 
   /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
-  count(positions: Positions): void {
-    this.#needOldest = 0;
-    const { oldest } = this;
+  countSubscribersOfOldestRow(positions: Positions): void {
+    this.#subscribersOfOldest = 0;
+    const { oldestRow: oldest } = this;
     if (oldest === null) return;
-    for (const position of positions) if (position < oldest.last) this.#needOldest++;
+    for (const position of positions) if (position < oldest.last) this.#subscribersOfOldest++;
   }
 
   /** Notes the move of a subscriber; null: not subscribed. */
-  moved(from: number | null, to: number | null): void {
-    const last = this.oldest?.last ?? -1;
+  noteSubscriberMove(from: number | null, to: number | null): void {
+    const last = this.oldestRow?.last ?? -1;
     const was = from !== null && from < last;
     const is = to !== null && to < last;
-    this.#needOldest += (is ? 1 : 0) - (was ? 1 : 0);
+    this.#subscribersOfOldest += (is ? 1 : 0) - (was ? 1 : 0);
   }
 
   /** Whether all subscribers have acknowledged the oldest row. */
   get canDeleteOldest(): boolean {
-    return this.oldest !== null && this.#needOldest === 0;
+    return this.oldestRow !== null && this.#subscribersOfOldest === 0;
   }
 
   /** Null if there is none, or if it is unknown because of damage. */
-  get oldest(): RowHead | null {
+  get oldestRow(): RowHead | null {
     return this.#oldest === "damaged" ? null : this.#oldest;
   }
 
   /** Storage time of the last message in the oldest row; null if there is no row or it is damaged. */
   oldestTimeMs(): number | null {
-    const { oldest } = this;
+    const { oldestRow: oldest } = this;
     if (oldest === null) return null;
     return orIfDamaged(null, () => {
       const row = this.#rows.load(oldest);
@@ -194,14 +194,14 @@ export class TopicLog {
 
   /** Deletes the oldest row and finds the next one. */
   dropOldest(positions: Positions): void {
-    const { oldest } = this;
+    const { oldestRow: oldest } = this;
     if (oldest === null) return;
     this.#rows.delete(oldest);
     this.gone = oldest.last;
     this.bytes -= oldest.bytes;
     if (this.#newest?.id === oldest.id) this.#newest = null;
     this.#oldest = this.#nextRow(oldest);
-    this.count(positions);
+    this.countSubscribersOfOldestRow(positions);
   }
 
   #noteWritten(row: RowHead): void {
@@ -219,9 +219,9 @@ export class TopicLog {
 
   #findOldest(): RowHead | "damaged" | null {
     return orIfDamaged("damaged", () => {
-      const oldest = this.#rows.after(0);
+      const oldest = this.#rows.findRowAfter(0);
       const before = oldest?.previous ?? this.stored;
-      if (before > this.gone) throw this.#rows.missing(this.gone + 1, before);
+      if (before > this.gone) throw this.#rows.missingRowError(this.gone + 1, before);
       return oldest;
     });
   }

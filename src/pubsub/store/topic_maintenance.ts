@@ -38,8 +38,8 @@ export class TopicMaintenance {
   }
 
   show(name: string, epoch: number): TopicDetails {
-    const topic = this.#serving(name, epoch);
-    const { log: { first, last, bytes }, clientCount, plainCount, subscribers } = topic;
+    const topic = this.#requireServedTopic(name, epoch);
+    const { log: { firstId: first, lastId: last, bytes }, clientCount, plainCount, subscribers } = topic;
     const places = [...subscribers.values()].map(({ name: client, position }) => ({
       client,
       position: position ?? 0,
@@ -60,10 +60,10 @@ export class TopicMaintenance {
    * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
    */
   forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): void {
-    const topic = this.#serving(name, epoch);
-    this.#engine.settle();
-    const client = this.#find(topic, clientName);
-    const loss = acceptsLoss ? null : this.#lossOf(topic, client);
+    const topic = this.#requireServedTopic(name, epoch);
+    this.#engine.writePending();
+    const client = this.#requireClient(topic, clientName);
+    const loss = acceptsLoss ? null : this.#lossByForgetting(topic, client);
     if (loss !== null) {
       throw new BatonError(
         "USAGE",
@@ -72,26 +72,26 @@ export class TopicMaintenance {
     }
     this.#transaction(() => {
       topic.moveSubscriber(client, null);
-      this.#engine.topics.clients.forget(client);
+      this.#engine.topics.clients.forgetClient(client);
       topic.clientCount--;
       if (client.session === 0) topic.plainCount--;
       topic.registration++;
-      this.#engine.topics.write(topic);
+      this.#engine.topics.writeTopic(topic);
     });
-    this.#engine.subscribersRemoved(topic);
-    this.#engine.wakeAll(topic);
+    this.#engine.markSubscribersRemoved(topic);
+    this.#engine.wakeHeldGets(topic);
   }
 
   /** Gives up all damaged data of a topic, so that the rest is served. Returns what was given up. */
   repair(name: string, epoch: number): string[] {
-    const topic = this.#serving(name, epoch);
-    this.#engine.settle();
+    const topic = this.#requireServedTopic(name, epoch);
+    this.#engine.writePending();
     let done: string[] = [];
     // The disk may have damaged something since the store was opened.
     const loaded = this.#loadAgain(topic);
     this.#transaction(() => done = repairTopic(this.#database, this.#engine.topics, loaded));
     this.#loadAgain(topic);
-    this.#engine.wakeAll(topic);
+    this.#engine.wakeHeldGets(topic);
     return done;
   }
 
@@ -103,7 +103,7 @@ export class TopicMaintenance {
     return this.#engine.topics.load(id);
   }
 
-  #find(topic: StoredTopic, name: string): TopicClient {
+  #requireClient(topic: StoredTopic, name: string): TopicClient {
     const { clients } = this.#engine.topics;
     let client: TopicClient | null;
     try {
@@ -120,18 +120,18 @@ export class TopicMaintenance {
   }
 
   /** Returns why the client should not be forgotten; null: nothing is lost. */
-  #lossOf(topic: StoredTopic, client: TopicClient): string | null {
+  #lossByForgetting(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
       return `is subscribed, with ${countWithNoun(topic.pendingAfter(client.position), "undelivered message")}`;
     }
-    const state = this.#engine.topics.clients.rows.resolution(client);
+    const state = this.#engine.topics.clients.rows.putResolution(client);
     if (state === "unresolved") {
       return "may have puts whose outcome it does not know, and could no longer settle them";
     }
     return state === "kept" ? "has put with msg-ids or without a session: a repeated put would be stored again" : null;
   }
 
-  #serving(name: string, epoch: number): StoredTopic {
+  #requireServedTopic(name: string, epoch: number): StoredTopic {
     const topic = this.#engine.topics.get(name);
     if (topic !== null && topic.epoch === epoch && topic.sealedFor === null) return topic;
     throw new BatonError("STALE_TOKEN", `Topic ${JSON.stringify(name)} is not served here in epoch ${epoch}`);

@@ -30,18 +30,18 @@ import {
 
 export interface TopicStoreHooks {
   /** Durable responses, in any order. Bodies are views onto one shared buffer. */
-  readonly responded: (responses: readonly StoreResponse[]) => void;
+  readonly onResponses: (responses: readonly StoreResponse[]) => void;
   /**
    * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of the
    * operations with these tickets is unknown: they must not be reported as failed.
    */
-  readonly broken: (error: BatonError, tickets: readonly number[]) => void;
+  readonly onBroken: (error: BatonError, tickets: readonly number[]) => void;
   /** Text of a disk warning; null: the disk is no longer nearly full. */
-  readonly diskWarning?: (sentence: string | null) => void;
+  readonly onDiskWarning?: (sentence: string | null) => void;
   /** Reports damaged data once per row; requests for it are refused. */
-  readonly damage?: (sentence: string) => void;
+  readonly onDamage?: (sentence: string) => void;
   /** Reports something to the operator, once. */
-  readonly warning?: (sentence: string) => void;
+  readonly onWarning?: (sentence: string) => void;
 }
 
 interface PendingTopicStoreCall {
@@ -101,9 +101,9 @@ export class TopicStore extends DeclaredMethods {
       transferList: [port2],
     });
     this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
-    this.#worker.on("message", (reply: TopicStoreReply) => this.#received(reply));
-    this.#worker.on("error", (error) => this.#break(this.#ioError(error.message)));
-    this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
+    this.#worker.on("message", (reply: TopicStoreReply) => this.#handleReply(reply));
+    this.#worker.on("error", (error) => this.#failAll(this.#ioError(error.message)));
+    this.#worker.on("exit", () => this.#failAll(this.#ioError("its thread ended")));
     this.#checkpointer.on("message", () => this.#post({ kind: "checkpointed" }));
     // The storage thread checkpoints itself, later.
     this.#checkpointer.on("error", () => {});
@@ -126,7 +126,7 @@ export class TopicStore extends DeclaredMethods {
       });
       return store;
     } catch (error) {
-      await store.#end();
+      await store.#terminate();
       throw error;
     }
   }
@@ -138,7 +138,7 @@ export class TopicStore extends DeclaredMethods {
   submit(operation: ClientOperation): boolean {
     if (this.#broken !== null) throw this.#broken;
     const waits = operation.kind === "get" && operation.wait;
-    const bytes = waits ? 0 : bytesOf(operation);
+    const bytes = waits ? 0 : operationBytes(operation);
     if (waits ? this.#waitingGets >= waitingGetsMax : this.#tickets.size - this.#waitingGets >= operationsMax) {
       return false;
     }
@@ -155,7 +155,7 @@ export class TopicStore extends DeclaredMethods {
   /** Cancels a held get, which is then answered immediately. */
   cancel(ticket: number): void {
     if (this.#broken !== null || !this.#tickets.has(ticket)) return;
-    this.#packer.add({ kind: "cancel", of: ticket });
+    this.#packer.add({ kind: "cancel", cancelledTicket: ticket });
     this.#schedule();
   }
 
@@ -216,7 +216,7 @@ export class TopicStore extends DeclaredMethods {
         this.#post({ kind: "close" });
       });
     }
-    await this.#end();
+    await this.#terminate();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -254,27 +254,29 @@ export class TopicStore extends DeclaredMethods {
     });
   }
 
-  #received(reply: TopicStoreReply): void {
+  #handleReply(reply: TopicStoreReply): void {
     switch (reply.kind) {
       case "responses":
         this.#batches -= reply.batches;
-        this.#responded(unpackResponses(reply.bytes));
+        this.#handleResponses(unpackResponses(reply.bytes));
         // Operations submitted by the response handlers are posted as well.
         if (this.#packer.count > 0) this.#schedule();
         break;
       case "returned":
       case "refused":
-        this.#returned(reply);
+        this.#settleCall(reply);
         break;
       case "broken":
-        this.#break(new BatonError(reply.code, reply.message));
+        this.#failAll(new BatonError(reply.code, reply.message));
         break;
       case "disk warning":
-        this.#hooks.diskWarning?.(reply.sentence);
+        this.#hooks.onDiskWarning?.(reply.sentence);
         break;
       case "damage":
+        this.#hooks.onDamage?.(reply.sentence);
+        break;
       case "warning":
-        this.#hooks[reply.kind]?.(reply.sentence);
+        this.#hooks.onWarning?.(reply.sentence);
         break;
       case "checkpoint":
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });
@@ -290,7 +292,7 @@ export class TopicStore extends DeclaredMethods {
     }
   }
 
-  #responded(responses: readonly StoreResponse[]): void {
+  #handleResponses(responses: readonly StoreResponse[]): void {
     if (responses.length === 0) return;
     for (const { ticket } of responses) {
       const bytes = this.#tickets.get(ticket) ?? 0;
@@ -298,17 +300,17 @@ export class TopicStore extends DeclaredMethods {
       if (bytes < 0) this.#waitingGets--;
       else this.#bytes -= bytes;
     }
-    this.#hooks.responded(responses);
+    this.#hooks.onResponses(responses);
   }
 
-  #returned(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {
+  #settleCall(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {
     const waiting = this.#pendingCalls.get(reply.id);
     this.#pendingCalls.delete(reply.id);
     if (reply.kind === "returned") waiting?.done(reply.value);
     else waiting?.failed(new BatonError(reply.code, reply.message));
   }
 
-  #break(error: BatonError): void {
+  #failAll(error: BatonError): void {
     if (this.#broken !== null) return;
     this.#broken = error;
     for (const { failed } of this.#pendingCalls.values()) failed(error);
@@ -316,11 +318,11 @@ export class TopicStore extends DeclaredMethods {
     const opening = this.#opening;
     this.#closing?.failed(error);
     if (opening !== null) opening.failed(error);
-    else if (this.#closing === null) this.#hooks.broken(error, [...this.#tickets.keys()]);
+    else if (this.#closing === null) this.#hooks.onBroken(error, [...this.#tickets.keys()]);
     this.#tickets.clear();
   }
 
-  async #end(): Promise<void> {
+  async #terminate(): Promise<void> {
     this.#broken ??= this.#ioError("it was closed");
     this.#requests.close();
     await Promise.all([this.#worker.terminate(), this.#checkpointer.terminate()]);
@@ -331,7 +333,7 @@ export class TopicStore extends DeclaredMethods {
   }
 }
 
-function bytesOf(operation: ClientOperation): number {
+function operationBytes(operation: ClientOperation): number {
   if (operation.kind === "get") return getBytesMax(operation);
   if (operation.kind !== "put") return 0;
   let bytes = 0;

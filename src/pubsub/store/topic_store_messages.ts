@@ -16,7 +16,7 @@ const transferCalls = [
   "activate",
   "drop",
   "discard",
-  "continueBehind",
+  "raiseBaseOffset",
   "setAside",
   "exportBegin",
   "exportNext",

@@ -44,7 +44,7 @@ class WorkerStore {
   readonly #responses = new ResponsePacker();
   readonly #refusedPuts = new RefusedPuts();
   /** Tickets answered in the current batch. */
-  #responded: number[] = [];
+  #respondedTickets: number[] = [];
   /** End of the pause of writes after a full disk. */
   #pausedUntilMs = 0;
   /** Consecutive failures without a successful transaction. */
@@ -75,14 +75,14 @@ class WorkerStore {
   }
 
   /** Executes this batch, and those that `next` returns at its end, until it returns null. */
-  batch(bytes: Uint8Array, next: () => Uint8Array | null): void {
-    this.#responded = [];
+  executeBatches(bytes: Uint8Array, next: () => Uint8Array | null): void {
+    this.#respondedTickets = [];
     const batches = [bytes];
     try {
-      this.#engine.execute(operationsOf(batches, next), this.#isPaused ? diskFull : null);
+      this.#engine.execute(unpackBatches(batches, next), this.#isPaused ? diskFull : null);
     } catch (error) {
       this.#recoverFromFullDisk(error);
-      this.#engine.execute(without(this.#responded, operationsOf(batches, () => null)), diskFull);
+      this.#engine.execute(skipTickets(this.#respondedTickets, unpackBatches(batches, () => null)), diskFull);
     }
     this.#sendResponses(batches.length);
     this.#afterWork();
@@ -98,9 +98,9 @@ class WorkerStore {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
       warn: (sentence) => reply({ kind: "warning", sentence }),
-      response: (response) => {
+      onResponse: (response) => {
         this.#responses.add(response);
-        this.#responded.push(response.ticket);
+        this.#respondedTickets.push(response.ticket);
         if (this.#responses.byteLength >= responsePieceBytes) this.#sendResponses(0);
       },
     });
@@ -125,7 +125,7 @@ class WorkerStore {
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
-    this.#after(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
+    this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
       this.#transfer.dropIncomplete();
       this.#settle();
     });
@@ -133,7 +133,7 @@ class WorkerStore {
 
   call(id: number, method: keyof TopicStoreCalls, values: readonly unknown[]): void {
     try {
-      const value = this.#called(method, values);
+      const value = this.#execute(method, values);
       reply({ kind: "returned", id, value }, buffersOf(value));
     } catch (error) {
       const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`) : error;
@@ -146,17 +146,17 @@ class WorkerStore {
     this.#afterWork();
   }
 
-  #called(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
+  #execute(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
     if (method === "statistics") {
       return {
         topics: this.#engine.topics.count,
         usedBytes: this.#database.usedBytes(),
-        diskShare: this.#engine.disk.share,
+        diskShare: this.#engine.disk.usedShare,
         full: this.#whyFull(),
         commits: this.#database.commits,
         damages: this.#database.damage.count,
         clientsShare: this.#engine.clientsShare,
-        clientsForgotten: this.#engine.capacity.forgotten,
+        clientsForgotten: this.#engine.capacity.forgottenCount,
       };
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
@@ -171,7 +171,7 @@ class WorkerStore {
     const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
     if (!hasStoredSince && performance.now() - this.#refusedAtMs < fullAfterRefusalMs) return diskFull;
     this.#engine.disk.measure();
-    return this.#engine.disk.full();
+    return this.#engine.disk.fullSentence();
   }
 
   get storeId(): string {
@@ -189,7 +189,7 @@ class WorkerStore {
   close(): void {
     clearTimeout(this.#timer);
     try {
-      this.#engine.settle();
+      this.#engine.writePending();
     } catch (error) {
       if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
@@ -204,35 +204,35 @@ class WorkerStore {
 
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
-    const warning = this.#engine.disk.warning();
+    const warning = this.#engine.disk.warningSentence();
     if ((warning === null) !== (this.#diskWarning === null)) reply({ kind: "disk warning", sentence: warning });
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
     // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
-    if (this.#timer === undefined) this.#after(settleMs, () => this.#settle());
+    if (this.#timer === undefined) this.#runAfter(settleMs, () => this.#settle());
   }
 
   #settle(): void {
-    if (this.#engine.settle()) this.#after(0, () => this.#settle());
-    else this.#after(idleMs, () => this.#idle());
+    if (this.#engine.writePending()) this.#runAfter(0, () => this.#settle());
+    else this.#runAfter(idleMs, () => this.#handleIdle());
   }
 
-  #idle(): void {
+  #handleIdle(): void {
     this.#expire();
     if (performance.now() - this.#workedMs < idleMs) return this.#settle();
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.measure();
-    if (this.#database.shrink(shrinkPages)) return this.#after(0, () => this.#idle());
+    if (this.#database.shrink(shrinkPages)) return this.#runAfter(0, () => this.#handleIdle());
     if (this.#database.hasLongLog) {
       if (!this.#isCheckpointing) this.#database.shortenLog();
-      if (this.#database.hasLongLog) return this.#after(idleMs, () => this.#idle());
+      if (this.#database.hasLongLog) return this.#runAfter(idleMs, () => this.#handleIdle());
     }
     try {
       this.#database.reserveLog();
     } catch {
       // The disk is full. Commits may still succeed; one that finds no space reports it.
     }
-    if (this.#expires) this.#after(expireMs, () => this.#settle());
+    if (this.#expires) this.#runAfter(expireMs, () => this.#settle());
   }
 
   /** Runs under constant load, too, but takes only a small share of the time, however many topics there are. */
@@ -240,13 +240,13 @@ class WorkerStore {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
     if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
-    this.#engine.expire();
+    this.#engine.markExpiredTopics();
     this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 
-  #after(delayMs: number, work: () => void): void {
+  #runAfter(delayMs: number, work: () => void): void {
     this.#timer = setTimeout(
-      guarded(() => {
+      breakOnError(() => {
         this.#timer = undefined;
         try {
           work();
@@ -272,7 +272,7 @@ class WorkerStore {
  * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
  * size of a transaction.
  */
-function* operationsOf(
+function* unpackBatches(
   batches: Uint8Array[],
   next: () => Uint8Array | null,
 ): Generator<StoreOperation, void, void> {
@@ -287,7 +287,7 @@ function* operationsOf(
   }
 }
 
-function* without(
+function* skipTickets(
   tickets: readonly number[],
   operations: Iterable<StoreOperation>,
 ): Generator<StoreOperation, void, void> {
@@ -312,7 +312,7 @@ function reply(message: TopicStoreReply, transfer: ArrayBuffer[] = []): void {
 }
 
 /** Runs work. A failure ends all work until another thread opens the store and reads the disk. */
-function guarded(work: () => void): () => void {
+function breakOnError(work: () => void): () => void {
   return () => {
     if (isBroken) return;
     try {
@@ -325,14 +325,14 @@ function guarded(work: () => void): () => void {
   };
 }
 
-function response(request: TopicStoreRequest): void {
+function handleRequest(request: TopicStoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
     store = new WorkerStore(request.dataDir, request.options, request.acceptDamagedLog);
     return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");
-  if (request.kind === "batch") store.batch(request.bytes, nextBatch);
+  if (request.kind === "batch") store.executeBatches(request.bytes, nextBatch);
   else if (request.kind === "call") store.call(request.id, request.method, request.values);
   else if (request.kind === "checkpointed") store.checkpointed();
   else {
@@ -343,22 +343,22 @@ function response(request: TopicStoreRequest): void {
 }
 
 /** A request that followed the batches and is not a batch. */
-let heldBack: TopicStoreRequest | null = null;
+let heldBackRequest: TopicStoreRequest | null = null;
 
 /** Returns the next batch that has arrived, keeping the order of requests. */
 function nextBatch(): Uint8Array | null {
-  if (heldBack !== null) return null;
+  if (heldBackRequest !== null) return null;
   const request = (receiveMessageOnPort(requests) as { message: TopicStoreRequest } | undefined)?.message ?? null;
   if (request?.kind === "batch") return request.bytes;
-  heldBack = request;
+  heldBackRequest = request;
   return null;
 }
 
 requests.on("message", (request: TopicStoreRequest) => {
-  guarded(() => {
-    for (let next: TopicStoreRequest | null = request; next !== null; next = heldBack) {
-      heldBack = null;
-      response(next);
+  breakOnError(() => {
+    for (let next: TopicStoreRequest | null = request; next !== null; next = heldBackRequest) {
+      heldBackRequest = null;
+      handleRequest(next);
     }
   })();
 });

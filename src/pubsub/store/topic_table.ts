@@ -1,7 +1,7 @@
 /** The topics of a store: active, staged, being received, dropped and set aside. */
 import { BatonError } from "../../errors.ts";
 import type { TopicRecord } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameBytes, nameOf, placeOfTopicRow } from "./topic_client.ts";
+import { decodeName, describeTopicRow, encodeName } from "./topic_client.ts";
 import { ClientTable } from "./client_table.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
@@ -17,7 +17,7 @@ export class TopicTable {
   readonly #cache = new RowCache(rowCacheBytesMax);
   readonly #topics = new Map<string, StoredTopic>();
   /** The values that were written last for each active topic. */
-  readonly #written = new Map<StoredTopic, string>();
+  readonly #writtenValues = new Map<StoredTopic, string>();
   #nextRowId: number;
   #nextTopicId: number;
   readonly #garbage: number[];
@@ -30,35 +30,35 @@ export class TopicTable {
     const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
     const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
-    this.#garbage = this.#idsAt(topicStates.dropped);
+    this.#garbage = this.#idsInState(topicStates.dropped);
     // A topic with a damaged row is not active: it is unavailable until an operator gives it up.
-    for (const id of this.#idsAt(topicStates.active)) orIfDamaged(null, () => this.load(id));
+    for (const id of this.#idsInState(topicStates.active)) orIfDamaged(null, () => this.load(id));
   }
 
   /** Ids of topics in this state; damaged ones are reported and left out. */
-  #idsAt(state: number): number[] {
+  #idsInState(state: number): number[] {
     const { damage } = this.#database;
     const rows = damage.detectDamage(
       "the topics",
       () => this.#database.all("SELECT id FROM topics WHERE state = ?", state),
     );
-    return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
+    return rows.map((row) => Number(row["id"])).filter((id) => this.readRow(id) !== null);
   }
 
   /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
-  row(id: number): SqlRow | null {
+  readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
     return orIfDamaged(null, () => {
       const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
-      return row === undefined ? null : damage.requireIntactRow(tables.topics, row, placeOfTopicRow(row["name"]));
+      return row === undefined ? null : damage.requireIntactRow(tables.topics, row, describeTopicRow(row["name"]));
     });
   }
 
   /** Returns the topic with this name and state, unless it is damaged. */
-  find(name: string, state: number): SqlRow | null {
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
-    return found === undefined ? null : this.row(Number(found["id"]));
+  findRow(name: string, state: number): SqlRow | null {
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
+    return found === undefined ? null : this.readRow(Number(found["id"]));
   }
 
   get(name: string): StoredTopic | null {
@@ -93,7 +93,7 @@ export class TopicTable {
     const { name, last, incarnation, baseOffset, epoch } = topic;
     this.#setAsideDamaged(name, state);
     this.#database.insert(tables.topics, {
-      ...{ id, name: nameBytes(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
+      ...{ id, name: encodeName(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
       // Greater than the registration numbers of clients of earlier incarnations, whose base offset was lower.
       ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: baseOffset },
     });
@@ -101,11 +101,11 @@ export class TopicTable {
   }
 
   /** Changes a topic's row, in the open transaction. */
-  change(id: number, changes: SqlRow): void {
-    const row = this.row(id);
+  changeRow(id: number, changes: SqlRow): void {
+    const row = this.readRow(id);
     if (row === null) throw new Error(`topic ${id} is missing or damaged`);
     const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
-    if (next.state !== row["state"]) this.#setAsideDamaged(nameOf(row["name"]), Number(next.state));
+    if (next.state !== row["state"]) this.#setAsideDamaged(decodeName(row["name"]), Number(next.state));
     const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
@@ -118,29 +118,29 @@ export class TopicTable {
   /** Sets a damaged topic with this name aside, so that another one can take its place: it never answered a request. */
   #setAsideDamaged(name: string, state: number): void {
     if (state >= topicStates.dropped) return;
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", nameBytes(name), state);
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
     const id = Number(found?.["id"]);
-    if (found !== undefined && this.row(id) === null) {
+    if (found !== undefined && this.readRow(id) === null) {
       this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);
     }
   }
 
   /** Loads a topic into memory, to be served. Throws Damaged. */
   load(id: number): StoredTopic {
-    const row = this.row(id);
+    const row = this.readRow(id);
     if (row === null) throw new DamageError(`row ${id} of the topics of this store is damaged`); // reported by row()
     const topic = new StoredTopic(row, this.#database, this.clients, this.#cache, this.nextRowId);
     this.#topics.set(topic.name, topic);
-    this.#written.set(topic, endsOf(topic));
+    this.#writtenValues.set(topic, writtenValuesOf(topic));
     return topic;
   }
 
   /** Writes a topic's row, in the open transaction. */
-  write(topic: StoredTopic): void {
+  writeTopic(topic: StoredTopic): void {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = topic;
-    const { last, gone, stored, bytes } = topic.log;
+    const { lastId: last, gone, stored, bytes } = topic.log;
     const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
-    const fixed = { id, name: nameBytes(name), state: topicStates.active, incarnation, base_offset: baseOffset };
+    const fixed = { id, name: encodeName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
     this.#database.run(
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
        sum = ? WHERE id = ?`,
@@ -148,30 +148,30 @@ export class TopicTable {
       tables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
       id,
     );
-    this.#written.set(topic, endsOf(topic));
+    this.#writtenValues.set(topic, writtenValuesOf(topic));
   }
 
   /** Writes a topic's row if it has changed since the last write. */
   writeChanged(topic: StoredTopic): void {
-    if (this.#written.get(topic) !== endsOf(topic)) this.write(topic);
+    if (this.#writtenValues.get(topic) !== writtenValuesOf(topic)) this.writeTopic(topic);
   }
 
   /** Drops a topic, in the open transaction. Its rows are deleted step by step. */
   drop(id: number): void {
-    this.#move(id, topicStates.dropped);
+    this.#setState(id, topicStates.dropped);
     this.#garbage.push(id);
   }
 
   /** Sets a topic aside, in the open transaction: it is no longer served, and nothing is deleted. */
   setAside(id: number): void {
-    this.#move(id, topicStates.setAside);
+    this.#setState(id, topicStates.setAside);
   }
 
-  #move(id: number, state: number): void {
-    if (this.row(id) !== null) this.change(id, { state }); // a damaged one is not served after the next opening
+  #setState(id: number, state: number): void {
+    if (this.readRow(id) !== null) this.changeRow(id, { state }); // a damaged one is not served after the next opening
     for (const topic of this.#topics.values()) {
       if (topic.id !== id) continue;
-      this.#written.delete(topic);
+      this.#writtenValues.delete(topic);
       this.#topics.delete(topic.name);
       this.clients.forgetTopic(id);
     }
@@ -188,13 +188,13 @@ export class TopicTable {
   collectGarbage(): void {
     const [topic] = this.#garbage;
     if (topic === undefined) return;
-    const refusal = this.#database.unlessDamaged(() => this.#collect(topic));
+    const refusal = this.#database.runUnlessDamaged(() => this.#deleteSomeRows(topic));
     if (refusal === null) return;
     this.#database.damage.reportDamage(`rows of the dropped topic ${topic} cannot be deleted: ${refusal}`);
     this.#garbage.shift();
   }
 
-  #collect(topic: number): void {
+  #deleteSomeRows(topic: number): void {
     const most = deletedRowsPerCommitMax;
     const some = (table: string) =>
       this.#database.all(`SELECT id FROM ${table} WHERE topic = ? LIMIT ?`, topic, most).map((row) =>
@@ -218,6 +218,8 @@ export class TopicTable {
   }
 }
 
-function endsOf({ log: { last, gone, stored, bytes }, clientCount, registration }: StoredTopic): string {
+function writtenValuesOf(
+  { log: { lastId: last, gone, stored, bytes }, clientCount, registration }: StoredTopic,
+): string {
   return `${last} ${gone} ${stored} ${bytes} ${clientCount} ${registration}`;
 }

@@ -5,7 +5,7 @@
  * describes the methods.
  */
 import { BatonError } from "../../errors.ts";
-import { nameBytes, nameOf } from "./topic_client.ts";
+import { decodeName, encodeName } from "./topic_client.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
 import type { ContentName, TopicCopies, TopicCopy } from "./owned_store.ts";
@@ -79,14 +79,14 @@ export class TopicTransfer {
       topicStates.active,
       topicStates.staged,
     );
-    const whole = rows.map(({ id }) => this.#topics.row(Number(id))).filter((row) => row !== null);
-    return [...new Set(whole.map(({ name }) => nameOf(name)))];
+    const whole = rows.map(({ id }) => this.#topics.readRow(Number(id))).filter((row) => row !== null);
+    return [...new Set(whole.map(({ name }) => decodeName(name)))];
   }
 
   copiesOf(name: string): TopicCopies {
     const here = this.#topics.get(name);
-    const staged = this.#staged(name);
-    const dropped = this.#dropped(name);
+    const staged = this.#stagedRow(name);
+    const dropped = this.#droppedRow(name);
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
@@ -103,9 +103,11 @@ export class TopicTransfer {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
-      here !== null && (here.incarnation !== incarnation || here.log.last !== here.baseOffset || here.epoch >= epoch)
+      here !== null && (here.incarnation !== incarnation || here.log.lastId !== here.baseOffset || here.epoch >= epoch)
     ) {
-      throw stale(`Cannot create topic ${quoted(name)} (${incarnation}) in epoch ${epoch}: ${stateOf(here)} is stored`);
+      throw staleError(
+        `Cannot create topic ${quote(name)} (${incarnation}) in epoch ${epoch}: ${describeState(here)} is stored`,
+      );
     }
     if (here !== null) return this.#reopen(here, epoch);
     this.#transaction(() => {
@@ -117,104 +119,104 @@ export class TopicTransfer {
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
   seal(name: string, epoch: number, to: string): void {
-    const topic = this.#require(name, epoch);
+    const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) {
-      throw stale(`Cannot hand off topic ${quoted(name)} to ${quoted(to)}: ${stateOf(topic)}`);
+      throw staleError(`Cannot hand off topic ${quote(name)} to ${quote(to)}: ${describeState(topic)}`);
     }
-    this.#engine.settle();
+    this.#engine.writePending();
     this.#transaction(() => {
       topic.sealedFor = to;
-      this.#topics.write(topic);
+      this.#topics.writeTopic(topic);
     });
-    this.#engine.wakeAll(topic);
+    this.#engine.wakeHeldGets(topic);
   }
 
   activate(name: string, epoch: number, what: "copy" | "staged"): void {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
-      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: ${stateOf(here)}`);
+      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: ${describeState(here)}`);
     }
     if (what === "copy") {
-      if (here === null) throw missing(name, "");
+      if (here === null) throw missingError(name, "");
       return this.#reopen(here, epoch);
     }
-    const staged = this.#staged(name);
-    if (staged === null) throw missing(name, " as a staged copy");
+    const staged = this.#stagedRow(name);
+    if (staged === null) throw missingError(name, " as a staged copy");
     if (Number(staged["epoch"]) >= epoch) {
-      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
+      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
     }
-    this.#engine.settle();
+    this.#engine.writePending();
     const id = Number(staged["id"]);
     this.#transaction(() => {
       if (here !== null) this.#topics.drop(here.id);
-      this.#topics.change(id, { state: topicStates.active, epoch, sender: null });
+      this.#topics.changeRow(id, { state: topicStates.active, epoch, sender: null });
     });
     this.#topics.load(id);
-    if (here !== null) this.#engine.wakeAll(here);
+    if (here !== null) this.#engine.wakeHeldGets(here);
   }
 
   drop(name: string, epoch: number): void {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
-    this.#engine.settle();
+    this.#engine.writePending();
     this.#transaction(() => {
       this.#topics.drop(here.id);
-      this.#database.replace(tables.dropped, { name: nameBytes(name), incarnation: here.incarnation, epoch });
+      this.#database.replace(tables.dropped, { name: encodeName(name), incarnation: here.incarnation, epoch });
       this.#database.run(
         "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
         droppedTopicsMax,
       );
     });
-    this.#engine.wakeAll(here);
+    this.#engine.wakeHeldGets(here);
   }
 
   /**
    * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
    * had all stored messages is placed at the end and has missed nothing.
    */
-  continueBehind(name: string, baseOffset: number): void {
+  raiseBaseOffset(name: string, baseOffset: number): void {
     const topic = this.#topics.get(name);
-    if (topic === null) throw missing(name, "");
+    if (topic === null) throw missingError(name, "");
     if (topic.baseOffset >= baseOffset) return;
-    this.#engine.settle();
-    const { id, log: { last } } = topic;
+    this.#engine.writePending();
+    const { id, log: { lastId: last } } = topic;
     this.#transaction(() => {
       // One id more, so that the topic does not look like one without messages. Registration numbers assigned in the
       // lost time are not valid either.
-      this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
+      this.#topics.changeRow(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
       this.#topics.clients.moveSubscribers(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
     });
     this.#topics.load(id);
   }
 
   discard(name: string): void {
-    const staged = this.#staged(name);
+    const staged = this.#stagedRow(name);
     if (staged !== null) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
   }
 
   setAside(name: string): void {
     const here = this.#topics.get(name);
     if (here === null) return;
-    this.#engine.settle();
+    this.#engine.writePending();
     this.#transaction(() => this.#topics.setAside(here.id));
-    this.#engine.wakeAll(here);
+    this.#engine.wakeHeldGets(here);
   }
 
   /** Starts an export and returns its id. Its end can be read only after the seal. */
   exportBegin(name: string, epoch: number): number {
-    const topic = this.#require(name, epoch);
+    const topic = this.#requireTopic(name, epoch);
     if (topic.damagedClients !== null) {
-      throw new BatonError("BAD_DATA", `Topic ${quoted(name)} cannot be sent: ${topic.damagedClients}`);
+      throw new BatonError("BAD_DATA", `Topic ${quote(name)} cannot be sent: ${topic.damagedClients}`);
     }
-    if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
+    if (this.#exports.size >= exportsMax) throw busyError("export", name, exportsMax);
     const { id, incarnation, baseOffset, log } = topic;
     const steps = exportTopic(this.#database, this.#topics.clients, {
       id,
       isSealed: () => topic.sealedFor !== null,
-      record: () => ({ name, incarnation, baseOffset, epoch, last: log.last, registration: topic.registration }),
-      ends: () => log,
+      record: () => ({ name, incarnation, baseOffset, epoch, last: log.lastId, registration: topic.registration }),
+      logEnds: () => log,
     });
     this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
     return this.#nextTransfer++;
@@ -225,7 +227,7 @@ export class TopicTransfer {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
-    if (this.#require(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
+    if (this.#requireTopic(of.name, epoch) !== of) throw staleError(`Topic ${quote(of.name)} was replaced`);
     const next = this.#refuseDamaged(of.name, () => steps.next());
     if (next.done !== true) return { ...next.value, hash: null };
     this.#exports.delete(transfer);
@@ -238,7 +240,7 @@ export class TopicTransfer {
       return read();
     } catch (error) {
       if (!(error instanceof DamageError)) throw error;
-      throw new BatonError("BAD_DATA", `Topic ${quoted(topic)} cannot be sent: ${error.message}`);
+      throw new BatonError("BAD_DATA", `Topic ${quote(topic)} cannot be sent: ${error.message}`);
     }
   }
 
@@ -248,29 +250,29 @@ export class TopicTransfer {
 
   /** Starts an import of content that another server has sealed; returns its id. */
   importBegin(name: string, content: ContentName): number {
-    const staged = this.#staged(name);
+    const staged = this.#stagedRow(name);
     if (staged?.["incarnation"] === content.incarnation && Number(staged["epoch"]) > content.epoch) {
-      throw stale(
-        `Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is already staged`,
+      throw staleError(
+        `Cannot receive topic ${quote(name)} of epoch ${content.epoch}: ${staged["epoch"]} is already staged`,
       );
     }
-    if (this.#imports.size >= importsMax) throw busy("import", name, importsMax);
+    if (this.#imports.size >= importsMax) throw busyError("import", name, importsMax);
     this.#imports.set(this.#nextTransfer, new TopicImport(this.#database, this.#topics, name, content));
     return this.#nextTransfer++;
   }
 
   /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, which ends the import. */
   importPiece(transfer: number, piece: Uint8Array): void {
-    this.#receive(transfer, (received) => received.push(piece));
+    this.#changeImport(transfer, (received) => received.importPiece(piece));
   }
 
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
   importDone(transfer: number, hash: string): void {
-    this.#receive(transfer, (received) => {
-      const old = this.#staged(received.name);
-      received.check(hash);
+    this.#changeImport(transfer, (received) => {
+      const old = this.#stagedRow(received.name);
+      received.checkComplete(hash);
       if (old !== null) this.#topics.drop(Number(old["id"]));
-      received.finish();
+      received.stageTopic();
     });
     this.#imports.delete(transfer);
   }
@@ -278,19 +280,19 @@ export class TopicTransfer {
   importEnd(transfer: number): void {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined) this.#transaction(() => received.abandon());
+    if (received !== undefined) this.#transaction(() => received.dropRows());
   }
 
   #reopen(topic: StoredTopic, epoch: number): void {
     this.#transaction(() => {
       topic.epoch = epoch;
       topic.sealedFor = null;
-      this.#topics.write(topic);
+      this.#topics.writeTopic(topic);
     });
-    this.#engine.wakeAll(topic);
+    this.#engine.wakeHeldGets(topic);
   }
 
-  #receive(transfer: number, work: (received: TopicImport) => void): void {
+  #changeImport(transfer: number, work: (received: TopicImport) => void): void {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {
@@ -303,22 +305,22 @@ export class TopicTransfer {
   }
 
   /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
-  #staged(name: string): SqlRow | null {
-    return this.#topics.find(name, topicStates.staged);
+  #stagedRow(name: string): SqlRow | null {
+    return this.#topics.findRow(name, topicStates.staged);
   }
 
-  #dropped(name: string): SqlRow | null {
-    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, nameBytes(name));
+  #droppedRow(name: string): SqlRow | null {
+    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, encodeName(name));
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.
     return orIfDamaged(null, () => this.#database.damage.requireIntactRow(tables.dropped, row, "of this store"));
   }
 
-  #require(name: string, epoch: number): StoredTopic {
+  #requireTopic(name: string, epoch: number): StoredTopic {
     const topic = this.#topics.get(name);
-    if (topic === null) throw missing(name, "");
+    if (topic === null) throw missingError(name, "");
     if (topic.epoch === epoch) return topic;
-    throw stale(`Topic ${quoted(name)} was requested at epoch ${epoch}: ${stateOf(topic)} is stored`);
+    throw staleError(`Topic ${quote(name)} was requested at epoch ${epoch}: ${describeState(topic)} is stored`);
   }
 
   /** A BatonError is thrown before any change, or its catcher undoes the change: so the transaction is committed. */
@@ -336,14 +338,14 @@ export class TopicTransfer {
 
 type Steps = Generator<ExportStep, string, void>;
 
-const quoted = (name: string) => JSON.stringify(name);
-const stateOf = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
-  `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
-const stale = (message: string) => new BatonError("STALE_TOKEN", message);
-const missing = (name: string, where: string) =>
-  new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server${where}`);
-const busy = (what: string, name: string, most: number) =>
+const quote = (name: string) => JSON.stringify(name);
+const describeState = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
+  `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quote(sealedFor)},`}`;
+const staleError = (message: string) => new BatonError("STALE_TOKEN", message);
+const missingError = (name: string, where: string) =>
+  new BatonError("NOT_HELD", `Topic ${quote(name)} is not on this server${where}`);
+const busyError = (what: string, name: string, most: number) =>
   new BatonError(
     "LOCK_BUSY",
-    `Cannot ${what} topic ${quoted(name)}: ${most} others are in progress, which is the limit`,
+    `Cannot ${what} topic ${quote(name)}: ${most} others are in progress, which is the limit`,
   );

@@ -6,9 +6,9 @@ import { countWithNoun } from "../../support/text.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
-import { nameOf, placeOfTopicRow } from "./topic_client.ts";
+import { decodeName, describeTopicRow } from "./topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
-import { damagedMessages, hasItsRecords } from "./log_rows.ts";
+import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
 import { rowStates, schema, tables, topicStates } from "./topic_tables.ts";
 
@@ -48,19 +48,19 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
       if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
-      const where = table.name === "topics" ? placeOfTopicRow(row["name"]) : describeTopic(database, row);
-      return isMessages ? damagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
+      const where = table.name === "topics" ? describeTopicRow(row["name"]) : describeTopic(database, row);
+      return isMessages ? describeDamagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
   });
   verifyPart("the topics", addProblem, () => {
-    for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) {
+    for (const row of readRows(database, "SELECT * FROM topics NOT INDEXED")) {
       verifyTopic(database, row, { addProblem, report });
     }
   });
   verifyPart("the messages", addProblem, () => {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
-    for (const { topic, n } of rows(database, strays)) {
+    for (const { topic, n } of readRows(database, strays)) {
       addProblem(`${countWithNoun(Number(n), "row")} of messages left of topic ${topic}, which no longer exists`);
     }
   });
@@ -71,7 +71,7 @@ function describeTopic(database: DatabaseSync, { topic }: SqlRow): string {
   try {
     if (typeof topic !== "number") return "of this store";
     const name = database.prepare("SELECT name FROM topics WHERE id = ?").get(topic)?.["name"];
-    return `of topic ${JSON.stringify(nameOf(name))}`;
+    return `of topic ${JSON.stringify(decodeName(name))}`;
   } catch {
     return `of topic ${topic}, whose name cannot be read`;
   }
@@ -84,7 +84,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
   if (!tables.topics.isIntact(row)) return; // already reported, and useless for comparisons
-  const title = `topic ${JSON.stringify(nameOf(row["name"]))}`;
+  const title = `topic ${JSON.stringify(decodeName(row["name"]))}`;
   const topic = { ...row, title } as SqlRow & TopicRow;
   verifyClients(database, topic, addProblem, report);
   verifyMessages(database, topic, addProblem, report);
@@ -97,15 +97,19 @@ function verifyClients(
   report: { clients: number },
 ): void {
   let found = 0;
-  for (const row of rows(database, "SELECT * FROM clients WHERE topic = ?", id)) {
+  for (const row of readRows(database, "SELECT * FROM clients WHERE topic = ?", id)) {
     found++;
-    const client = JSON.stringify(nameOf(row["name"]));
+    const client = JSON.stringify(decodeName(row["name"]));
     const position = row["position"] === null ? null : Number(row["position"]);
     if (position !== null && position > last) {
       addProblem(`${title}: ${client} is at message ${position}, but the newest is ${last}`);
     }
     for (
-      const window of rows(database, "SELECT id, session, entries FROM resolved WHERE client = ?", Number(row["id"]))
+      const window of readRows(
+        database,
+        "SELECT id, session, entries FROM resolved WHERE client = ?",
+        Number(row["id"]),
+      )
     ) {
       try {
         for (const entry of decodeResolved(window["entries"] as Uint8Array)) {
@@ -136,7 +140,7 @@ function verifyMessages(
   const missing = (previous: number) => {
     if (previous > before) addProblem(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
   };
-  for (const row of rows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
+  for (const row of readRows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
     const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
     const where = `${title}: row ${row["id"]} of the messages`;
     missing(Number(row["previous"]));
@@ -159,6 +163,6 @@ function verifyMessages(
   if (sum !== bytes) addProblem(`${title}: its messages take ${sum} bytes, but ${bytes} are counted`);
 }
 
-function* rows(database: DatabaseSync, sql: string, ...values: number[]): Generator<SqlRow, void, void> {
+function* readRows(database: DatabaseSync, sql: string, ...values: number[]): Generator<SqlRow, void, void> {
   yield* database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
 }

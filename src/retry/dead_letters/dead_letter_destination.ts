@@ -75,7 +75,7 @@ export function parseKafkaDestination(written: string): KafkaDestination {
   const [, hosts = "", topic = "", query = ""] = /^kafka:\/\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(written) ?? [];
   // Names that Kafka allows (Topic.java).
   if (!/^[A-Za-z0-9._-]{1,249}$/.test(topic) || topic === "." || topic === "..") {
-    throw invalid(
+    throw invalidDestinationError(
       written,
       `"${topic}" is not a valid topic name: use 1 to 249 letters, digits, dots, dashes and underscores`,
     );
@@ -83,14 +83,18 @@ export function parseKafkaDestination(written: string): KafkaDestination {
   const options = optionsOf(written, query);
   const { create, partitions, replication, tls, ca, cert, key, user, "password-file": passwordFile, mechanism } =
     options;
-  const isCreated = yesOrNo(written, "create", create);
+  const isCreated = parseYesOrNo(written, "create", create);
   if (!isCreated && (partitions ?? replication) !== undefined) {
-    throw invalid(written, "partitions and replication need create=yes");
+    throw invalidDestinationError(written, "partitions and replication need create=yes");
   }
-  const isEncrypted = yesOrNo(written, "tls", tls ?? ([ca, cert, key].some(isGiven) ? "yes" : undefined));
-  if (!isEncrypted && [ca, cert, key].some(isGiven)) throw invalid(written, "ca, cert and key need tls=yes");
-  if (isGiven(user) !== isGiven(passwordFile)) throw invalid(written, "user and password-file need each other");
-  if (isGiven(mechanism) && !isGiven(user)) throw invalid(written, "mechanism needs user");
+  const isEncrypted = parseYesOrNo(written, "tls", tls ?? ([ca, cert, key].some(isGiven) ? "yes" : undefined));
+  if (!isEncrypted && [ca, cert, key].some(isGiven)) {
+    throw invalidDestinationError(written, "ca, cert and key need tls=yes");
+  }
+  if (isGiven(user) !== isGiven(passwordFile)) {
+    throw invalidDestinationError(written, "user and password-file need each other");
+  }
+  if (isGiven(mechanism) && !isGiven(user)) throw invalidDestinationError(written, "mechanism needs user");
   return {
     brokers: brokersOf(written, hosts),
     topic,
@@ -111,8 +115,10 @@ function optionsOf(written: string, query: string): KafkaOptions {
   const options: KafkaOptions = {};
   for (const [name, value] of new URLSearchParams(query)) {
     const known = optionNames.find((each) => each === name);
-    if (known === undefined) throw invalid(written, `unknown option "${name}"; known are ${optionNames.join(", ")}`);
-    if (value === "") throw invalid(written, `${name} is empty`);
+    if (known === undefined) {
+      throw invalidDestinationError(written, `unknown option "${name}"; known are ${optionNames.join(", ")}`);
+    }
+    if (value === "") throw invalidDestinationError(written, `${name} is empty`);
     options[known] = value;
   }
   return options;
@@ -120,7 +126,7 @@ function optionsOf(written: string, query: string): KafkaOptions {
 
 function brokersOf(written: string, hosts: string): Address[] {
   if (hosts.includes("@")) {
-    throw invalid(
+    throw invalidDestinationError(
       written,
       "give the user by user= and password-file=: a password on a command line is visible to all users",
     );
@@ -128,7 +134,7 @@ function brokersOf(written: string, hosts: string): Address[] {
   return hosts.split(",").map((host) => {
     const address = parseAddress(/:\d+$/.test(host) ? host : `${host}:9092`);
     if (address === null || host.startsWith("unix:")) {
-      throw invalid(written, `"${host}" is not a broker address: use HOST or HOST:PORT`);
+      throw invalidDestinationError(written, `"${host}" is not a broker address: use HOST or HOST:PORT`);
     }
     return address;
   });
@@ -137,7 +143,7 @@ function brokersOf(written: string, hosts: string): Address[] {
 function mechanismOf(written: string, name: string): KafkaCredentials["mechanism"] {
   const known = saslMechanisms.find((each) => each === name.toUpperCase());
   if (known === undefined) {
-    throw invalid(written, `mechanism=${name} is unknown; known are ${saslMechanisms.join(", ")}`);
+    throw invalidDestinationError(written, `mechanism=${name} is unknown; known are ${saslMechanisms.join(", ")}`);
   }
   return known;
 }
@@ -145,14 +151,14 @@ function mechanismOf(written: string, name: string): KafkaCredentials["mechanism
 function countOf(written: string, name: string, value: string | undefined): number {
   if (value === undefined) return -1;
   if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > 32_767) {
-    throw invalid(written, `${name}=${value} is not a number from 1 to 32767`);
+    throw invalidDestinationError(written, `${name}=${value} is not a number from 1 to 32767`);
   }
   return Number(value);
 }
 
-function yesOrNo(written: string, name: string, value: string | undefined): boolean {
+function parseYesOrNo(written: string, name: string, value: string | undefined): boolean {
   if (value !== undefined && value !== "yes" && value !== "no") {
-    throw invalid(written, `${name}=${value} is not yes or no`);
+    throw invalidDestinationError(written, `${name}=${value} is not yes or no`);
   }
   return value === "yes";
 }
@@ -161,6 +167,6 @@ function isGiven(value: string | undefined): boolean {
   return value !== undefined;
 }
 
-function invalid(written: string, why: string): BatonError {
+function invalidDestinationError(written: string, why: string): BatonError {
   return new BatonError("USAGE", `"${written}" is not a valid Kafka destination: ${why}; use ${kafkaForm}`);
 }

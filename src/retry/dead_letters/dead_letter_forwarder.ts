@@ -79,7 +79,7 @@ export class DeadLetterForwarder {
   }
 
   /** Reports that there may be a new dead letter. */
-  notice(): void {
+  wakeUp(): void {
     this.#wake();
   }
 

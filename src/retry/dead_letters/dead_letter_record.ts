@@ -1,6 +1,6 @@
 /** Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another store. Pure. */
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
-import { redactedHead, redactedText, type Redaction } from "./redaction.ts";
+import { redactHead, type Redaction, redactText } from "./redaction.ts";
 
 /** The state of a message in JSON, without its content. `name`: the name of the store. */
 export function messageJson(message: StoredMessage, name: string) {
@@ -44,10 +44,10 @@ export interface DeadLetterFormat {
 
 export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat) {
   const { id, key, reason, tries, crashes, first_at, last_at } = messageJson(message, storeName);
-  const last_error = redactedText(message.error, redaction);
+  const last_error = redactText(message.error, redaction);
   return {
     ...{ version: 1, id, name: storeName, key, reason, tries, crashes, last_error, first_at, last_at },
-    ...headJson(redactedHead(message.head, redaction)),
+    ...headJson(redactHead(message.head, redaction)),
     body: base64(message.body),
   };
 }

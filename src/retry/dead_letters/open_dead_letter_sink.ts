@@ -14,7 +14,7 @@ import { CommandSink } from "./command_sink.ts";
 import { deadLetterDestinationOf } from "./dead_letter_destination.ts";
 import type { DeadLetterSink } from "./dead_letter_forwarder.ts";
 import { FileSink } from "./file_sink.ts";
-import { redactionFor } from "./redaction.ts";
+import { configuredRedaction } from "./redaction.ts";
 
 export interface DeadLetterSinkOptions {
   readonly location: { readonly name: string; readonly folder: string };
@@ -33,7 +33,7 @@ export async function openDeadLetterSink(options: DeadLetterSinkOptions): Promis
   const { location, values, sources, topics, log } = options;
   const destination = deadLetterDestinationOf(values, sources);
   if (destination.kind === "store" || destination.kind === "drop") return null;
-  const format = { storeName: location.name, redaction: redactionFor(values, sources) };
+  const format = { storeName: location.name, redaction: configuredRedaction(values, sources) };
   const libc = await loadLibc();
   const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
   if (destination.kind === "file") return new FileSink({ ...format, path: destination.path, lockFile });

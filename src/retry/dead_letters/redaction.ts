@@ -6,7 +6,7 @@ import { BatonError } from "../../errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** Replaces a value. */
-export const redacted = "[redacted]";
+export const redactedPlaceholder = "[redacted]";
 
 /** Headers that are credentials (RFC 9110, 11.6.2 and 11.7.2; RFC 6265). */
 export const secretHeaders = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"] as const;
@@ -18,7 +18,7 @@ export type Redaction = {
 } | null;
 
 /** Redacts `secretHeaders`, these headers and these query parameters. Throws USAGE for an invalid header name. */
-export function redactionOf(headers: readonly string[], parameters: readonly string[]): NonNullable<Redaction> {
+export function makeRedaction(headers: readonly string[], parameters: readonly string[]): NonNullable<Redaction> {
   for (const name of headers) {
     if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
     throw new BatonError("USAGE", `"${name}" is not a valid header name`);
@@ -28,56 +28,62 @@ export function redactionOf(headers: readonly string[], parameters: readonly str
 }
 
 /** The redaction that is configured. Throws USAGE or CONFIG. */
-export function redactionFor(values: SettingValues<typeof retryRedactSettings>, sources: ConfigSources): Redaction {
+export function configuredRedaction(
+  values: SettingValues<typeof retryRedactSettings>,
+  sources: ConfigSources,
+): Redaction {
   const { retryRedact, retryRedactHeaders = [], retryRedactQuery = [] } = values;
   const redaction = addOriginToErrors("retryRedactHeaders", retryRedactSettings.retryRedactHeaders, sources, () => {
-    return redactionOf(retryRedactHeaders, retryRedactQuery);
+    return makeRedaction(retryRedactHeaders, retryRedactQuery);
   });
   return retryRedact === "none" ? null : redaction;
 }
 
 /** The head without credentials. */
-export function redactedHead(head: MessageHead, redaction: Redaction): MessageHead {
+export function redactHead(head: MessageHead, redaction: Redaction): MessageHead {
   if (redaction === null) return head;
   if (head.kind === "command") {
-    return { ...head, argv: head.argv === null ? null : head.argv.map((word) => redactedUrls(word, redaction)) };
+    return { ...head, argv: head.argv === null ? null : head.argv.map((word) => redactUrls(word, redaction)) };
   }
   return {
     ...head,
-    path: redactedQuery(head.path, redaction),
+    path: redactQuery(head.path, redaction),
     headers: head.headers.map(([name, value]) => {
-      return [name, redaction.headers.has(name.toLowerCase()) ? redacted : redactedUrls(value, redaction)] as const;
+      return [
+        name,
+        redaction.headers.has(name.toLowerCase()) ? redactedPlaceholder : redactUrls(value, redaction),
+      ] as const;
     }),
   };
 }
 
 /** An error message, which may contain a URL, without credentials. */
-export function redactedText(text: string | null, redaction: Redaction): string | null {
-  return text === null || redaction === null ? text : redactedUrls(text, redaction);
+export function redactText(text: string | null, redaction: Redaction): string | null {
+  return text === null || redaction === null ? text : redactUrls(text, redaction);
 }
 
 /** Redacts user, password and query parameters of every URL in a text, such as a Referer or a command's arguments. */
-function redactedUrls(text: string, redaction: NonNullable<Redaction>): string {
+function redactUrls(text: string, redaction: NonNullable<Redaction>): string {
   return text.replaceAll(/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi, (url) => {
     // The user information ends at the last @ of the authority (RFC 3986, 3.2.1).
-    const named = url.replace(/^([^:]+:\/\/)[^/?#]*@/, `$1${redacted}@`);
-    return redactedQuery(named, redaction);
+    const named = url.replace(/^([^:]+:\/\/)[^/?#]*@/, `$1${redactedPlaceholder}@`);
+    return redactQuery(named, redaction);
   });
 }
 
-function redactedQuery(url: string, { parameters }: NonNullable<Redaction>): string {
+function redactQuery(url: string, { parameters }: NonNullable<Redaction>): string {
   if (parameters.size === 0) return url;
   const [, before = url, query = null, fragment = ""] = /^([^?#]*)\?([^#]*)(#.*)?$/s.exec(url) ?? [];
   if (query === null) return url;
   const pairs = query.split(/([&;])/).map((pair) => {
     const [name = "", ...value] = pair.split("=");
-    return value.length > 0 && parameters.has(decoded(name)) ? `${name}=${redacted}` : pair;
+    return value.length > 0 && parameters.has(decodeParameterName(name)) ? `${name}=${redactedPlaceholder}` : pair;
   });
   return `${before}?${pairs.join("")}${fragment}`;
 }
 
 /** Decodes the name of a parameter, in lower case. */
-function decoded(name: string): string {
+function decodeParameterName(name: string): string {
   const spaced = name.replaceAll("+", " ");
   try {
     return decodeURIComponent(spaced).toLowerCase();

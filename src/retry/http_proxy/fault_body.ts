@@ -1,5 +1,5 @@
 /** The immediate response of the proxy for a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. Pure. */
-import { headerOf, type HttpHeaders } from "../targets/backend_request.ts";
+import { headerValue, type HttpHeaders } from "../targets/backend_request.ts";
 
 export type FaultKind =
   | "unreachable"
@@ -37,7 +37,7 @@ export interface StoredId {
 }
 
 /** `stored` null: the message is NOT stored. */
-export function faultOf(kind: FaultKind, why: string, stored: StoredId | null, request: HttpHeaders): Fault {
+export function makeFault(kind: FaultKind, why: string, stored: StoredId | null, request: HttpHeaders): Fault {
   const status = statuses[kind];
   const id = stored?.id ?? null;
   const state = stored === null
@@ -51,8 +51,8 @@ export function faultOf(kind: FaultKind, why: string, stored: StoredId | null, r
 
 /** SOAP 1.1 requests have SOAPAction (section 6.1); SOAP 1.2 has its own content type. */
 function isSoap(headers: HttpHeaders): boolean {
-  const type = headerOf(headers, "content-type")?.toLowerCase() ?? "";
-  return headerOf(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
+  const type = headerValue(headers, "content-type")?.toLowerCase() ?? "";
+  return headerValue(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
 }
 
 /** A fault of SOAP 1.1 (section 4.4). Failures behind the proxy are not the client's fault. */

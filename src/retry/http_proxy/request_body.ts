@@ -42,7 +42,7 @@ export class RequestReader {
     const isChunked = request.headers["transfer-encoding"] !== undefined;
     this.#length = isChunked ? null : Number(announced ?? 0);
     const left = this.#length ?? bytesMax;
-    this.share = budget.open({ bytes: headBytes, left }, {
+    this.share = budget.openShare({ bytes: headBytes, left }, {
       pause: () => void request.pause(),
       resume: () => void request.resume(),
       refuse: () => this.#settle({ kind: "no_memory" }),
@@ -58,8 +58,8 @@ export class RequestReader {
     const left = (error?: Error) => {
       this.#settle({ kind: "left", bytes: this.#bytes, why: error?.message ?? "the connection was closed" });
     };
-    const data = (chunk: Buffer) => this.#take(chunk);
-    const end = () => this.#settle({ kind: "complete", body: this.#body() });
+    const data = (chunk: Buffer) => this.#receiveChunk(chunk);
+    const end = () => this.#settle({ kind: "complete", body: this.#joinChunks() });
     request.on("error", left).on("close", left);
     if (this.#length !== null && this.#length > bytesMax) this.#settle({ kind: "too_large" });
     // A request that is paused stays paused.
@@ -70,7 +70,7 @@ export class RequestReader {
       cancel();
       off();
       request.off("data", data).off("end", end).off("close", left);
-      budget.finish(this.share);
+      budget.finishReading(this.share);
     }
   }
 
@@ -79,15 +79,15 @@ export class RequestReader {
     this.#options.budget.release(this.share);
   }
 
-  #take(chunk: Buffer): void {
+  #receiveChunk(chunk: Buffer): void {
     if (this.#isSettled) return;
     this.#bytes += chunk.byteLength;
     if (this.#bytes > this.#options.bytesMax) return this.#settle({ kind: "too_large" });
-    this.#keep(chunk);
-    this.#options.budget.arrived(this.share, chunk.byteLength);
+    this.#keepChunk(chunk);
+    this.#options.budget.addReceived(this.share, chunk.byteLength);
   }
 
-  #keep(chunk: Buffer): void {
+  #keepChunk(chunk: Buffer): void {
     const length = this.#length;
     if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
     // Memory pages without data take no memory.
@@ -103,7 +103,7 @@ export class RequestReader {
     if (read.kind !== "complete") this.#request.pause();
   }
 
-  #body(): Uint8Array {
+  #joinChunks(): Uint8Array {
     const [only] = this.#chunks;
     const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);

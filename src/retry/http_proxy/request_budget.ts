@@ -35,7 +35,7 @@ export class RequestBudget {
   /** Memory of requests that arrive or are stored, and of those that were sent to the backend. */
   readonly #bytes = { received: 0, sent: 0 };
   /** Some requests are not being read. */
-  #isShort = false;
+  #isMemoryShort = false;
   #cancelCheck: (() => void) | null = null;
 
   constructor(options: RequestBudgetOptions) {
@@ -52,7 +52,10 @@ export class RequestBudget {
   }
 
   /** Opens a request whose head has `bytes` and of which `left` bytes are missing. */
-  open({ bytes, left }: { readonly bytes: number; readonly left: number }, arriving: ArrivingRequest): RequestShare {
+  openShare(
+    { bytes, left }: { readonly bytes: number; readonly left: number },
+    arriving: ArrivingRequest,
+  ): RequestShare {
     const share = new RequestShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
     this.#unfinished.add(share);
     this.#bytes.received += bytes;
@@ -60,14 +63,14 @@ export class RequestBudget {
     return share;
   }
 
-  arrived(share: RequestShare, bytes: number): void {
-    share.arrived(bytes, this.#options.clock.now());
+  addReceived(share: RequestShare, bytes: number): void {
+    share.addReceived(bytes, this.#options.clock.now());
     this.#bytes.received += bytes;
     this.#update();
   }
 
   /** Reports that nothing more of it will be read. */
-  finish(share: RequestShare): void {
+  finishReading(share: RequestShare): void {
     if (this.#unfinished.delete(share)) this.#update();
   }
 
@@ -106,8 +109,8 @@ export class RequestBudget {
     const latestMs = this.#options.clock.now() - slowRequest.ms;
     let slowest: RequestShare | null = null;
     for (const share of this.#unfinished) {
-      if (!share.isRead || share.quickMs > latestMs) continue;
-      if (slowest === null || share.quickMs < slowest.quickMs) slowest = share;
+      if (!share.isRead || share.lastQuickMs > latestMs) continue;
+      if (slowest === null || share.lastQuickMs < slowest.lastQuickMs) slowest = share;
     }
     if (slowest === null) return false;
     this.release(slowest);
@@ -120,25 +123,25 @@ export class RequestBudget {
     const { received } = this.#bytes;
     const half = bytesMax / 2;
     // The rest is enough to complete any request. The distance between the two marks avoids a change with every chunk.
-    const mark = half - requestBytesMax - (this.#isShort ? half / 8 : 0);
+    const mark = half - requestBytesMax - (this.#isMemoryShort ? half / 8 : 0);
     const isShort = received > Math.max(0, mark);
-    if (isShort) this.#readShortest(half - received);
-    else if (this.#isShort) {
+    if (isShort) this.#resumeShortest(half - received);
+    else if (this.#isMemoryShort) {
       const nowMs = this.#options.clock.now();
-      for (const share of this.#unfinished) share.read(true, nowMs);
+      for (const share of this.#unfinished) share.setReading(true, nowMs);
     }
-    this.#isShort = isShort;
+    this.#isMemoryShort = isShort;
     if (isShort) return this.#scheduleCheck();
     this.#cancelCheck?.();
     this.#cancelCheck = null;
   }
 
-  #readShortest(room: number): void {
+  #resumeShortest(room: number): void {
     const nowMs = this.#options.clock.now();
     let left = room;
-    for (const share of [...this.#unfinished].sort((one, other) => one.left - other.left)) {
-      left -= share.left;
-      share.read(left >= 0 || this.#bytes.received === share.bytes, nowMs);
+    for (const share of [...this.#unfinished].sort((one, other) => one.bytesLeft - other.bytesLeft)) {
+      left -= share.bytesLeft;
+      share.setReading(left >= 0 || this.#bytes.received === share.bytes, nowMs);
     }
   }
 
@@ -146,8 +149,8 @@ export class RequestBudget {
   #scheduleCheck(): void {
     this.#cancelCheck ??= this.#options.clock.startTimer(checkEveryMs, () => {
       this.#cancelCheck = null;
-      while (this.#isShort && this.refuseSlow());
-      if (this.#isShort) this.#scheduleCheck();
+      while (this.#isMemoryShort && this.refuseSlow());
+      if (this.#isMemoryShort) this.#scheduleCheck();
     });
   }
 }
@@ -156,12 +159,12 @@ export class RequestBudget {
 export class RequestShare {
   readonly arriving: ArrivingRequest;
   bytes: number;
-  left: number;
+  bytesLeft: number;
   half: "received" | "sent" = "received";
   isAtBackend = false;
   isRead = true;
   /** The last time when it was not slow. */
-  quickMs: number;
+  lastQuickMs: number;
   #newBytes = 0;
 
   constructor(
@@ -170,27 +173,27 @@ export class RequestShare {
   ) {
     this.arriving = arriving;
     this.bytes = bytes;
-    this.left = left;
-    this.quickMs = nowMs;
+    this.bytesLeft = left;
+    this.lastQuickMs = nowMs;
   }
 
-  arrived(bytes: number, nowMs: number): void {
+  addReceived(bytes: number, nowMs: number): void {
     this.bytes += bytes;
-    this.left -= bytes;
+    this.bytesLeft -= bytes;
     this.#newBytes += bytes;
-    if (this.#newBytes >= slowRequest.bytes) this.#isQuick(nowMs);
+    if (this.#newBytes >= slowRequest.bytes) this.#noteSpeed(nowMs);
   }
 
-  read(isRead: boolean, nowMs: number): void {
+  setReading(isRead: boolean, nowMs: number): void {
     if (isRead === this.isRead) return;
     this.isRead = isRead;
-    this.#isQuick(nowMs);
+    this.#noteSpeed(nowMs);
     if (isRead) this.arriving.resume();
     else this.arriving.pause();
   }
 
-  #isQuick(nowMs: number): void {
+  #noteSpeed(nowMs: number): void {
     this.#newBytes = 0;
-    this.quickMs = nowMs;
+    this.lastQuickMs = nowMs;
   }
 }

@@ -7,7 +7,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import {
   backendUrl,
   forwardedHeaders,
-  headerOf,
+  headerValue,
   type HttpHeaders,
   idempotencyHeader,
   losesBody,
@@ -26,7 +26,7 @@ import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
-import { type FaultKind, faultOf, type StoredId } from "./fault_body.ts";
+import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
 
 /** The response header with the id of the stored message. */
 const idHeader = "baton-message-id";
@@ -34,7 +34,7 @@ const idHeader = "baton-message-id";
 /** Time limit for the head of a request. Milliseconds. */
 const headMsMax = 10_000;
 /** Time for storing requests that were at the backend when the drain time ended. Milliseconds. */
-const lastMs = 2000;
+const finalStoreMs = 2000;
 /** Approximate memory of a request besides its head and body. */
 const requestBytes = 1024;
 const headBytesMax = 64 << 10;
@@ -83,7 +83,7 @@ export class RetryHttpProxy {
   /** Aborts when requests in progress have to end. */
   readonly #ending = new AbortController();
   #requests = 0;
-  #idle: (() => void) | null = null;
+  #onIdle: (() => void) | null = null;
 
   constructor(options: RetryHttpProxyOptions) {
     this.#options = options;
@@ -95,7 +95,7 @@ export class RetryHttpProxy {
     this.#server = createServer({
       maxHeaderSize: headBytesMax / 4,
       headersTimeout: headMsMax,
-      requestTimeout: headMsMax + bodyTimeoutMs + lastMs,
+      requestTimeout: headMsMax + bodyTimeoutMs + finalStoreMs,
     });
     this.#server.on("connection", (socket) => this.#connections.add(socket));
     this.#server.on("request", (request, response) => void this.#serve(request, response));
@@ -136,18 +136,18 @@ export class RetryHttpProxy {
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#server.close();
-    await this.#idleOr(signal);
+    await this.#waitUntilIdle(signal);
     this.#ending.abort(new Error("the service is stopping"));
-    const deadline = deadlineAfter(this.#options.clock, lastMs, { reason: () => null });
-    await this.#idleOr(deadline.signal);
+    const deadline = deadlineAfter(this.#options.clock, finalStoreMs, { reason: () => null });
+    await this.#waitUntilIdle(deadline.signal);
     deadline.cancel();
     this.#server.closeAllConnections();
   }
 
-  async #idleOr(signal: AbortSignal): Promise<void> {
+  async #waitUntilIdle(signal: AbortSignal): Promise<void> {
     if (this.#requests === 0 || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#idle = resolve;
+    this.#onIdle = resolve;
     const off = onAbort(signal, () => resolve());
     await promise;
     off();
@@ -166,7 +166,7 @@ export class RetryHttpProxy {
       ending: this.#ending.signal,
     });
     this.#requests++;
-    this.#connections.requestBegan(socket);
+    this.#connections.countRequestStart(socket);
     try {
       await this.#respond(request, response, headers, reader);
     } catch (error) {
@@ -176,9 +176,9 @@ export class RetryHttpProxy {
       } else response.destroy();
     } finally {
       reader.release();
-      this.#connections.requestEnded(socket);
+      this.#connections.countRequestEnd(socket);
       this.#requests--;
-      if (this.#requests === 0) this.#idle?.();
+      if (this.#requests === 0) this.#onIdle?.();
     }
   }
 
@@ -205,7 +205,7 @@ export class RetryHttpProxy {
     }
     // The key is stored, too, so that all tries are one message for the backend.
     const passed = forwardedHeaders(headers);
-    const isKeyed = safeMethods.has(method) || headerOf(passed, idempotencyHeader) !== null;
+    const isKeyed = safeMethods.has(method) || headerValue(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
     await this.#tryOrStore(response, { method, path, body, headers: keyed, reader }, url);
   }
@@ -234,12 +234,12 @@ export class RetryHttpProxy {
       const why = this.#budget.calls < callsMax
         ? "the requests at the backend use all their memory (--body-memory)"
         : `${callsMax} requests are at the backend (--max-backend-requests)`;
-      return await this.#storeAndFault(response, call, { kind: "overloaded", why, tried: null });
+      return await this.#storeAndRespondFault(response, call, { kind: "overloaded", why, tried: null });
     }
     const permit = gate === null ? { isProbe: false } : gate.beginCall();
     if (permit === null) {
       const why = "the circuit breaker is open: the backend failed too often";
-      return await this.#storeAndFault(response, call, { kind: "breaker_open", why, tried: null });
+      return await this.#storeAndRespondFault(response, call, { kind: "breaker_open", why, tried: null });
     }
     let isHealthy: boolean | null = null;
     this.#budget.beginCall(share);
@@ -247,7 +247,7 @@ export class RetryHttpProxy {
       const result = await this.#callBackend(url, call);
       if (result.kind === "responded") isHealthy = outcomeOfStatus(result.response.status, rules) !== "retry";
       else isHealthy = this.#ending.signal.aborted ? null : false;
-      await this.#passOn(response, call, result);
+      await this.#passResponse(response, call, result);
     } finally {
       gate?.endCall(permit, isHealthy);
     }
@@ -258,7 +258,7 @@ export class RetryHttpProxy {
     return await callBackend({ url, method, headers }, body, { timeoutMs, clock, signal: this.#ending.signal });
   }
 
-  async #passOn(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
+  async #passResponse(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
     if (result.kind !== "responded") {
       this.#budget.endCall(call.reader.share);
       const [kind, why] = this.#ending.signal.aborted
@@ -266,14 +266,14 @@ export class RetryHttpProxy {
         : result.kind === "timed_out"
         ? ["timed_out", "the backend did not respond in time"] as const
         : ["unreachable", "the backend cannot be reached"] as const;
-      return await this.#storeAndFault(response, call, { kind, why, tried: retry(result.why) });
+      return await this.#storeAndRespondFault(response, call, { kind, why, tried: temporaryFailure(result.why) });
     }
     const { status, headers } = result.response;
     try {
       let id: string | null = null;
       if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
         const tried = {
-          ...retry(`got status ${status}`),
+          ...temporaryFailure(`got status ${status}`),
           retryAfterMs: parseRetryAfter(headers.get("retry-after"), Date.now()),
         };
         const stored = await this.#store(call, tried, tried.error);
@@ -293,7 +293,7 @@ export class RetryHttpProxy {
     }
   }
 
-  async #storeAndFault(
+  async #storeAndRespondFault(
     response: ServerResponse,
     call: ProxiedRequest,
     { kind, why, tried }: { readonly kind: FaultKind; readonly why: string; readonly tried: FirstTry | null },
@@ -330,7 +330,7 @@ export class RetryHttpProxy {
   }
 }
 
-function retry(error: string): FirstTry {
+function temporaryFailure(error: string): FirstTry {
   return { outcome: "retry", retryAfterMs: null, error };
 }
 
@@ -349,7 +349,7 @@ function respondFault(
   request: HttpHeaders,
   { kind, why, stored }: { readonly kind: FaultKind; readonly why: string; readonly stored: StoredId | null },
 ): void {
-  const { status, contentType, body } = faultOf(kind, why, stored, request);
+  const { status, contentType, body } = makeFault(kind, why, stored, request);
   response.writeHead(status, {
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
@@ -378,7 +378,7 @@ async function sendResponse(
   if (result.body === null || method === "HEAD") return void response.end();
   try {
     for await (const chunk of result.body) {
-      if (!response.write(chunk)) await drainedOrClosed(response);
+      if (!response.write(chunk)) await waitForDrainOrClose(response);
       if (response.destroyed) break;
     }
   } catch (error) {
@@ -389,7 +389,7 @@ async function sendResponse(
 }
 
 /** Removes its listeners: a long response waits often. */
-function drainedOrClosed(response: ServerResponse): Promise<void> {
+function waitForDrainOrClose(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
       response.off("drain", go);
@@ -426,12 +426,12 @@ export class HttpConnections {
     socket.once("close", () => this.#open.delete(socket));
   }
 
-  requestBegan(socket: Socket): void {
+  countRequestStart(socket: Socket): void {
     const requests = this.#open.get(socket);
     if (requests !== undefined) this.#open.set(socket, requests + 1);
   }
 
-  requestEnded(socket: Socket): void {
+  countRequestEnd(socket: Socket): void {
     const requests = this.#open.get(socket);
     if (requests === undefined) return;
     this.#open.delete(socket);

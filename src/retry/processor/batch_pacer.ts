@@ -10,15 +10,17 @@ export interface BatchPacerOptions {
 
 export interface BatchPacer {
   /** Messages that may still be claimed before the next time. */
-  readonly left: number;
+  readonly messagesLeft: number;
   /** The time when the batch is refilled; null: never. */
   readonly nextMs: number | null;
 }
 
 export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPacer {
-  if (options.nextTimeMs !== undefined) return { left: 0, nextMs: options.nextTimeMs(nowMs) };
+  if (options.nextTimeMs !== undefined) return { messagesLeft: 0, nextMs: options.nextTimeMs(nowMs) };
   const { batch, intervalMs } = options;
-  return batch === null ? { left: Infinity, nextMs: null } : { left: batch, nextMs: nowMs + intervalMs };
+  return batch === null
+    ? { messagesLeft: Infinity, nextMs: null }
+    : { messagesLeft: batch, nextMs: nowMs + intervalMs };
 }
 
 /** The pacer as of now. */
@@ -28,7 +30,7 @@ export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: 
   const { batch, intervalMs, nextTimeMs } = options;
   const left = batch ?? Infinity;
   // A processor that was suspended for several times of the schedule does not make up for them.
-  return { left, nextMs: nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs) };
+  return { messagesLeft: left, nextMs: nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs) };
 }
 
 /** The pacer after a claim. With a schedule, fewer messages than asked for end the current time. */
@@ -37,5 +39,5 @@ export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions,
   readonly asked: number;
 }): BatchPacer {
   const isOver = options.nextTimeMs !== undefined && count < asked;
-  return { ...sampler, left: isOver ? 0 : sampler.left - count };
+  return { ...sampler, messagesLeft: isOver ? 0 : sampler.messagesLeft - count };
 }

@@ -25,7 +25,7 @@ export function callsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof In
 }
 
 /** Records the start of an allowed call. */
-export function callBegun(breaker: Breaker): Breaker {
+export function breakerAfterCallStart(breaker: Breaker): Breaker {
   return breaker.kind === "open" ? { kind: "half_open" } : breaker;
 }
 
@@ -33,7 +33,7 @@ export function callBegun(breaker: Breaker): Breaker {
  * Records the end of a call. `isHealthy`: the backend responded, whatever it thought of the message; null: unknown, such as for a try
  * that was not made. Calls that started before the breaker opened neither open nor close it.
  */
-export function callEnded(
+export function breakerAfterCall(
   breaker: Breaker,
   { isHealthy, isProbe, nowMs }: {
     readonly isHealthy: boolean | null;

@@ -6,7 +6,7 @@ import { BatonError, messageOf } from "../../errors.ts";
  * Returns a function that gives the first time after another one, in milliseconds of the wall clock; null: there is none. `written` has
  * five fields, or six with seconds first. Throws USAGE.
  */
-export function cronTimes(written: string, timeZone?: string): (afterMs: number) => number | null {
+export function parseCron(written: string, timeZone?: string): (afterMs: number) => number | null {
   const refuse = (why: string, cause?: unknown): never => {
     const wanted = "five fields as in crontab(5), such as '*/5 * * * *'";
     throw new BatonError("USAGE", `"${written}" is not a schedule: use ${wanted}${why}`, { cause });

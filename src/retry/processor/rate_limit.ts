@@ -37,7 +37,7 @@ export function fullBucket(nowMs: number): RateBucket {
 }
 
 /** The bucket with the tokens that were added since. */
-export function filled({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number): RateBucket {
+export function refilledBucket({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number): RateBucket {
   const since = Math.max(0, nowMs - atMs);
   return {
     tokens: Math.min(capacityOf(rate), tokens + (since * rate.count) / rate.perMs),

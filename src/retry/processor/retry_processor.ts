@@ -11,16 +11,16 @@ import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import {
   type Breaker,
+  breakerAfterCall,
+  breakerAfterCallStart,
   breakerOpensAtMs,
   type BreakerOptions,
-  callBegun,
-  callEnded,
   callsAllowed,
   closedBreaker,
 } from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
-import { filled, fullBucket, type Rate, type RateBucket, tokenAtMs } from "./rate_limit.ts";
+import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "./rate_limit.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
 import type { Order } from "../queue/due_messages.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
@@ -62,7 +62,7 @@ export interface RetryProcessorOptions {
   readonly drainMs: number;
   /** `tried`: ends when all due messages were tried once; `empty`: ends when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
-  /** Tells, with an election, whether this processor may claim messages. Left out: always. `notice` reports a change. */
+  /** Tells, with an election, whether this processor may claim messages. Left out: always. `wakeUp` reports a change. */
   readonly leads?: (() => boolean) | undefined;
   readonly onEvent: (event: ProcessorEvent) => void;
 }
@@ -80,12 +80,12 @@ export class RetryProcessor {
   #breaker: Breaker = closedBreaker;
   #bucket: RateBucket | null = null;
   #pacer: BatchPacer;
-  #nextMs: number | null = null;
+  #nextDueMs: number | null = null;
   /** The last claim returned as many messages as it asked for. */
   #hasMore = true;
   #startedMs: number;
   #isStopping = false;
-  #failed: BatonError | null = null;
+  #failure: BatonError | null = null;
   #wake: () => void = () => {};
   #isAwake = true;
   readonly #timers: (() => void)[] = [];
@@ -108,19 +108,19 @@ export class RetryProcessor {
   beginCall(): { readonly isProbe: boolean } | null {
     if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
-    this.#setBreaker(callBegun(this.#breaker));
+    this.#setBreaker(breakerAfterCallStart(this.#breaker));
     return { isProbe };
   }
 
   /** Records the end of such a call. */
   endCall({ isProbe }: { readonly isProbe: boolean }, isHealthy: boolean | null): void {
     const { clock, breaker } = this.#options;
-    this.#setBreaker(callEnded(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
-    this.notice();
+    this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
+    this.wakeUp();
   }
 
   /** Reports that a message may be due. */
-  notice(): void {
+  wakeUp(): void {
     this.#isAwake = true;
     this.#wake();
   }
@@ -132,32 +132,32 @@ export class RetryProcessor {
       this.#isStopping = true;
       this.#timers.push(this.#options.clock.startTimer(this.#options.drainMs, () => this.#lease?.stopTries()));
     }
-    this.notice();
+    this.wakeUp();
   }
 
   /** Ends everything: results can no longer be recorded. */
   fail(error: BatonError): void {
-    this.#failed ??= error;
+    this.#failure ??= error;
     this.#lease?.lose(error.message);
-    this.notice();
+    this.wakeUp();
   }
 
   /** Resolves after a stop, or when `until` is reached. Rejects when it cannot continue. */
   async run(): Promise<void> {
     this.#startedMs = this.#options.wallClockMs();
     try {
-      while (!this.#isOver()) await this.#underLease();
+      while (!this.#isOver()) await this.#runUnderLease();
     } finally {
       for (const cancel of this.#timers) cancel();
     }
-    if (this.#failed !== null) throw this.#failed;
+    if (this.#failure !== null) throw this.#failure;
   }
 
   #isOver(): boolean {
-    return this.#failed !== null || (this.#isStopping && this.#tries.size === 0);
+    return this.#failure !== null || (this.#isStopping && this.#tries.size === 0);
   }
 
-  async #underLease(): Promise<void> {
+  async #runUnderLease(): Promise<void> {
     const { clock, store, boot, leaseMs, pid, wallClockMs } = this.#options;
     this.#lease = null;
     clock.noticeSuspend();
@@ -169,13 +169,13 @@ export class RetryProcessor {
     const lease = new ProcessorLease(owner, askedMs, { clock, leaseMs });
     this.#lease = lease;
     const off = onAbort(lease.lost, (reason) => {
-      if (this.#failed === null) this.#options.onEvent({ kind: "lost", why: (reason as Error).message });
-      this.notice();
+      if (this.#failure === null) this.#options.onEvent({ kind: "lost", why: (reason as Error).message });
+      this.wakeUp();
     });
     const ending = new AbortController();
     const renewing = this.#renewLease(lease, ending.signal);
     try {
-      await this.#work(lease);
+      await this.#claimAndTry(lease);
     } catch (error) {
       lease.lose("The processor has failed");
       throw error;
@@ -190,7 +190,7 @@ export class RetryProcessor {
     if (!lease.lost.aborted) await this.#retryWhileBusy(() => store.call("leave", owner));
   }
 
-  async #work(lease: ProcessorLease): Promise<void> {
+  async #claimAndTry(lease: ProcessorLease): Promise<void> {
     for (;;) {
       this.#isAwake = false;
       if (lease.isOver() || this.#isOver()) return;
@@ -206,7 +206,7 @@ export class RetryProcessor {
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
     // A message behind another one with the same key is still to be tried; a breaker or a batch leaves messages to the next run.
-    if (until === "tried") return !this.#hasMore || this.#pacer.left <= 0 || this.#breaker.kind !== "closed";
+    if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
 
@@ -216,10 +216,10 @@ export class RetryProcessor {
     this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
     if (leads?.() === false) {
       // A time of the schedule belongs to the processor that led at that time.
-      if (pacing.nextTimeMs !== undefined) this.#pacer = { ...this.#pacer, left: 0 };
+      if (pacing.nextTimeMs !== undefined) this.#pacer = { ...this.#pacer, messagesLeft: 0 };
       return false;
     }
-    const max = this.#allowance();
+    const max = this.#claimAllowance();
     if (max === 0) return false;
     // A run with --once tries what was due at its start, not what failed since.
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
@@ -227,22 +227,22 @@ export class RetryProcessor {
     if (claim === null) return false;
     const { messages } = claim;
     this.#hasMore = messages.length === max;
-    this.#nextMs = claim.nextMs;
+    this.#nextDueMs = claim.nextMs;
     this.#pacer = pacerAfterClaim(this.#pacer, pacing, { count: messages.length, asked: max });
     if (this.#bucket !== null) this.#bucket = { ...this.#bucket, tokens: this.#bucket.tokens - messages.length };
-    for (const message of messages) this.#begin(message, lease);
+    for (const message of messages) this.#beginTry(message, lease);
     return messages.length > 0 && (order === "fifo" || messages.length === max);
   }
 
-  #allowance(): number {
+  #claimAllowance(): number {
     const { rate, clock } = this.#options;
     const nowMs = clock.now();
     let tokens = Infinity;
     if (rate !== null) {
-      this.#bucket = filled(this.#bucket ?? fullBucket(nowMs), rate, nowMs);
+      this.#bucket = refilledBucket(this.#bucket ?? fullBucket(nowMs), rate, nowMs);
       tokens = Math.floor(this.#bucket.tokens);
     }
-    const left = this.#pacer.left;
+    const left = this.#pacer.messagesLeft;
     return Math.max(0, Math.min(this.#freeSlots(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
   }
 
@@ -252,18 +252,18 @@ export class RetryProcessor {
     return (order === "fifo" ? 1 : concurrency) - this.#tries.size;
   }
 
-  #begin(message: ClaimedMessage, lease: ProcessorLease): void {
+  #beginTry(message: ClaimedMessage, lease: ProcessorLease): void {
     const isProbe = this.#breaker.kind === "open";
-    this.#setBreaker(callBegun(this.#breaker));
+    this.#setBreaker(breakerAfterCallStart(this.#breaker));
     const running = this.#deliver(message, lease, isProbe).finally(() => {
       this.#tries.delete(running);
-      this.notice();
+      this.wakeUp();
     });
     this.#tries.add(running);
   }
 
   async #deliver(message: ClaimedMessage, lease: ProcessorLease, isProbe: boolean): Promise<void> {
-    await using share: TryLease = lease.forTry(message.id, message.fence);
+    await using share: TryLease = lease.makeTryLease(message.id, message.fence);
     let result: TryResult;
     try {
       // The process may have been suspended since the claim: without a lease no try starts.
@@ -274,21 +274,21 @@ export class RetryProcessor {
       }
     } catch (error) {
       // A bug in a target: the message counts as crashed when the lease ends.
-      return this.fail(asFailure(error));
+      return this.fail(toBatonError(error));
     }
     const isHealthy = result.kind === "tried" ? result.isHealthy : null;
     const nowMs = this.#options.clock.now();
-    this.#setBreaker(callEnded(this.#breaker, { isHealthy, isProbe, nowMs }, this.#options.breaker));
+    this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs }, this.#options.breaker));
     if (result.kind === "lost") return;
     if (result.kind === "breach") return this.fail(result.error);
-    await this.#record(message, lease, result);
+    await this.#recordResult(message, lease, result);
     if (result.kind === "not_begun" && result.error !== undefined) {
-      this.#failed ??= result.error;
+      this.#failure ??= result.error;
       lease.stopTries();
     }
   }
 
-  async #record(
+  async #recordResult(
     message: ClaimedMessage,
     { owner, lost }: ProcessorLease,
     result: Extract<TryResult, { kind: "tried" | "not_begun" }>,
@@ -305,7 +305,7 @@ export class RetryProcessor {
     else onEvent({ kind: "given_back", message, why: result.why });
   }
 
-  /** Waits until a message may be claimed, or until `notice`. */
+  /** Waits until a message may be claimed, or until `wakeUp`. */
   async #waitForWork(): Promise<void> {
     const { clock, wallClockMs, rate, leads } = this.#options;
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
@@ -313,8 +313,8 @@ export class RetryProcessor {
       mayClaim: !this.#isStopping && this.#freeSlots() > 0 && leads?.() !== false,
       breakerMs: breakerOpensAtMs(this.#breaker) - clock.now(),
       tokenMs: rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now(),
-      batchMs: this.#pacer.left > 0 ? 0 : untilWall(this.#pacer.nextMs),
-      dueMs: untilWall(this.#nextMs),
+      batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
+      dueMs: untilWall(this.#nextDueMs),
     });
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancel = clock.startTimer(waitMs, resolve);
@@ -339,7 +339,7 @@ export class RetryProcessor {
           const endMs = this.#options.boot.nowMs() + leaseMs;
           if (!await store.call("renew", lease.owner, endMs)) {
             lease.lose("Another process took the lease on the messages");
-          } else lease.renewed(askedMs);
+          } else lease.extend(askedMs);
           renewedMs = askedMs;
         }
       } catch (error) {
@@ -355,7 +355,7 @@ export class RetryProcessor {
     const count = await store.call("reclaim", { boot: boot.id, bootMs: boot.nowMs(), graceMs, nowMs: wallClockMs() });
     if (count === 0) return;
     onEvent({ kind: "reclaimed", count });
-    this.notice();
+    this.wakeUp();
   }
 
   #setBreaker(breaker: Breaker): void {
@@ -376,7 +376,7 @@ export class RetryProcessor {
         const { code, message } = error as BatonError;
         if (code === "LOCK_LOST") this.#lease?.lose(message);
         else if (!isTemporary(error)) this.fail(error as BatonError);
-        if (!isTemporary(error) || this.#failed !== null) return null;
+        if (!isTemporary(error) || this.#failure !== null) return null;
         this.#options.onEvent({ kind: "store_busy", why: message });
       }
       if (lost?.aborted || this.#isOver()) return null;
@@ -385,7 +385,7 @@ export class RetryProcessor {
   }
 }
 
-export function asFailure(error: unknown): BatonError {
+export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 

@@ -28,11 +28,11 @@ import { changesMax } from "../queue/retry_store_limits.ts";
 import type { RetryLog } from "../retry_log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import { cronTimes } from "./cron_times.ts";
+import { parseCron } from "./cron_times.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
-import { asFailure, type ProcessorEvent, RetryProcessor } from "./retry_processor.ts";
+import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
@@ -115,25 +115,25 @@ export class StoreProcessor implements AsyncDisposable {
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
     const { location, target, values, sources, log, until } = options;
-    const { rate, nextTimeMs } = scheduleOf(values, sources);
-    const openElection = values.retryElect ? await electionOpener(options) : null;
+    const { rate, nextTimeMs } = parseSchedule(values, sources);
+    const openElection = values.retryElect ? await loadElectionOpener(options) : null;
     const boot = await machineBoot();
     const counters = new RetryCounters();
     let processor: RetryProcessor | null = null;
     const store = await RetryStore.open(location.folder, {
       rules: storeRulesOf(values, sources),
       hooks: {
-        changed: () => processor?.notice(),
-        broken: (error) => processor?.fail(error),
-        damage: (sentence) => logDamage(log, sentence),
+        onChanged: () => processor?.wakeUp(),
+        onBroken: (error) => processor?.fail(error),
+        onDamage: (sentence) => logDamage(log, sentence),
       },
     });
     const forwarder = await openForwarder(options, store, counters);
-    const election = openElection?.(await store.call("storeName"), () => processor?.notice()) ?? null;
+    const election = openElection?.(await store.call("storeName"), () => processor?.wakeUp()) ?? null;
     const onEvent = (event: ProcessorEvent) => {
       logProcessorEvent(log, event);
       counters.count(event);
-      if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) forwarder?.notice();
+      if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) forwarder?.wakeUp();
     };
     processor = new RetryProcessor({
       store,
@@ -156,7 +156,7 @@ export class StoreProcessor implements AsyncDisposable {
     });
     const ingest = await openIngest(options, store, (count) => {
       counters.ingested += count;
-      processor?.notice();
+      processor?.wakeUp();
     });
     const drainsTopic = until !== "stopped";
     const keepDoneMs = values.retryKeepDone;
@@ -192,7 +192,7 @@ export class StoreProcessor implements AsyncDisposable {
     await store.call("reserveLog").catch(() => {});
     const drainError = drainsTopic ? await this.#drain() : null;
     const ingesting = drainsTopic ? undefined : ingest?.run(this.#ending.signal).catch((error) => {
-      processor.fail(asFailure(error));
+      processor.fail(toBatonError(error));
     });
     const background = [
       this.#watchStore(),
@@ -252,7 +252,7 @@ export class StoreProcessor implements AsyncDisposable {
       await this.#parts.ingest?.drain(this.#stopping.signal);
       return null;
     } catch (error) {
-      return this.#stopping.signal.aborted ? null : asFailure(error);
+      return this.#stopping.signal.aborted ? null : toBatonError(error);
     }
   }
 
@@ -260,9 +260,9 @@ export class StoreProcessor implements AsyncDisposable {
     const clock = systemClock();
     const steps = new ClockSteps(clock.now(), Date.now());
     while (await this.#pause(watchEveryMs)) {
-      this.#parts.store.look();
+      this.#parts.store.checkForChanges();
       clock.noticeSuspend();
-      this.#logClockStep(steps.sinceLastCheck(clock.now(), Date.now()));
+      this.#logClockStep(steps.stepSinceLastCheck(clock.now(), Date.now()));
     }
   }
 
@@ -295,9 +295,9 @@ export class StoreProcessor implements AsyncDisposable {
 }
 
 /** Throws USAGE or CONFIG, depending on where the value was given. */
-function scheduleOf({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
+function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
   const rate = () => retryRate === undefined ? null : parseRate(retryRate);
-  const nextTimeMs = () => retryCron === undefined ? undefined : cronTimes(retryCron);
+  const nextTimeMs = () => retryCron === undefined ? undefined : parseCron(retryCron);
   return {
     rate: addOriginToErrors("retryRate", retryProcessorSettings.retryRate, sources, rate),
     nextTimeMs: addOriginToErrors("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),
@@ -316,7 +316,7 @@ async function openIngest(
 }
 
 /** Loads the election code only where it is used. Rejects invalid --servers settings before the store is opened. */
-async function electionOpener({ values, sources, log }: StoreProcessorOptions) {
+async function loadElectionOpener({ values, sources, log }: StoreProcessorOptions) {
   const [{ coordinationOf }, { ProcessorElection }] = await Promise.all([
     import("../../coordination/connect/coordination_servers.ts"),
     import("./processor_election.ts"),
@@ -388,7 +388,7 @@ export class ClockSteps {
   }
 
   /** How far the wall clock was set since the last call, in milliseconds; negative: back; 0: it was not set. */
-  sinceLastCheck(nowMs: number, wallMs: number): number {
+  stepSinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;
     this.#gapMs += byMs;

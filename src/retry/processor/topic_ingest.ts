@@ -57,7 +57,7 @@ export class TopicIngest {
     let failures = 0;
     while (!signal.aborted) {
       try {
-        await this.#next(fetchWaitMs, signal);
+        await this.#ingestNext(fetchWaitMs, signal);
         failures = 0;
       } catch (error) {
         if (signal.aborted) return;
@@ -83,11 +83,11 @@ export class TopicIngest {
     } finally {
       deadline.cancel();
     }
-    while (await this.#next(0, signal) > 0);
+    while (await this.#ingestNext(0, signal) > 0);
   }
 
   /** Returns how many messages arrived, new or not. */
-  async #next(waitMs: number, signal: AbortSignal): Promise<number> {
+  async #ingestNext(waitMs: number, signal: AbortSignal): Promise<number> {
     const { subscriber, onFailure } = this.#options;
     if (!this.#isSubscribed) await this.#subscribe(signal);
     try {

@@ -34,21 +34,21 @@ export class DeadLetterIndex {
         ORDER BY forwarding DESC, seq LIMIT ?`,
       max,
     );
-    if (rows.length < max) rows.push(...this.#failed(max - rows.length, nowMs));
-    return withinBytes(rows.filter((row) => this.#isWhole(row, nowMs))).map((row) => ({
-      ...this.#engine.withBody(row),
+    if (rows.length < max) rows.push(...this.#failedRows(max - rows.length, nowMs));
+    return limitRowsByBytes(rows.filter((row) => this.#isIntact(row, nowMs))).map((row) => ({
+      ...this.#engine.claimedMessageOf(row),
       forwardOffset: row["forward_offset"] === null ? null : Number(row["forward_offset"]),
     }));
   }
 
   /** A damaged dead letter is not forwarded. It is delayed, so that it does not keep others back. */
-  #isWhole(row: SqlRow, nowMs: number): boolean {
+  #isIntact(row: SqlRow, nowMs: number): boolean {
     const damage = this.#engine.damageOf(row);
     if (damage !== null) this.recordForwardFailure(Number(row["seq"]), damage, nowMs);
     return damage === null;
   }
 
-  #failed(max: number, nowMs: number): SqlRow[] {
+  #failedRows(max: number, nowMs: number): SqlRow[] {
     // A delay that ends after the maximum means that the wall clock was set back: it is ignored.
     return this.#database.all(
       `SELECT messages.* FROM forward_failures JOIN messages USING (seq)
@@ -80,7 +80,7 @@ export class DeadLetterIndex {
   /** Records that the dead letter is about to be written at this offset of its sink. */
   markForwarding(seq: number, offset: number): void {
     if (this.#database.get(`SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`, seq) === undefined) return;
-    this.#database.change(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
+    this.#database.changeRow(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
   }
 
   /** Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. */
@@ -100,7 +100,7 @@ export class DeadLetterIndex {
 }
 
 /** The first row, and as many more as the limit of bytes allows. */
-function withinBytes(rows: readonly SqlRow[]): SqlRow[] {
+function limitRowsByBytes(rows: readonly SqlRow[]): SqlRow[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
   return rows.slice(0, end < 0 ? rows.length : end);

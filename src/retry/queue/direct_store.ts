@@ -49,7 +49,7 @@ export class DirectStore implements Disposable {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): ReturnType<StoreMethods[Name]> {
-    return this.#database.snapshot(() => this.#invoke(method, values));
+    return this.#database.readSnapshot(() => this.#invoke(method, values));
   }
 
   [Symbol.dispose](): void {

@@ -17,12 +17,14 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   if (order === "fifo") {
     const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     return first.filter((row) =>
-      row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.wholeOrNull(tables.messages, row) !== null
+      row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.intactOrNull(tables.messages, row) !== null
     );
   }
-  const rows = database.wholeRows(tables.messages, max, (limit) =>
+  const rows = database.intactRows(tables.messages, max, (limit) =>
     database.all(
-      `SELECT * FROM messages WHERE state = 0 ${nextOfKey(order)} AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
+      `SELECT * FROM messages WHERE state = 0 ${
+        nextOfKeyCondition(order)
+      } AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
       nowMs,
       limit,
     ));
@@ -33,12 +35,12 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
 
 /** The next due time after now; null: none is known. */
 export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
-  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKey(order)} AND next_ms > ?`;
+  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} AND next_ms > ?`;
   const at = database.get(sql, nowMs)?.["at"] ?? null;
   return at === null ? null : Number(at);
 }
 
-function nextOfKey(order: Order): string {
+function nextOfKeyCondition(order: Order): string {
   return order === "key" ? "AND is_next = 1" : "";
 }
 
@@ -48,10 +50,10 @@ function nextOfKey(order: Order): string {
  */
 export function canBeTried(database: RetryDatabase, order: Order): boolean {
   const open = (limit: number) =>
-    database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKey(order)} ORDER BY seq LIMIT ?`, limit);
+    database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);
   const found = order === "fifo"
-    ? open(1).filter((row) => database.wholeOrNull(tables.messages, row) !== null)
-    : database.wholeRows(tables.messages, 1, open);
+    ? open(1).filter((row) => database.intactOrNull(tables.messages, row) !== null)
+    : database.intactRows(tables.messages, 1, open);
   return found.length > 0;
 }
 

@@ -6,7 +6,7 @@ import { DamageError } from "../../storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 
-const open = "state < 2 AND key IS NOT NULL AND key = ?";
+const isOpenWithKey = "state < 2 AND key IS NOT NULL AND key = ?";
 
 export class KeyOrdering {
   readonly #database: RetryDatabase;
@@ -16,26 +16,28 @@ export class KeyOrdering {
   }
 
   /** The mark of a message that is about to be stored: 1, or 0 if it waits behind another one. */
-  initialPosition(key: string | null): number {
-    return key === null || this.#database.get(`SELECT 1 FROM messages WHERE ${open} LIMIT 1`, key) === undefined
+  initialMark(key: string | null): number {
+    return key === null ||
+        this.#database.get(`SELECT 1 FROM messages WHERE ${isOpenWithKey} LIMIT 1`, key) === undefined
       ? 1
       : 0;
   }
 
   /** Passes the mark of a closed message on to the oldest open one with its key. */
-  closed(seq: number, key: string | null): void {
+  passMarkOn(seq: number, key: string | null): void {
     if (key === null || this.#database.get("SELECT is_next FROM messages WHERE seq = ?", seq)?.["is_next"] !== 1) {
       return;
     }
-    const next = this.#database.get(`SELECT min(seq) AS seq FROM messages WHERE ${open}`, key)?.["seq"] ?? null;
+    const next = this.#database.get(`SELECT min(seq) AS seq FROM messages WHERE ${isOpenWithKey}`, key)?.["seq"] ??
+      null;
     if (next !== null) this.#setNext(Number(next), 1);
   }
 
   /** Gives a message that waits again its place: before newer ones, but never at the same time as one in flight. */
-  opened(seq: number, key: string | null): void {
+  restoreMark(seq: number, key: string | null): void {
     if (key === null) return;
     const holder = this.#database.get(
-      `SELECT seq, state FROM messages WHERE ${open} AND is_next = 1 AND seq <> ?`,
+      `SELECT seq, state FROM messages WHERE ${isOpenWithKey} AND is_next = 1 AND seq <> ?`,
       key,
       seq,
     );
@@ -47,7 +49,7 @@ export class KeyOrdering {
   /** A damaged message keeps its mark and is not tried: messages behind it wait until an operator cancels it. */
   #setNext(seq: number, isNext: number): void {
     try {
-      this.#database.change(tables.messages, { seq }, { is_next: isNext });
+      this.#database.changeRow(tables.messages, { seq }, { is_next: isNext });
     } catch (error) {
       if (!(error instanceof DamageError)) throw error;
     }

@@ -9,7 +9,7 @@
  * Every message is in exactly one state. A message is durably in flight before its try starts. Only the owner of its fencing number may
  * report the result.
  */
-import { nextTry, type RetryPolicy } from "./retry_policy.ts";
+import { decideNextTry, type RetryPolicy } from "./retry_policy.ts";
 
 export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped", "cancelled"] as const;
 export type MessageState = (typeof messageStates)[number];
@@ -47,7 +47,7 @@ export interface TryEnd {
 }
 
 /** The state of a new message: tried once, or waiting for its first try (`tried` null). */
-export function accepted(tried: TryEnd | null, rules: LifeRules, nowMs: number, random: () => number): MessageLife {
+export function newLife(tried: TryEnd | null, rules: LifeRules, nowMs: number, random: () => number): MessageLife {
   const fresh: MessageLife = {
     state: "waiting",
     tries: 0,
@@ -57,39 +57,44 @@ export function accepted(tried: TryEnd | null, rules: LifeRules, nowMs: number, 
     nextAtMs: nowMs,
     reason: null,
   };
-  return tried === null ? fresh : afterTry(fresh, tried, rules, nowMs, random);
+  return tried === null ? fresh : lifeAfterOutcome(fresh, tried, rules, nowMs, random);
 }
 
 /** Starts a try under a new fencing number. Null: the message is not waiting, or not due. */
-export function taken(life: MessageLife, nowMs: number): MessageLife | null {
+export function lifeAfterClaim(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "waiting" || life.nextAtMs > nowMs) return null;
   return { ...life, state: "in_flight", fence: life.fence + 1 };
 }
 
 /** Applies the result of the try with this fencing number. Null: the message has another owner now, and the result is ignored. */
-export function tried(
+export function lifeAfterTry(
   life: MessageLife,
   fence: number,
   end: TryEnd,
   { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },
 ): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
-  return afterTry(life, end, rules, nowMs, random);
+  return lifeAfterOutcome(life, end, rules, nowMs, random);
 }
 
 /** Returns a message whose try was certainly not started: nothing is counted. Null: the message has another owner now. */
-export function givenBack(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
+export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
   return { ...life, state: "waiting", nextAtMs: nowMs };
 }
 
 /** Handles the death of the worker and of what it had started. Null: the message was not in flight. */
-export function crashed(life: MessageLife, rules: LifeRules, nowMs: number, random: () => number): MessageLife | null {
+export function lifeAfterCrash(
+  life: MessageLife,
+  rules: LifeRules,
+  nowMs: number,
+  random: () => number,
+): MessageLife | null {
   if (life.state !== "in_flight") return null;
   const crashes = life.crashes + 1;
-  if (crashes >= rules.maxCrashes) return failedForGood({ ...life, crashes }, "crashed", rules);
+  if (crashes >= rules.maxCrashes) return deadLife({ ...life, crashes }, "crashed", rules);
   // A crash is not a try, but the delay before the next try is kept.
-  const next = nextTry(
+  const next = decideNextTry(
     { ...rules.policy, maxRetries: Infinity, maxElapsedMs: null },
     { tries: Math.max(1, life.tries), sinceMs: life.sinceMs, nowMs, retryAfterMs: null },
     random,
@@ -101,32 +106,32 @@ export function crashed(life: MessageLife, rules: LifeRules, nowMs: number, rand
  * Handles content that changed on the disk: the message is not tried, and kept even where dead letters are dropped. Null: it is not
  * waiting.
  */
-export function damaged(life: MessageLife): MessageLife | null {
+export function lifeAfterDamage(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "dead", reason: "damaged" } : null;
 }
 
 /** Makes the next try due now, for an operator. Null: the message is not waiting. */
-export function dueNow(life: MessageLife, nowMs: number): MessageLife | null {
+export function lifeDueNow(life: MessageLife, nowMs: number): MessageLife | null {
   return life.state === "waiting" ? { ...life, nextAtMs: Math.min(life.nextAtMs, nowMs) } : null;
 }
 
 /** Cancels a waiting message, for an operator. Null: it is not waiting; a try in flight cannot be called back. */
-export function cancelled(life: MessageLife): MessageLife | null {
+export function lifeAfterCancel(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "cancelled" } : null;
 }
 
 /** Returns a dead letter to the queue with all its tries. The fencing number continues to increase. Null: it is not dead. */
-export function redriven(life: MessageLife, nowMs: number): MessageLife | null {
+export function lifeAfterRedrive(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "dead") return null;
   return { ...life, state: "waiting", tries: 0, crashes: 0, sinceMs: nowMs, nextAtMs: nowMs, reason: null };
 }
 
 /** Drops a dead letter, for an operator. Null: it is not dead. */
-export function purged(life: MessageLife): MessageLife | null {
+export function lifeAfterPurge(life: MessageLife): MessageLife | null {
   return life.state === "dead" ? { ...life, state: "dropped", reason: "purged" } : null;
 }
 
-function afterTry(
+function lifeAfterOutcome(
   life: MessageLife,
   { outcome, retryAfterMs }: TryEnd,
   rules: LifeRules,
@@ -135,12 +140,12 @@ function afterTry(
 ): MessageLife {
   const after = { ...life, tries: life.tries + 1 };
   if (outcome === "done") return { ...after, state: "done" };
-  if (outcome === "final") return failedForGood(after, "final", rules);
-  const next = nextTry(rules.policy, { tries: after.tries, sinceMs: life.sinceMs, nowMs, retryAfterMs }, random);
-  if (next.kind === "never") return failedForGood(after, next.reason, rules);
+  if (outcome === "final") return deadLife(after, "final", rules);
+  const next = decideNextTry(rules.policy, { tries: after.tries, sinceMs: life.sinceMs, nowMs, retryAfterMs }, random);
+  if (next.kind === "never") return deadLife(after, next.reason, rules);
   return { ...after, state: "waiting", nextAtMs: next.atMs };
 }
 
-function failedForGood(life: MessageLife, reason: DeathReason, { drops }: LifeRules): MessageLife {
+function deadLife(life: MessageLife, reason: DeathReason, { drops }: LifeRules): MessageLife {
   return { ...life, state: drops ? "dropped" : "dead", reason };
 }

@@ -33,7 +33,7 @@ export class ProcessorLease {
     this.owner = owner;
     this.#options = holder;
     this.#endMs = askedMs + holder.leaseMs;
-    this.#watch();
+    this.#scheduleEnd();
   }
 
   /** Aborts with a BatonError LOCK_LOST. */
@@ -42,10 +42,10 @@ export class ProcessorLease {
   }
 
   /** Records a successful renewal that was requested at `askedMs` on the clock. */
-  renewed(askedMs: number): void {
+  extend(askedMs: number): void {
     if (this.isOver()) return;
     this.#endMs = Math.max(this.#endMs, askedMs + this.#options.leaseMs);
-    this.#watch();
+    this.#scheduleEnd();
     for (const listener of [...this.#listeners]) listener();
   }
 
@@ -71,7 +71,7 @@ export class ProcessorLease {
   }
 
   /** Makes the lease of one try. Its name identifies the processes of the try. */
-  forTry(name: string, fence: number): TryLease {
+  makeTryLease(name: string, fence: number): TryLease {
     const { clock, leaseMs } = this.#options;
     const controller = new AbortController();
     const abort = (reason: unknown) => {
@@ -106,13 +106,13 @@ export class ProcessorLease {
     };
   }
 
-  #watch(): void {
+  #scheduleEnd(): void {
     this.#cancel();
     const { clock } = this.#options;
     this.#cancel = clock.startTimer(this.#endMs - clock.now(), () => {
       if (clock.now() >= this.#endMs) {
         this.lose("The lease on the messages ended, because the store did not respond in time");
-      } else this.#watch();
+      } else this.#scheduleEnd();
     });
   }
 }

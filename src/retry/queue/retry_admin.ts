@@ -1,11 +1,18 @@
 /** Operator commands on stored messages. Each call runs inside a transaction of its caller. */
-import { cancelled, dueNow, type MessageLife, type MessageState, purged, redriven } from "./message_life.ts";
+import {
+  lifeAfterCancel,
+  lifeAfterPurge,
+  lifeAfterRedrive,
+  lifeDueNow,
+  type MessageLife,
+  type MessageState,
+} from "./message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
 import { tables } from "./retry_tables.ts";
 import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
-import { kept, stateNumbers } from "./retry_totals.ts";
+import { stateNumbers, statesWithBody } from "./retry_totals.ts";
 import { changesMax } from "./retry_store_limits.ts";
 import { type ClaimedMessage, forwardStates, type StoredMessage } from "./stored_message.ts";
 
@@ -35,12 +42,12 @@ export class RetryAdmin {
   list(filter: MessageFilter, { afterSeq, max }: { readonly afterSeq: number; readonly max: number }): StoredMessage[] {
     const { where, values } = conditionOf(filter);
     const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`;
-    const rows = this.#database.wholeRows(
+    const rows = this.#database.intactRows(
       tables.messages,
       max,
       (limit) => this.#database.all(sql, afterSeq, ...values, limit),
     );
-    return rows.map((row) => this.#engine.messageOf(row));
+    return rows.map((row) => this.#engine.storedMessageOf(row));
   }
 
   /** Shows a message; head and body are missing if they are no longer stored. */
@@ -49,8 +56,8 @@ export class RetryAdmin {
     if (row === null) return null;
     this.#checkWhole(row);
     const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
-    const isKept = kept.includes(stateOf(row)) && forwardStates[Number(row["forwarding"])] !== "forwarded";
-    return hasBody || isKept ? this.#engine.withBody(row) : this.#engine.messageOf(row);
+    const isKept = statesWithBody.includes(stateOf(row)) && forwardStates[Number(row["forwarding"])] !== "forwarded";
+    return hasBody || isKept ? this.#engine.claimedMessageOf(row) : this.#engine.storedMessageOf(row);
   }
 
   /** Null: the change was made. */
@@ -68,7 +75,7 @@ export class RetryAdmin {
   /** The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again. */
   beginRedrive(): number {
     const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
-    this.#database.change(tables.store, { id: 0 }, { redrives });
+    this.#database.changeRow(tables.store, { id: 0 }, { redrives });
     return redrives;
   }
 
@@ -80,20 +87,20 @@ export class RetryAdmin {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql =
       `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND forwarding < 3 AND ${where} ORDER BY seq LIMIT ?`;
-    const rows = this.#database.wholeRows(
+    const rows = this.#database.intactRows(
       tables.messages,
       Math.min(max, changesMax),
       (limit) => this.#database.all(sql, number, ...values, limit),
     );
     for (const row of rows) {
       this.#changeRow(row, "redrive", nowMs);
-      this.#database.change(tables.messages, { seq: Number(row["seq"]) }, { redriven: number });
+      this.#database.changeRow(tables.messages, { seq: Number(row["seq"]) }, { redriven: number });
     }
     return rows.length;
   }
 
   /** Counts the dead letters that a redrive would redrive now. */
-  redrivable(filter: Omit<MessageFilter, "states">): number {
+  countRedrivable(filter: Omit<MessageFilter, "states">): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding < 3 AND ${where}`;
     return Number(this.#database.get(sql, ...values)?.["count"]);
@@ -116,7 +123,7 @@ export class RetryAdmin {
   }
 
   setPaused(paused: boolean): void {
-    this.#database.change(tables.store, { id: 0 }, { paused: paused ? 1 : 0 });
+    this.#database.changeRow(tables.store, { id: 0 }, { paused: paused ? 1 : 0 });
   }
 
   isPaused(): boolean {
@@ -134,7 +141,7 @@ export class RetryAdmin {
   }
 
   /** Removes up to `changesMax` messages that ended before `beforeMs`. Returns their number. */
-  forget(beforeMs: number): number {
+  forgetEnded(beforeMs: number): number {
     const rows = this.#database.all(
       "SELECT seq, state, bytes FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?",
       beforeMs,
@@ -157,7 +164,7 @@ export class RetryAdmin {
 
   /** Throws BAD_DATA. */
   #checkWhole(row: SqlRow): void {
-    if (this.#database.wholeOrNull(tables.messages, row) !== null) return;
+    if (this.#database.intactOrNull(tables.messages, row) !== null) return;
     const what = `message ${this.#engine.idOf(Number(row["seq"]))}`;
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }
@@ -181,23 +188,23 @@ export class RetryAdmin {
 
   #changeRow(row: SqlRow, change: MessageChange, nowMs: number): boolean {
     const isForwarded = forwardStates[Number(row["forwarding"])] === "forwarded";
-    const next = isForwarded && change === "redrive" ? null : changed(lifeOf(row), change, nowMs);
+    const next = isForwarded && change === "redrive" ? null : lifeAfterChange(lifeOf(row), change, nowMs);
     if (next === null) return false;
-    this.#engine.write(row, next, { nowMs });
+    this.#engine.writeLife(row, next, { nowMs });
     return true;
   }
 }
 
-function changed(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
+function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
   switch (change) {
     case "retry":
-      return dueNow(life, nowMs);
+      return lifeDueNow(life, nowMs);
     case "cancel":
-      return cancelled(life);
+      return lifeAfterCancel(life);
     case "redrive":
-      return redriven(life, nowMs);
+      return lifeAfterRedrive(life, nowMs);
     case "purge":
-      return purged(life);
+      return lifeAfterPurge(life);
   }
 }
 

@@ -70,23 +70,23 @@ export class RetryDatabase {
 
   /** Returns the number of the inserted row, and how many rows were changed. */
   run(sql: string, ...values: SqlValue[]): { readonly seq: number; readonly changes: number } {
-    const { lastInsertRowid, changes } = this.#prepared(sql).run(...values);
+    const { lastInsertRowid, changes } = this.#statement(sql).run(...values);
     return { seq: Number(lastInsertRowid), changes: Number(changes) };
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return readWithNearestNumbers(this.#prepared(sql), (statement) => statement.get(...values));
+    return readWithNearestNumbers(this.#statement(sql), (statement) => statement.get(...values));
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return readWithNearestNumbers(this.#prepared(sql), (statement) => statement.all(...values)) ?? [];
+    return readWithNearestNumbers(this.#statement(sql), (statement) => statement.all(...values)) ?? [];
   }
 
   iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
     return this.#database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
   }
 
-  /** Inserts a row; `replace` overwrites one with the same key. Called in a transaction, as `change`. */
+  /** Inserts a row; `replace` overwrites one with the same key. Called in a transaction, as `changeRow`. */
   insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.insert, ...table.valuesToBind(row));
   }
@@ -101,7 +101,7 @@ export class RetryDatabase {
   }
 
   /** Changes the row with this key. False: there is no such row. Throws DamageError without a change if the row is damaged. */
-  change<Column extends string>(
+  changeRow<Column extends string>(
     table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
     changes: { readonly [Name in Column]?: SqlValue },
@@ -122,17 +122,17 @@ export class RetryDatabase {
    * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always in the same
    * order.
    */
-  wholeRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
+  intactRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
     for (let limit = max;;) {
       const rows = read(limit);
-      const whole = rows.filter((row) => this.wholeOrNull(table, row) !== null);
+      const whole = rows.filter((row) => this.intactOrNull(table, row) !== null);
       if (whole.length === rows.length || whole.length >= max || rows.length < limit) return whole.slice(0, max);
       limit += rows.length - whole.length;
     }
   }
 
   /** The row; null: it is damaged, which is reported. */
-  wholeOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
+  intactOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
     if (table.isIntact(row)) return row;
     this.damage.reportDamage(describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store"));
     return null;
@@ -145,7 +145,7 @@ export class RetryDatabase {
   transaction<T>(work: () => T): T {
     try {
       this.#files.check();
-      this.#prepared("BEGIN IMMEDIATE").run();
+      this.#statement("BEGIN IMMEDIATE").run();
     } catch (error) {
       throw storeError(error, this.folder);
     }
@@ -157,7 +157,7 @@ export class RetryDatabase {
       throw storeError(error, this.folder);
     }
     try {
-      this.#prepared("COMMIT").run();
+      this.#statement("COMMIT").run();
     } catch (error) {
       this.#rollBack();
       throw storeError(error, this.folder);
@@ -167,20 +167,20 @@ export class RetryDatabase {
   }
 
   /** Reads one consistent state of the store. Changes nothing and does not wait for writers. */
-  snapshot<T>(work: () => T): T {
+  readSnapshot<T>(work: () => T): T {
     try {
-      this.#prepared("BEGIN").run();
+      this.#statement("BEGIN").run();
       try {
         return work();
       } finally {
-        this.#prepared("COMMIT").run();
+        this.#statement("COMMIT").run();
       }
     } catch (error) {
       throw storeError(error, this.folder);
     }
   }
 
-  /** Gives access to the database for a check of all rows, inside a `snapshot`. */
+  /** Gives access to the database for a check of all rows, inside `readSnapshot`. */
   verify(look: (database: DatabaseSync) => void): void {
     look(this.#database);
   }
@@ -200,7 +200,7 @@ export class RetryDatabase {
   }
 
   /** Moves the log into the database after a transaction found no room: removed rows may have left space there. */
-  relieve(): void {
+  truncateLog(): void {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
@@ -209,7 +209,7 @@ export class RetryDatabase {
   }
 
   /** The size of the database on the disk, and the free space there for this user. Bytes. */
-  disk(): { readonly usedBytes: number; readonly freeBytes: number } {
+  diskSpace(): { readonly usedBytes: number; readonly freeBytes: number } {
     const pragma = (name: string) => Number(this.get(`PRAGMA ${name}`)?.[name] ?? 0);
     const { bsize, bavail } = statfsSync(this.folder);
     return {
@@ -237,7 +237,7 @@ export class RetryDatabase {
     }
   }
 
-  #prepared(sql: string): StatementSync {
+  #statement(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
     return statement;

@@ -5,17 +5,17 @@
  */
 import { BatonError } from "../../errors.ts";
 import {
-  accepted,
-  crashed,
-  damaged,
   type DeathReason,
-  givenBack,
+  lifeAfterClaim,
+  lifeAfterCrash,
+  lifeAfterDamage,
+  lifeAfterReturn,
+  lifeAfterTry,
   type LifeRules,
   type MessageLife,
   type MessageState,
   messageStates,
-  taken,
-  tried,
+  newLife,
   type TryEnd,
 } from "./message_life.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
@@ -23,7 +23,7 @@ import { DamageError } from "../../storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import { type CapacityRules, kept, RetryCapacity, RetryTotals, stateNumbers } from "./retry_totals.ts";
+import { type CapacityRules, RetryCapacity, RetryTotals, stateNumbers, statesWithBody } from "./retry_totals.ts";
 import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./retry_store_limits.ts";
 import {
   type ClaimedMessage,
@@ -91,10 +91,10 @@ export class RetryEngine {
       checkSizes(message);
       bytes += message.body.byteLength;
     }
-    this.capacity.check(messages.length, bytes);
+    this.capacity.requireRoom(messages.length, bytes);
     const sums = new Map<MessageState, StateTotals>();
     const stored = messages.map((message) => {
-      const life = accepted(message.tried, this.#rules, nowMs, this.#random);
+      const life = newLife(message.tried, this.#rules, nowMs, this.#random);
       const { count, bytes } = sums.get(life.state) ?? { count: 0, bytes: 0 };
       sums.set(life.state, { count: count + 1, bytes: bytes + message.body.byteLength });
       return { id: this.idOf(this.#insert(message, life, nowMs)), life };
@@ -117,23 +117,23 @@ export class RetryEngine {
       redriven: 0,
       forward_offset: null,
       bytes: body.byteLength,
-      is_next: isOpen(state) ? this.#keyOrdering.initialPosition(key) : 0,
+      is_next: isOpen(state) ? this.#keyOrdering.initialMark(key) : 0,
     });
-    if (kept.includes(state)) this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
+    if (statesWithBody.includes(state)) this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
     return seq;
   }
 
   /** Registers a process that will try messages and returns its number. */
-  register(boot: string, endMs: number, pid: number, nowMs: number): number {
+  registerProcessor(boot: string, endMs: number, pid: number, nowMs: number): number {
     const id = this.#database.nextNumber("processors");
     this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
     return id;
   }
 
   /** Extends the lease of a process. False: the lease was given up, and its messages have other owners. */
-  renew(owner: number, endMs: number): boolean {
+  renewProcessor(owner: number, endMs: number): boolean {
     try {
-      return this.#database.change(tables.processors, { id: owner }, { end_ms: endMs });
+      return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });
     } catch (error) {
       if (error instanceof DamageError) return false; // other processes treat the lease as ended, too
       throw error;
@@ -141,7 +141,7 @@ export class RetryEngine {
   }
 
   /** Removes a process that has nothing in flight. */
-  leave(owner: number): void {
+  removeProcessor(owner: number): void {
     this.#database.run(
       "DELETE FROM processors WHERE id = ? AND NOT EXISTS (SELECT 1 FROM messages WHERE state = 1 AND owner = ?)",
       owner,
@@ -161,14 +161,14 @@ export class RetryEngine {
   }): number {
     let count = 0;
     for (const row of this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`)) {
-      const isWhole = this.#database.wholeOrNull(tables.processors, row) !== null;
+      const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;
       if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;
       const owner = Number(row["id"]);
       for (const message of this.#database.all("SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)) {
-        if (this.#database.wholeOrNull(tables.messages, message) === null) continue;
-        const next = crashed(lifeOf(message), this.#rules, nowMs, this.#random);
+        if (this.#database.intactOrNull(tables.messages, message) === null) continue;
+        const next = lifeAfterCrash(lifeOf(message), this.#rules, nowMs, this.#random);
         if (next === null) continue;
-        this.write(message, next, { nowMs, error: "the processor died during the try", triedMs: nowMs });
+        this.writeLife(message, next, { nowMs, error: "the processor died during the try", triedMs: nowMs });
         count++;
       }
       this.#database.run("DELETE FROM processors WHERE id = ?", owner);
@@ -188,10 +188,10 @@ export class RetryEngine {
       );
     }
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
-      const next = taken(lifeOf(row), nowMs);
+      const next = lifeAfterClaim(lifeOf(row), nowMs);
       if (next === null || this.#killIfDamaged(row, nowMs)) return [];
-      this.write(row, next, { nowMs, owner });
-      return [this.withBody({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
+      this.writeLife(row, next, { nowMs, owner });
+      return [this.claimedMessageOf({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
     });
     return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
   }
@@ -200,8 +200,8 @@ export class RetryEngine {
   #killIfDamaged(row: SqlRow, nowMs: number): boolean {
     const error = this.damageOf(row);
     if (error === null) return false;
-    const next = damaged(lifeOf(row));
-    if (next !== null) this.write(row, next, { nowMs, error });
+    const next = lifeAfterDamage(lifeOf(row));
+    if (next !== null) this.writeLife(row, next, { nowMs, error });
     return true;
   }
 
@@ -209,7 +209,7 @@ export class RetryEngine {
   damageOf(row: SqlRow): string | null {
     try {
       this.#database.damage.requireIntactRow(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
-      this.#content(Number(row["seq"]));
+      this.#readContent(Number(row["seq"]));
       return null;
     } catch (error) {
       if (error instanceof DamageError) return error.message;
@@ -218,7 +218,7 @@ export class RetryEngine {
   }
 
   /** Throws DamageError. */
-  #content(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
+  #readContent(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
     const { bodies } = tables;
     const { damage } = this.#database;
     const what = `the content of message ${this.idOf(seq)}`;
@@ -233,25 +233,25 @@ export class RetryEngine {
   finish({ seq, fence, owner, end, error, nowMs }: TryReport): MessageLife | null {
     const row = this.#database.get("SELECT * FROM messages WHERE seq = ?", seq);
     if (row === undefined || Number(row["owner"]) !== owner) return null;
-    if (this.#database.wholeOrNull(tables.messages, row) === null) return null;
+    if (this.#database.intactOrNull(tables.messages, row) === null) return null;
     const life = lifeOf(row);
     const next = end === null
-      ? givenBack(life, fence, nowMs)
-      : tried(life, fence, end, { rules: this.#rules, nowMs, random: this.#random });
+      ? lifeAfterReturn(life, fence, nowMs)
+      : lifeAfterTry(life, fence, end, { rules: this.#rules, nowMs, random: this.#random });
     if (next === null) return null;
-    this.write(row, next, end === null ? { nowMs } : { nowMs, error, triedMs: nowMs });
+    this.writeLife(row, next, end === null ? { nowMs } : { nowMs, error, triedMs: nowMs });
     return next;
   }
 
   /** Writes the new state of a message and counts it. Removes the body when it is no longer needed. */
-  write(row: SqlRow, next: MessageLife, { nowMs, owner = null, error, triedMs }: {
+  writeLife(row: SqlRow, next: MessageLife, { nowMs, owner = null, error, triedMs }: {
     readonly nowMs: number;
     readonly owner?: number | null;
     readonly error?: string | null;
     readonly triedMs?: number;
   }): void {
     const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), stateOf(row)];
-    this.#database.change(tables.messages, { seq }, {
+    this.#database.changeRow(tables.messages, { seq }, {
       ...this.#columnsOf(next, nowMs),
       error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
       last_ms: triedMs ?? row["last_ms"] ?? null,
@@ -259,11 +259,11 @@ export class RetryEngine {
     });
     if (before === next.state) return;
     const key = row["key"] as string | null;
-    if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.closed(seq, key);
-    else if (!isOpen(before) && isOpen(next.state)) this.#keyOrdering.opened(seq, key);
+    if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.passMarkOn(seq, key);
+    else if (!isOpen(before) && isOpen(next.state)) this.#keyOrdering.restoreMark(seq, key);
     this.totals.count(before, -1, -bytes);
     this.totals.count(next.state, 1, bytes);
-    if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    if (!statesWithBody.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
   }
 
@@ -273,23 +273,23 @@ export class RetryEngine {
     const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";
     const row = this.#database.get(sql, seq, least);
     if (row === undefined) return;
-    this.#database.change(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
+    this.#database.changeRow(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     // The sink works again, so its error is removed, too.
     this.#database.run("DELETE FROM forward_failures WHERE seq IN (0, ?)", seq);
     this.totals.count("dead", 0, -Number(row["bytes"]));
   }
 
-  withBody(row: SqlRow): ClaimedMessage {
+  claimedMessageOf(row: SqlRow): ClaimedMessage {
     try {
-      return { ...this.messageOf(row), ...this.#content(Number(row["seq"])) };
+      return { ...this.storedMessageOf(row), ...this.#readContent(Number(row["seq"])) };
     } catch (error) {
       if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${error.message}`);
     }
   }
 
-  messageOf(row: SqlRow): StoredMessage {
+  storedMessageOf(row: SqlRow): StoredMessage {
     const seq = Number(row["seq"]);
     const { nextAtMs, ...life } = lifeOf(row);
     return {
@@ -323,7 +323,7 @@ export class RetryEngine {
     const isPending = state === "dead" && reason !== "damaged" && this.#rules.forwards;
     return {
       ...{ state: stateNumbers[state], tries, crashes, fence, reason, since_ms: sinceMs, next_ms: nextAtMs },
-      ended_ms: kept.includes(state) ? null : nowMs,
+      ended_ms: statesWithBody.includes(state) ? null : nowMs,
       forwarding: forwardStates.indexOf(isPending ? "pending" : "none"),
     };
   }

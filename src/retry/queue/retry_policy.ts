@@ -51,7 +51,7 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
   }
 }
 
-export interface Tried {
+export interface TryHistory {
   /** Tries that have ended, including the last one. */
   readonly tries: number;
   /** The time when the message was accepted or redriven. */
@@ -66,7 +66,7 @@ export type NextTry =
   | { readonly kind: "never"; readonly reason: "exhausted" | "too_old" };
 
 /** Decides after a failed try: when the next one is due. */
-export function nextTry(policy: RetryPolicy, tried: Tried, random: () => number): NextTry {
+export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: () => number): NextTry {
   const { tries, sinceMs, nowMs, retryAfterMs } = tried;
   if (tries > policy.maxRetries) return { kind: "never", reason: "exhausted" };
   const wanted = delayMs(policy, Math.max(1, tries), random);

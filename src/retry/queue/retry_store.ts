@@ -16,11 +16,11 @@ import type {
 
 export interface StoreHooks {
   /** Another process may have written to the store. */
-  readonly changed?: () => void;
+  readonly onChanged?: () => void;
   /** The disk failed. Called once. Every later call is rejected, and the result of calls in progress is unknown. */
-  readonly broken?: (error: BatonError) => void;
+  readonly onBroken?: (error: BatonError) => void;
   /** Called once for each damaged row, with a sentence. */
-  readonly damage?: (sentence: string) => void;
+  readonly onDamage?: (sentence: string) => void;
 }
 
 interface PendingStoreCall {
@@ -44,7 +44,7 @@ export class RetryStore implements AsyncDisposable {
     this.folder = folder;
     this.#hooks = hooks;
     this.#worker = new Worker(new URL("./retry_store_worker.ts", import.meta.url));
-    this.#worker.on("message", (message: StoreThreadMessage) => this.#received(message));
+    this.#worker.on("message", (message: StoreThreadMessage) => this.#handleMessage(message));
     this.#worker.on("error", (error) => this.#break(this.#ioError(messageOf(error))));
     this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
   }
@@ -87,8 +87,8 @@ export class RetryStore implements AsyncDisposable {
     });
   }
 
-  /** Calls `changed` if another process has written since the last call. */
-  look(): void {
+  /** Calls `onChanged` if another process has written since the last call. */
+  checkForChanges(): void {
     this.#post({ kind: "look" });
   }
 
@@ -119,14 +119,14 @@ export class RetryStore implements AsyncDisposable {
     if (this.#broken === null) this.#worker.postMessage(request);
   }
 
-  #received(message: StoreThreadMessage): void {
+  #handleMessage(message: StoreThreadMessage): void {
     switch (message.kind) {
       case "opened":
         this.#opening?.done(undefined);
         this.#opening = null;
         break;
       case "changed":
-        this.#hooks.changed?.();
+        this.#hooks.onChanged?.();
         break;
       case "results":
         for (const result of message.results) this.#settle(result);
@@ -134,7 +134,7 @@ export class RetryStore implements AsyncDisposable {
         if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
         break;
       case "damage":
-        this.#hooks.damage?.(message.sentence);
+        this.#hooks.onDamage?.(message.sentence);
         break;
       case "broken":
         this.#break(new BatonError(message.code as ErrorCode, message.message));
@@ -160,7 +160,7 @@ export class RetryStore implements AsyncDisposable {
     this.#calls.clear();
     this.#closing?.();
     if (opening !== null) opening.failed(error);
-    else if (this.#closing === null) this.#hooks.broken?.(error);
+    else if (this.#closing === null) this.#hooks.onBroken?.(error);
   }
 
   async #end(): Promise<void> {

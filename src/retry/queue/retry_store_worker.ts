@@ -44,7 +44,7 @@ function commit(): void {
     // Nothing is stored, and the next transaction may succeed. After any other error the state of the disk is unknown.
     if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
     reply({ kind: "results", results: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
-    if (code === "STORE_FULL") database.relieve();
+    if (code === "STORE_FULL") database.truncateLog();
   }
 }
 

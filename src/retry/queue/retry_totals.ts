@@ -6,7 +6,7 @@ import type { StateTotals } from "./stored_message.ts";
 import { BatonError } from "../../errors.ts";
 
 /** States in which the body is stored; these messages count towards the limits. */
-export const kept: readonly MessageState[] = ["waiting", "in_flight", "dead"];
+export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
 export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
   MessageState,
   number
@@ -23,18 +23,18 @@ export class RetryTotals {
     const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
     const of = (state: MessageState): StateTotals => {
       const stored = found.get(stateNumbers[state]);
-      const isDamaged = stored !== undefined && this.#database.wholeOrNull(tables.totals, stored) === null;
-      const row = isDamaged ? this.#counted(stateNumbers[state]) : stored;
+      const isDamaged = stored !== undefined && this.#database.intactOrNull(tables.totals, stored) === null;
+      const row = isDamaged ? this.#countRows(stateNumbers[state]) : stored;
       return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
     };
     return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, StateTotals>;
   }
 
   count(state: MessageState, count: number, bytes: number): void {
-    const isKept = kept.includes(state);
+    const isKept = statesWithBody.includes(state);
     const number = stateNumbers[state];
     const row = this.#database.get(`SELECT ${tables.totals.allColumns} FROM totals WHERE state = ?`, number);
-    const known = row !== undefined && this.#database.wholeOrNull(tables.totals, row) !== null;
+    const known = row !== undefined && this.#database.intactOrNull(tables.totals, row) !== null;
     const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
     this.#database.replace(tables.totals, {
       state: number,
@@ -45,20 +45,20 @@ export class RetryTotals {
 
   /** Totals before a change, when the stored row is damaged: the counted messages already include the change. */
   #countedBefore(state: number, count: number, bytes: number): SqlRow {
-    const now = this.#counted(state);
+    const now = this.#countRows(state);
     return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };
   }
 
-  #counted(state: number): SqlRow {
+  #countRows(state: number): SqlRow {
     const sql = "SELECT count(*) AS count, coalesce(sum(bytes), 0) AS bytes FROM messages WHERE state = ?";
     return this.#database.get(sql, state) ?? {};
   }
 
   /** Counts the messages with a body again. */
   recount(): void {
-    for (const state of kept) {
+    for (const state of statesWithBody) {
       const number = stateNumbers[state];
-      const { count, bytes } = this.#counted(number);
+      const { count, bytes } = this.#countRows(number);
       this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
     }
   }
@@ -84,7 +84,7 @@ export class RetryCapacity {
   /** The reason why no message would be accepted now; null: a message of moderate size would be. */
   fullReason(): string | null {
     try {
-      this.check(1, 1);
+      this.requireRoom(1, 1);
       return null;
     } catch (thrown) {
       if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
@@ -93,9 +93,9 @@ export class RetryCapacity {
   }
 
   /** Throws STORE_FULL if this many more exceed a limit. */
-  check(count: number, bytes: number): void {
+  requireRoom(count: number, bytes: number): void {
     const totals = this.#totals.all();
-    const sum = (what: keyof StateTotals) => kept.reduce((all, state) => all + totals[state][what], 0);
+    const sum = (what: keyof StateTotals) => statesWithBody.reduce((all, state) => all + totals[state][what], 0);
     const { maxMessages, maxBytes } = this.#rules;
     const where = `The message store in ${this.#database.folder} is full`;
     if (sum("count") + count > maxMessages) {

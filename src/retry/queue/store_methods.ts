@@ -17,9 +17,9 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     accept: engine.accept.bind(engine),
     ingest: topics.ingest.bind(topics),
     startIngest: topics.startIngest.bind(topics),
-    register: engine.register.bind(engine),
-    renew: engine.renew.bind(engine),
-    leave: engine.leave.bind(engine),
+    register: engine.registerProcessor.bind(engine),
+    renew: engine.renewProcessor.bind(engine),
+    leave: engine.removeProcessor.bind(engine),
     reclaim: engine.reclaim.bind(engine),
     claim: engine.claim.bind(engine),
     finish: engine.finish.bind(engine),
@@ -32,19 +32,19 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     change: operator.change.bind(operator),
     startRedrive: operator.beginRedrive.bind(operator),
     redrive: operator.redrive.bind(operator),
-    countRedrivable: operator.redrivable.bind(operator),
+    countRedrivable: operator.countRedrivable.bind(operator),
     purge: operator.purge.bind(operator),
     setPaused: operator.setPaused.bind(operator),
     isPaused: operator.isPaused.bind(operator),
     waitingTimes: operator.waitingTimes.bind(operator),
-    forget: operator.forget.bind(operator),
+    forget: operator.forgetEnded.bind(operator),
     pendingDeadLetters: letters.pendingDeadLetters.bind(letters),
     deadLetterBacklog: letters.deadLetterBacklog.bind(letters),
     markForwarding: letters.markForwarding.bind(letters),
     clearForwardDelays: letters.clearForwardDelays.bind(letters),
     recordForwardFailure: letters.recordForwardFailure.bind(letters),
     reserveLog: () => database.reserveLog(),
-    disk: () => database.disk(),
+    disk: () => database.diskSpace(),
     damageCount: () => database.damage.count,
     canBeTried: (order: Order) => canBeTried(database, order),
     countDamaged: () => countDamaged(database),
@@ -106,7 +106,7 @@ class IngestOffsets {
    * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws STORE_FULL, BAD_DATA.
    */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
-    const last = this.#last(topic);
+    const last = this.#lastIngestedId(topic);
     const fresh = messages.filter(({ id }) => id > last);
     const newest = fresh.at(-1);
     if (newest === undefined) return 0;
@@ -118,16 +118,16 @@ class IngestOffsets {
 
   /** `end`: the newest id of the topic. A larger recorded id belongs to an earlier topic of this name and is removed. */
   startIngest(topic: string, end: number): void {
-    if (this.#last(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
+    if (this.#lastIngestedId(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
   }
 
-  #last(topic: string): number {
+  #lastIngestedId(topic: string): number {
     const row = this.#database.get(
       `SELECT ${tables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`,
       topic,
     );
     if (row === undefined) return -1;
-    if (this.#database.wholeOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
+    if (this.#database.intactOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
     const what = `the ingest offset of topic ${JSON.stringify(topic)}`;
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }

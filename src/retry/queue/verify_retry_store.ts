@@ -17,7 +17,7 @@ export function verifyRetryStore(folder: string): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, addProblem } = problemList();
   try {
-    return database.snapshot(() => {
+    return database.readSnapshot(() => {
       database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem }));
       let [messages, bytes] = [0, 0];
       verifyPart("the messages", addProblem, () => {
@@ -34,10 +34,10 @@ export function verifyRetryStore(folder: string): RetryVerifyReport {
   }
 }
 
-type Counted = Record<MessageState, { count: number; bytes: number }>;
+type CountedStates = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): Counted {
-  const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as Counted;
+function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): CountedStates {
+  const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as CountedStates;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
       LEFT JOIN processors AS p ON p.id = m.owner ORDER BY m.seq`,
@@ -75,7 +75,7 @@ function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): Cou
 }
 
 /** Totals of removed messages remain, so only states with a body are compared. */
-function verifyTotals(database: RetryDatabase, counted: Counted, addProblem: ReportProblem): void {
+function verifyTotals(database: RetryDatabase, counted: CountedStates, addProblem: ReportProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];

@@ -45,7 +45,7 @@ export function forwardedHeaders(
   });
 }
 
-export function headerOf(headers: HttpHeaders, wanted: string): string | null {
+export function headerValue(headers: HttpHeaders, wanted: string): string | null {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
@@ -98,7 +98,7 @@ export interface BackendRequest {
 }
 
 /** The request for a stored message. `defaults`: method and headers for a message that has none. Null: it cannot be sent there. */
-export function requestOf(
+export function backendRequestOf(
   head: MessageHead,
   id: string,
   { backend, method, headers }: { readonly backend: URL; readonly method: string; readonly headers: HttpHeaders },
@@ -106,7 +106,7 @@ export function requestOf(
   const own = head.kind === "http" ? head.headers : [];
   const has = (name: string) => own.some(([one]) => one.toLowerCase() === name.toLowerCase());
   const all = [...own, ...headers.filter(([name]) => !has(name))];
-  const isKeyed = headerOf(all, idempotencyHeader) !== null;
+  const isKeyed = headerValue(all, idempotencyHeader) !== null;
   const url = head.kind === "http" ? backendUrl(backend, head.path) : backend.href;
   if (url === null) return null;
   return {

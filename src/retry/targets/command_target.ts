@@ -10,7 +10,7 @@ import type { Guard } from "../../process/guard/guard.ts";
 import { BatonError, type ErrorCode } from "../../errors.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
-import { type Target, tried, type TryResult } from "./target.ts";
+import { type Target, type TryResult, tryResult } from "./target.ts";
 import { outcomeOfExit, type RetryRules } from "./outcome.ts";
 import type { Clock } from "../../support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
@@ -40,9 +40,9 @@ export class CommandTarget implements Target {
   async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
     const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
-    if (command === null) return tried("final", "has no command of its own, and --exec is missing", null);
+    if (command === null) return tryResult("final", "has no command of its own, and --exec is missing", null);
     if (command.cwd !== null && !isFolder(command.cwd)) {
-      return tried("retry", `could not be run: its working directory ${command.cwd} does not exist`, null);
+      return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`, null);
     }
     const ended = await runWithInput({
       command: command.argv,
@@ -66,9 +66,9 @@ export class CommandTarget implements Target {
       return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", end.message) };
     }
     // A stop of baton says nothing about the message, but the try counts.
-    if (end.kind === "revoked") return tried("retry", how, null);
+    if (end.kind === "revoked") return tryResult("retry", how, null);
     const outcome = outcomeOfExit(typeof code === "number" ? code : this.#options.exitCodeOf(code), rules);
-    return tried(outcome, outcome === "done" ? null : how, outcome !== "retry");
+    return tryResult(outcome, outcome === "done" ? null : how, outcome !== "retry");
   }
 }
 

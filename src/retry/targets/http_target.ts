@@ -5,9 +5,9 @@ import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { type Target, tried, type TryResult } from "./target.ts";
+import { type Target, type TryResult, tryResult } from "./target.ts";
 import { outcomeOfStatus, type RetryRules } from "./outcome.ts";
-import { type BackendRequest, type HttpHeaders, parseRetryAfter, requestOf } from "./backend_request.ts";
+import { type BackendRequest, backendRequestOf, type HttpHeaders, parseRetryAfter } from "./backend_request.ts";
 
 /** How much of a response is read, so that the backend can send a short one completely. Bytes. */
 const responseBytesMax = 256 << 10;
@@ -30,22 +30,24 @@ export class HttpTarget implements Target {
 
   async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { rules, timeoutMs, clock } = this.#options;
-    const request = requestOf(message.head, message.id, this.#options);
-    if (request === null) return tried("final", "has a path that leads out of --url", null);
+    const request = backendRequestOf(message.head, message.id, this.#options);
+    if (request === null) return tryResult("final", "has a path that leads out of --url", null);
     const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost, mayReuse: true });
     if (answer.kind === "responded") {
-      await drained(answer.response);
+      await drainResponse(answer.response);
       answer.done();
       const { status, headers } = answer.response;
       const outcome = outcomeOfStatus(status, rules);
-      if (outcome === "done") return tried("done", null, true);
+      if (outcome === "done") return tryResult("done", null, true);
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
-      return tried(outcome, `got status ${status}`, outcome === "final", retryAfterMs);
+      return tryResult(outcome, `got status ${status}`, outcome === "final", retryAfterMs);
     }
     if (lease.lost.aborted) {
-      return lease.stopped.aborted ? tried("retry", "was stopped because baton was stopped", null) : { kind: "lost" };
+      return lease.stopped.aborted
+        ? tryResult("retry", "was stopped because baton was stopped", null)
+        : { kind: "lost" };
     }
-    return tried("retry", answer.why, false);
+    return tryResult("retry", answer.why, false);
   }
 }
 
@@ -79,7 +81,7 @@ export async function callBackend(
   };
   try {
     const pairs = headers.map(([name, value]) => [name, value] as [string, string]);
-    const isReused = mayReuse && !resends(method);
+    const isReused = mayReuse && !mayResend(method);
     const hasBody = method !== "GET" && method !== "HEAD";
     const response = await fetch(url, {
       method,
@@ -108,12 +110,12 @@ export function whyNotSent(error: unknown): string {
  * Whether `fetch` itself repeats a request when a reused connection breaks, so that one try would become two: Bun repeats idempotent
  * requests, Deno all requests.
  */
-function resends(method: string): boolean {
+function mayResend(method: string): boolean {
   return !("Bun" in globalThis) || method !== "POST";
 }
 
 /** Reads a short response to its end, and abandons a long one. */
-async function drained(response: Response): Promise<void> {
+async function drainResponse(response: Response): Promise<void> {
   const { body, headers } = response;
   if (body === null) return;
   let bytes = 0;

@@ -48,13 +48,13 @@ export async function runWithInput(
       input,
       ...(cwd === null ? {} : { cwd }),
     });
-    return { kind: "ended", outcome, ...commandEnd(outcome, timeoutMs) };
+    return { kind: "ended", outcome, ...describeCommandEnd(outcome, timeoutMs) };
   } finally {
     closeSync(input);
   }
 }
 
-export function commandEnd(outcome: ChildOutcome, timeoutMs: number): CommandEnd {
+export function describeCommandEnd(outcome: ChildOutcome, timeoutMs: number): CommandEnd {
   switch (outcome.kind) {
     case "exited":
       return { code: outcome.code, how: `exited with ${outcome.code}` };

@@ -23,7 +23,7 @@ export type TryResult =
   | { readonly kind: "breach"; readonly error: BatonError };
 
 /** The result of a try that was made. `isHealthy`, `retryAfterMs`: null if unknown. */
-export function tried(
+export function tryResult(
   outcome: TryEnd["outcome"],
   error: string | null,
   isHealthy: boolean | null,

@@ -11,7 +11,7 @@ export class TopicPutter {
   readonly #client: PubsubClientSession;
   #counter = 0;
   /** Counters of puts in flight. */
-  readonly #open = new Set<number>();
+  readonly #countersInFlight = new Set<number>();
 
   constructor(client: PubsubClientSession, topic: string) {
     this.#client = client;
@@ -21,13 +21,13 @@ export class TopicPutter {
   /** Rejects with the signal's reason; then the outcome of the put is unknown. */
   async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<RequestOutcome> {
     const counter = ++this.#counter;
-    this.#open.add(counter);
+    this.#countersInFlight.add(counter);
     try {
       // The server ignores older puts that may still be on their way; their message IDs are put again.
-      const headers = { firstUnacked: Math.min(...this.#open), msgId };
+      const headers = { firstUnacked: Math.min(...this.#countersInFlight), msgId };
       return await this.#client.request({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
     } finally {
-      this.#open.delete(counter);
+      this.#countersInFlight.delete(counter);
     }
   }
 

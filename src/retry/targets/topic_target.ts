@@ -6,7 +6,7 @@ import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
 import type { RetryLog } from "../retry_log.ts";
-import { type Target, tried, type TryResult } from "./target.ts";
+import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";
 
@@ -22,17 +22,17 @@ export class TopicTarget implements Target {
 
   async deliver({ id, body }: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     if (body.byteLength > bodyBytesMax) {
-      return tried("final", `was too long for a topic: ${body.byteLength} bytes, at most ${bodyBytesMax}`, null);
+      return tryResult("final", `was too long for a topic: ${body.byteLength} bytes, at most ${bodyBytesMax}`, null);
     }
     try {
       const ends = AbortSignal.any([lease.lost, lease.stopped]);
       return tryResultOf(await this.#putter.put(id, body, ends), this.#putter.topic);
     } catch (error) {
-      if (lease.stopped.aborted) return tried("retry", "was stopped because baton was stopped", null);
+      if (lease.stopped.aborted) return tryResult("retry", "was stopped because baton was stopped", null);
       if (lease.lost.aborted) return { kind: "lost" };
       if (!(error instanceof BatonError)) throw error;
       // The proxies could not be looked up.
-      return tried("retry", messageOf(error), false);
+      return tryResult("retry", messageOf(error), false);
     }
   }
 }
@@ -40,12 +40,12 @@ export class TopicTarget implements Target {
 /** The result of a put for its message. Pure. */
 export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
-  if (status === "OK") return tried("done", null, true);
+  if (status === "OK") return tryResult("done", null, true);
   const error = outcomeError(`put the message into topic "${topic}"`, outcome);
   // The client itself is refused: every other message would fail the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
-  return tried(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
+  return tryResult(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
 }
 
 /**

@@ -39,7 +39,8 @@ interface MultiOperationRow {
   readonly request: Codec<object>;
   readonly response: Codec<object>;
 }
-const rowOf = (name: MultiOperationName): MultiOperationRow => multiOperations[name] as unknown as MultiOperationRow;
+const operationRow = (name: MultiOperationName): MultiOperationRow =>
+  multiOperations[name] as unknown as MultiOperationRow;
 const namesByCode = new Map<number, MultiOperationName>(
   Object.entries(multiOperations).map(([name, row]) => [row.code, name as MultiOperationName]),
 );
@@ -47,12 +48,12 @@ const namesByCode = new Map<number, MultiOperationName>(
 export const multiRequest: Codec<MultiRequest[]> = {
   bytesMin: 9,
   read: (reader) =>
-    readItems(reader, (name) => ({ type: name, ...rowOf(name).request.read(reader) }) as MultiRequest, () => {
+    readItems(reader, (name) => ({ type: name, ...operationRow(name).request.read(reader) }) as MultiRequest, () => {
       throw protocolError("A multi request contains an error record");
     }),
   write(writer, requests) {
     for (const request of requests) {
-      const row = rowOf(request.type);
+      const row = operationRow(request.type);
       records.MultiHeader.write(writer, { type: row.code, done: false, err: -1 });
       row.request.write(writer, request);
     }
@@ -65,7 +66,7 @@ export const multiResponse: Codec<MultiResult[]> = {
   read: (reader) =>
     readItems<MultiResult>(
       reader,
-      (name) => ({ type: name, ...rowOf(name).response.read(reader) }) as MultiResult,
+      (name) => ({ type: name, ...operationRow(name).response.read(reader) }) as MultiResult,
       () => ({ type: "error", err: records.ErrorResponse.read(reader).err }),
     ),
   write(writer, results) {
@@ -80,7 +81,7 @@ function writeResult(writer: ByteWriter, result: MultiResult): void {
     records.ErrorResponse.write(writer, { err: result.err });
     return;
   }
-  const row = rowOf(result.type);
+  const row = operationRow(result.type);
   records.MultiHeader.write(writer, { type: row.code, done: false, err: 0 });
   row.response.write(writer, result);
 }

@@ -2,7 +2,7 @@
  * Decodes frames into messages. Never throws: an invalid message gives an InvalidMessage that names the field and
  * quotes its value, so that every peer gets a response.
  */
-import { bytesOf } from "../bytes.ts";
+import { totalByteLength } from "../bytes.ts";
 import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
@@ -62,21 +62,23 @@ const lf = 10;
 /** Decodes the frames of one ZeroMQ message, without the envelope. Bodies are views of the frames. */
 export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
   const [frame] = frames;
-  if (frame === undefined) return invalid("frames", "0", "a message has at least one frame");
-  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeAny(frames, frame);
+  if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
+  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneral(frames, frame);
 }
 
 /** Decodes any message in its general form. */
-export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
-  const end = headerEnd(frame);
+export function decodeGeneral(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
+  const end = findHeaderEnd(frame);
   if (end < 0) return invalidHeader(frame, end);
   const header = headerText(frame, end);
-  if (header === null) return invalid("header", printed(frame), "it is not UTF-8");
+  if (header === null) return invalidMessage("header", formatBytes(frame), "it is not UTF-8");
   const lineEnd = header.indexOf("\r\n");
   const first = lineEnd < 0 ? header : header.slice(0, lineEnd);
   const words = first.split(" ");
   const shape = shapes.get(words[0] ?? "");
-  if (shape === undefined) return invalid("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
+  if (shape === undefined) {
+    return invalidMessage("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
+  }
   const message: Record<string, unknown> = { name: words[0] };
   const headers: Record<string, unknown> | null = lineEnd < 0 ? null : {};
   const wrong = readFields(words, shape, message) ??
@@ -93,7 +95,7 @@ export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Mes
  * Returns where CR LF CR LF begins; otherwise -1 minus the index of an invalid control character, or -1 minus the
  * length.
  */
-function headerEnd(frame: Uint8Array): number {
+function findHeaderEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);
   for (let at = 0; at < length; at++) {
     const byte = frame[at] as number;
@@ -108,13 +110,13 @@ function headerEnd(frame: Uint8Array): number {
 function invalidHeader(frame: Uint8Array, end: number): InvalidMessage {
   const at = -1 - end;
   if (at >= Math.min(frame.byteLength, headerBytesMax)) {
-    return invalid(
+    return invalidMessage(
       "header",
-      printed(frame),
+      formatBytes(frame),
       `there is no CR LF CR LF in its first ${at} bytes; ${headerBytesMax} are the limit`,
     );
   }
-  return invalid("header", printed(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
+  return invalidMessage("header", formatBytes(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
 }
 
 /** Returns the header as text: ASCII, or UTF-8 from a plain client. Returns null for other bytes. */
@@ -135,13 +137,13 @@ function readFields(
   const { fields, fieldsMin } = shape;
   if (given < fieldsMin || given > fields.length) {
     const wanted = fields.map(({ name }, index) => index < fieldsMin ? name : `[${name}]`).join(" ");
-    return invalid("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
+    return invalidMessage("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
   }
   for (let index = 0; index < given; index++) {
     const { name, type } = fields[index] as MessageField;
     const text = words[index + 1] as string;
     const value = type.read(text);
-    if (value === undefined) return invalid(name, text, `it is not ${type.wanted}`);
+    if (value === undefined) return invalidMessage(name, text, `it is not ${type.wanted}`);
     message[name] = value;
   }
   return null;
@@ -153,14 +155,14 @@ function readHeaders(header: string, start: number, headers: Record<string, unkn
     const lineEnd = header.indexOf("\r\n", at);
     const end = lineEnd < 0 ? header.length : lineEnd;
     const colon = header.indexOf(": ", at);
-    if (colon <= at || colon > end) return invalid("header", header.slice(at, end), 'it is not "name: value"');
+    if (colon <= at || colon > end) return invalidMessage("header", header.slice(at, end), 'it is not "name: value"');
     const name = header.slice(at, colon);
     const line = headerShapes.get(name);
     if (line !== undefined) {
       const text = header.slice(colon + 2, end);
       const value = line.type.read(text);
-      if (value === undefined) return invalid(name, text, `it is not ${line.type.wanted}`);
-      if (headers[line.key] !== undefined) return invalid(name, text, "the header is repeated");
+      if (value === undefined) return invalidMessage(name, text, `it is not ${line.type.wanted}`);
+      if (headers[line.key] !== undefined) return invalidMessage(name, text, "the header is repeated");
       headers[line.key] = value;
     }
     at = end + 2;
@@ -181,7 +183,7 @@ function readBodies(
   const behind = frames.length - 1;
   if (count !== undefined && headers !== null) delete headers["count"];
   if (behind !== (count ?? 0)) {
-    return invalid(
+    return invalidMessage(
       "count",
       String(count ?? "none"),
       `${behind} frames are behind the header's; ${batchMessagesMax} may be`,
@@ -189,22 +191,26 @@ function readBodies(
   }
   if (count === undefined) {
     if (bytes === 0) return null;
-    if (shape.body === "none") return invalid("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
-    if (bytes > bodyBytesMax) return invalid("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
+    if (shape.body === "none") {
+      return invalidMessage("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
+    }
+    if (bytes > bodyBytesMax) return invalidMessage("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
     message["body"] = frame.subarray(bodyStart);
     return null;
   }
-  if (shape.body !== "batch") return invalid("count", String(count), `${String(message["name"])} has no batches`);
-  if (count === 0 && message["name"] !== "PUT") return invalid("count", "0", "only a PUT may be of nothing");
-  if (bytes !== 0) return invalid("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  if (shape.body !== "batch") {
+    return invalidMessage("count", String(count), `${String(message["name"])} has no batches`);
+  }
+  if (count === 0 && message["name"] !== "PUT") return invalidMessage("count", "0", "only a PUT may be of nothing");
+  if (bytes !== 0) return invalidMessage("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
   const batch = frames.slice(1);
-  const sum = bytesOf(batch);
-  if (sum > bodyBytesMax) return invalid("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
+  const sum = totalByteLength(batch);
+  if (sum > bodyBytesMax) return invalidMessage("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
   message["batch"] = batch;
   return null;
 }
 
-function invalid(field: string, value: string, why: string): InvalidMessage {
+function invalidMessage(field: string, value: string, why: string): InvalidMessage {
   const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
   return {
     name: null,
@@ -217,7 +223,7 @@ function invalid(field: string, value: string, why: string): InvalidMessage {
 }
 
 /** Formats bytes that may not be text, for a message. */
-function printed(bytes: Uint8Array): string {
+function formatBytes(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes.subarray(0, quotedLengthMax)) {
     text += byte > 0x1f && byte < 0x7f ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, "0")}`;

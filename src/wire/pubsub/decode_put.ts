@@ -2,7 +2,7 @@
  * Fast path for a PUT of one message with ordinary names, which arrives a hundred thousand times a second. Returns null
  * for all other messages, which the general decoder reads. Repeated names are reused.
  */
-import { session as sessionType, type SessionToken } from "./field_types.ts";
+import { sessionField as sessionType, type SessionToken } from "./field_types.ts";
 import { bodyBytesMax, tokenBytesMax } from "./message_limits.ts";
 import type { Message } from "./pubsub_messages.ts";
 
@@ -61,7 +61,7 @@ export function decodePut(frame: Uint8Array): Message | null {
   const topicEnd = wordEnd(frame, senderEnd + 1);
   if (frame[senderEnd] !== blank || frame[topicEnd] !== blank) return null;
   const counterEnd = wordEnd(frame, topicEnd + 1);
-  const counter = numberIn(frame, topicEnd + 1, counterEnd);
+  const counter = readNumber(frame, topicEnd + 1, counterEnd);
   if (counter < 0 || frame[counterEnd] !== cr || frame[counterEnd + 1] !== lf) return null;
   const sender = names.get(frame, start.length, senderEnd);
   const topic = names.get(frame, senderEnd + 1, topicEnd);
@@ -93,7 +93,7 @@ function readHeader(frame: Uint8Array, at: number, end: number, headers: PutHead
   }
   const header = numberHeaders.find(({ bytes }) => isAt(frame, at, bytes));
   if (header === undefined || headers[header.key] !== undefined) return false;
-  return (headers[header.key] = numberIn(frame, at + header.bytes.length, end)) >= 0;
+  return (headers[header.key] = readNumber(frame, at + header.bytes.length, end)) >= 0;
 }
 
 /** Returns where a word of ordinary characters ends. */
@@ -119,7 +119,7 @@ function lineEnd(frame: Uint8Array, from: number): number {
 }
 
 /** Returns -1 for text that is not a number, and for long numbers. */
-function numberIn(frame: Uint8Array, from: number, to: number): number {
+function readNumber(frame: Uint8Array, from: number, to: number): number {
   const length = to - from;
   if (length < 1 || length > digitsMax || (length > 1 && frame[from] === zero)) return -1;
   let value = 0;

@@ -2,7 +2,7 @@
  * Encodes messages as frames. An invalid value (a token that is too long, a number out of range) is a bug of the caller
  * and throws RangeError.
  */
-import { bytesOf } from "../bytes.ts";
+import { totalByteLength } from "../bytes.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
@@ -19,10 +19,10 @@ type FieldWriter = FieldType<unknown>;
 
 const encoder = new TextEncoder();
 
-const lineOf = new Map(
+const headerWriters = new Map(
   Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as FieldWriter }]),
 );
-const fieldsOf = Object.fromEntries(
+const fieldWriters = Object.fromEntries(
   Object.entries(messageFields).map(([name, fields]) => [
     name,
     [
@@ -40,13 +40,13 @@ export function camelCase(name: string): string {
 /** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
 export function encodeMessage(message: Message): Uint8Array[] {
   const stored = encodePutResponse(message);
-  return stored === null ? encodeAny(message) : [stored];
+  return stored === null ? encodeGeneral(message) : [stored];
 }
 
 /** Encodes any message in its general form. */
-export function encodeAny(message: Message): Uint8Array[] {
+export function encodeGeneral(message: Message): Uint8Array[] {
   const { batch } = message;
-  const header = headerOf(message);
+  const header = formatHeader(message);
   if (header.length > headerBytesMax) {
     throw new RangeError(`A header of ${header.length} bytes is over the limit of ${headerBytesMax}`);
   }
@@ -64,24 +64,24 @@ export function encodeAny(message: Message): Uint8Array[] {
   return [frame];
 }
 
-function headerOf(message: Message): string {
+function formatHeader(message: Message): string {
   let text: string = message.name;
-  for (const [name, type] of fieldsOf[message.name]) {
+  for (const [name, type] of fieldWriters[message.name]) {
     const value = (message as unknown as Record<string, unknown>)[name];
     if (value !== undefined) text += ` ${type.write(value)}`;
   }
   text += "\r\n";
-  if (message.headers !== undefined) text += headersOf(message.headers);
+  if (message.headers !== undefined) text += formatHeaderFields(message.headers);
   if (message.batch !== undefined) text += `count: ${message.batch.length}\r\n`;
   return `${text}\r\n`;
 }
 
-function headersOf(headers: MessageHeaders): string {
+function formatHeaderFields(headers: MessageHeaders): string {
   let text = "";
   for (const key in headers) {
     const value = headers[key as keyof MessageHeaders];
     if (value === undefined) continue;
-    const line = lineOf.get(key);
+    const line = headerWriters.get(key);
     if (line === undefined || key === "count") throw new RangeError(`There is no line called "${key}"`);
     text += `${line.name}: ${line.type.write(value)}\r\n`;
   }
@@ -92,7 +92,7 @@ function checkBatch(batch: readonly Uint8Array[], min: number): void {
   if (batch.length < min || batch.length > batchMessagesMax) {
     throw new RangeError(`A batch of ${batch.length} messages: ${min} to ${batchMessagesMax} are possible`);
   }
-  checkBody(bytesOf(batch));
+  checkBody(totalByteLength(batch));
 }
 
 function checkBody(bytes: number): void {
@@ -105,7 +105,7 @@ const end = encoder.encode("\r\n\r\n");
 /** Digits of 9007199254740991. */
 const digitsMax = 16;
 /** The start of each response of one sender, with room for two numbers and the end of the header. */
-let known: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
+let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 
 /**
  * Fast path for the response to a put (OK with the IDs of the stored messages and nothing else), which is sent a
@@ -117,9 +117,9 @@ export function encodePutResponse(message: Message): Uint8Array | null {
   for (const line in message.headers) if (line !== "ids") return null;
   const [{ first, last }] = message.headers.ids as [{ first: number; last: number }];
   if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || first < 0 || last < first) return null;
-  if (known?.sender !== message.sender) known = beginningOf(message.sender);
-  const { room } = known;
-  let at = writeNumber(room, known.length, first);
+  if (lastBeginning?.sender !== message.sender) lastBeginning = makeBeginning(message.sender);
+  const { room } = lastBeginning;
+  let at = writeNumber(room, lastBeginning.length, first);
   if (last !== first) {
     room[at++] = dash;
     at = writeNumber(room, at, last);
@@ -128,7 +128,7 @@ export function encodePutResponse(message: Message): Uint8Array | null {
   return room.slice(0, at);
 }
 
-function beginningOf(sender: string) {
+function makeBeginning(sender: string) {
   const bytes = encoder.encode(`STATUS ${encodeToken(sender)} OK\r\nids: `);
   const room = new Uint8Array(bytes.byteLength + 2 * digitsMax + 1 + end.byteLength);
   room.set(bytes);

@@ -27,47 +27,47 @@ export interface IdRange {
 /** The last ID of a client that has had no message. */
 export const noMessageId = -1;
 
-export const token: FieldType<string> = {
+export const tokenField: FieldType<string> = {
   wanted: "a percent-encoded UTF-8 text of 1 to 1024 bytes",
   read: decodeToken,
   write: encodeToken,
 };
 
 /** Decimal without sign and leading zeros, so that each number has one spelling. */
-export const number: FieldType<number> = {
+export const numberField: FieldType<number> = {
   wanted: `a decimal number from 0 to ${numberMax}`,
-  read: readNumber,
-  write: writeNumber,
+  read: parseNumber,
+  write: formatNumber,
 };
 
-export const messageIdOrNone: FieldType<number> = {
+export const messageIdOrNoneField: FieldType<number> = {
   wanted: `a message id, or ${noMessageId} for none`,
-  read: (text) => text === "-1" ? noMessageId : readNumber(text),
-  write: (value) => value === noMessageId ? "-1" : writeNumber(value),
+  read: (text) => text === "-1" ? noMessageId : parseNumber(text),
+  write: (value) => value === noMessageId ? "-1" : formatNumber(value),
 };
 
-export const batchCount: FieldType<number> = {
+export const batchCountField: FieldType<number> = {
   wanted: `a decimal number from 0 to ${batchMessagesMax}`,
   read(text) {
-    const count = readNumber(text);
+    const count = parseNumber(text);
     return count === undefined || count > batchMessagesMax ? undefined : count;
   },
-  write: writeNumber,
+  write: formatNumber,
 };
 
-export const flag: FieldType<true> = {
+export const flagField: FieldType<true> = {
   wanted: '"yes"',
   read: (text) => text === "yes" ? true : undefined,
   write: () => "yes",
 };
 
-export const session: FieldType<SessionToken> = {
+export const sessionField: FieldType<SessionToken> = {
   wanted: 'a number from 1 on, "/", and a key of 1 to 64 characters',
-  read: readSession,
-  write: writeSession,
+  read: parseSession,
+  write: formatSession,
 };
 
-export const statusCode: FieldType<StatusCode> = {
+export const statusCodeField: FieldType<StatusCode> = {
   wanted: `one of ${statusCodes.join(", ")}`,
   read: (text) => statusCodes.find((code) => code === text),
   write: (code) => code,
@@ -77,21 +77,21 @@ export const statusCode: FieldType<StatusCode> = {
  * A new position for a subscriber: before the oldest stored message, after the newest, or after the message with this
  * ID.
  */
-export const position: FieldType<number | "start" | "end"> = {
+export const positionField: FieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
-  read: (text) => text === "start" || text === "end" ? text : readNumber(text),
-  write: (value) => typeof value === "string" ? value : writeNumber(value),
+  read: (text) => text === "start" || text === "end" ? text : parseNumber(text),
+  write: (value) => typeof value === "string" ? value : formatNumber(value),
 };
 
 /** "17-20,25": IDs in the order of the batch's messages, ascending. */
-export const idRanges: FieldType<readonly IdRange[]> = {
+export const idRangesField: FieldType<readonly IdRange[]> = {
   wanted: 'message ids as "17-20,25"',
   read(text) {
     const ranges: IdRange[] = [];
     for (const part of text.split(",", batchMessagesMax + 1)) {
       const dash = part.indexOf("-");
-      const first = readNumber(dash < 0 ? part : part.slice(0, dash));
-      const last = dash < 0 ? first : readNumber(part.slice(dash + 1));
+      const first = parseNumber(dash < 0 ? part : part.slice(0, dash));
+      const last = dash < 0 ? first : parseNumber(part.slice(dash + 1));
       if (first === undefined || last === undefined || last < first) return undefined;
       if (last - first >= batchMessagesMax || ranges.length === batchMessagesMax) return undefined;
       ranges.push({ first, last });
@@ -101,7 +101,7 @@ export const idRanges: FieldType<readonly IdRange[]> = {
   write: (ranges) => ranges.map(({ first, last }) => first === last ? `${first}` : `${first}-${last}`).join(","),
 };
 
-function readNumber(text: string): number | undefined {
+function parseNumber(text: string): number | undefined {
   const length = text.length;
   if (length === 0 || length > 16) return undefined;
   if (length > 1 && text.charCodeAt(0) === 48) return undefined;
@@ -114,27 +114,27 @@ function readNumber(text: string): number | undefined {
   return value > numberMax ? undefined : value;
 }
 
-function writeNumber(value: number): string {
-  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not ${number.wanted}`);
+function formatNumber(value: number): string {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not ${numberField.wanted}`);
   return String(value);
 }
 
 /** The last values that were read and written: a connection repeats the same one. */
-let readLast: { readonly text: string; readonly value: SessionToken } | null = null;
-let wroteLast: { readonly text: string; readonly value: SessionToken } | null = null;
+let lastParsed: { readonly text: string; readonly value: SessionToken } | null = null;
+let lastFormatted: { readonly text: string; readonly value: SessionToken } | null = null;
 
-function readSession(text: string): SessionToken | undefined {
-  if (readLast?.text === text) return readLast.value;
+function parseSession(text: string): SessionToken | undefined {
+  if (lastParsed?.text === text) return lastParsed.value;
   const slash = text.indexOf("/");
-  const sessionNumber = readNumber(text.slice(0, slash));
+  const sessionNumber = parseNumber(text.slice(0, slash));
   const key = decodeToken(text.slice(slash + 1));
   if (slash < 1 || !sessionNumber || key === undefined || key.length > sessionKeyLengthMax) return undefined;
-  readLast = { text, value: Object.freeze({ number: sessionNumber, key }) };
-  return readLast.value;
+  lastParsed = { text, value: Object.freeze({ number: sessionNumber, key }) };
+  return lastParsed.value;
 }
 
-function writeSession(value: SessionToken): string {
-  if (wroteLast?.value === value) return wroteLast.text;
-  wroteLast = { text: `${writeNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
-  return wroteLast.text;
+function formatSession(value: SessionToken): string {
+  if (lastFormatted?.value === value) return lastFormatted.text;
+  lastFormatted = { text: `${formatNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
+  return lastFormatted.text;
 }

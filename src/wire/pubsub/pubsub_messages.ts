@@ -4,57 +4,57 @@
  * the only declaration: reader, writer, types and docs/protocol/pubsub.md follow from it.
  */
 import {
-  batchCount,
+  batchCountField,
   type FieldType,
-  flag,
-  idRanges,
-  messageIdOrNone,
-  number,
-  position,
-  session,
-  statusCode,
-  token,
+  flagField,
+  idRangesField,
+  messageIdOrNoneField,
+  numberField,
+  positionField,
+  sessionField,
+  statusCodeField,
+  tokenField,
 } from "./field_types.ts";
 
 /** The first line: the name and these fields, separated by single blanks. */
 export const messageFields = {
   /** Subscribes the sender to messages that are put from now on. */
-  SUBSCRIBE: { sender: token, topic: token },
+  SUBSCRIBE: { sender: tokenField, topic: tokenField },
   /** Ends the subscription; messages that were not fetched are lost for this subscriber. */
-  UNSUBSCRIBE: { sender: token, topic: token },
+  UNSUBSCRIBE: { sender: tokenField, topic: tokenField },
   /** Requests the next message after `last`, the last one that was received. */
-  GET: { sender: token, topic: token, last: messageIdOrNone },
+  GET: { sender: tokenField, topic: tokenField, last: messageIdOrNoneField },
   /** Puts a message. The publisher uses the same counter again only to repeat the message. */
-  PUT: { sender: token, topic: token, counter: number },
+  PUT: { sender: tokenField, topic: tokenField, counter: numberField },
   /** A server reports to the proxies that it is alive and serves the topics in the body. */
-  PERIODIC: { sender: token },
+  PERIODIC: { sender: tokenField },
   /** Asks a server to hand off the topic to the server at `address`. */
-  MERGE: { sender: token, topic: token, address: token },
+  MERGE: { sender: tokenField, topic: tokenField, address: tokenField },
   /** Data of a topic, from server to server. */
-  TRANSFER: { sender: token, topic: token },
+  TRANSFER: { sender: tokenField, topic: tokenField },
   /** The response to each of the other messages. */
-  STATUS: { sender: token, status: statusCode },
+  STATUS: { sender: tokenField, status: statusCodeField },
 
   // Messages that the paper does not have:
   /** Asks for the peer's ID and version. A peer that sends headers knows headers. */
-  HELLO: { sender: token },
+  HELLO: { sender: tokenField },
   /** Moves the subscriber to another position of the topic. */
-  SEEK: { sender: token, topic: token, to: position },
+  SEEK: { sender: tokenField, topic: tokenField, to: positionField },
   /** Asks what a topic holds, and how many messages wait for the sender. */
-  INFO: { sender: token, topic: token },
+  INFO: { sender: tokenField, topic: tokenField },
   /** Asks for the list of topics. */
-  TOPICS: { sender: token },
+  TOPICS: { sender: tokenField },
   /** An operator asks a server to show a topic, or to do what `action` says. */
-  MANAGE: { sender: token, topic: token },
+  MANAGE: { sender: tokenField, topic: tokenField },
   /**
    * A proxy tells a server that the response to the request with this envelope is no longer needed. It has no response
    * of its own.
    */
-  CANCEL: { sender: token },
+  CANCEL: { sender: tokenField },
 } as const;
 
 /** Optional fields, after the others. */
-export const optionalFields = { STATUS: { messageId: number } } as const;
+export const optionalFields = { STATUS: { messageId: numberField } } as const;
 
 /** Messages that may have a body, or several bodies (one frame each). */
 export const bodies = {
@@ -67,71 +67,71 @@ export const bodies = {
 /** Headers between the first line and the empty line, `name: value`; camelCase in code. */
 export const headerFields = {
   /** The sender knows these headers. Version of the protocol: 1. */
-  version: number,
+  version: numberField,
   /** The topic's epoch, which grows with every change of its owner. */
-  epoch: number,
+  epoch: numberField,
   /** Number of a client's subscribe, unsubscribe or seek at this topic, which grows within a session. */
-  op: number,
-  session,
+  op: numberField,
+  session: sessionField,
   /** PUT: the session in which the counter was first used, if that was an earlier one. */
-  "from-session": session,
+  "from-session": sessionField,
   /** FENCED: the number of the client's session that the server knows. */
-  "current-session": number,
+  "current-session": numberField,
   /**
    * The client's registration number at the topic; with UNREGISTERED, the number that it has to use. It grows when
    * clients are forgotten.
    */
-  registration: number,
+  registration: numberField,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
-  "first-unacked": number,
+  "first-unacked": numberField,
   /** PUT: refused unless this counter is stored, or is below `first-unacked`. */
-  after: number,
+  after: numberField,
   /** GET: maximum number of messages. */
-  max: number,
+  max: numberField,
   /** GET: maximum bytes of all bodies; one message is returned whatever its length. */
-  "max-bytes": number,
+  "max-bytes": numberField,
   /** GET: milliseconds to wait for a message. */
-  "wait-ms": number,
+  "wait-ms": numberField,
   /** Number of bodies in the frames after the header's. */
-  count: batchCount,
+  count: batchCountField,
   /** Milliseconds after which the sender no longer waits for the response. */
-  "deadline-ms": number,
+  "deadline-ms": numberField,
   /** PUT: the publisher's own ID of the message. Response to GET: the same. */
-  "msg-id": token,
+  "msg-id": tokenField,
   /** GET: read messages without moving the position. */
-  peek: flag,
+  peek: flagField,
   /** Number of messages at the start of the response that were delivered before. */
-  redelivered: number,
+  redelivered: numberField,
   /** Number of messages that the topic's retention removed before this subscriber got them. */
-  missed: number,
+  missed: numberField,
   /** IDs of the messages of a batch. */
-  ids: idRanges,
+  ids: idRangesField,
   /** The counter at which a batch was refused. */
-  "failed-at": number,
+  "failed-at": numberField,
   /** ERROR: the request may have been executed. */
-  unknown: flag,
+  unknown: flagField,
   /** NOT_OWNER: the server that owns the topic, and its endpoint. */
-  owner: token,
-  endpoint: token,
+  owner: tokenField,
+  endpoint: tokenField,
   /** TRANSFER: the incarnation of the topic, and the ID before its first message. */
-  incarnation: token,
-  "base-offset": number,
+  incarnation: tokenField,
+  "base-offset": numberField,
   /** TRANSFER: the index of the piece, from 0, and whether it is the last one, which has the hash. */
-  part: number,
-  final: flag,
-  hash: token,
+  part: numberField,
+  final: flagField,
+  hash: tokenField,
   /** MANAGE: show, forget-client (`client` names it), repair or delete; `accept-loss` allows a loss of data. */
-  action: token,
-  client: token,
-  "accept-loss": flag,
+  action: tokenField,
+  client: tokenField,
+  "accept-loss": flagField,
   /** Headers of the response to INFO. */
-  position: messageIdOrNone,
-  first: number,
-  end: number,
-  pending: number,
-  subscribers: number,
-  bytes: number,
-  state: token,
+  position: messageIdOrNoneField,
+  first: numberField,
+  end: numberField,
+  pending: numberField,
+  subscribers: numberField,
+  bytes: numberField,
+  state: tokenField,
 } as const;
 
 export type MessageName = keyof typeof messageFields;

@@ -35,8 +35,8 @@ class BatchPacker {
   }
 
   take(): Uint8Array {
-    const piece = pieceOf(this.writer);
-    this.writer = emptied(this.writer);
+    const piece = finishPiece(this.writer);
+    this.writer = clearWriter(this.writer);
     this.added = 0;
     return piece;
   }
@@ -50,14 +50,14 @@ export class OperationPacker extends BatchPacker {
     const { writer } = this;
     this.added++;
     writer.u8(kinds.indexOf(operation.kind));
-    if (operation.kind === "cancel") return writer.i32(operation.of);
+    if (operation.kind === "cancel") return writer.i32(operation.cancelledTicket);
     writer.i32(operation.ticket);
-    writer.i32(this.#name(operation.topic));
+    writer.i32(this.#nameIndex(operation.topic));
     writer.u53(operation.epoch);
-    writer.i32(this.#name(operation.client));
-    this.#session(operation.session);
+    writer.i32(this.#nameIndex(operation.client));
+    this.#packSession(operation.session);
     if (operation.session !== null) this.writer.u53(operation.registration ?? 0);
-    this.#rest(operation);
+    this.#packFields(operation);
   }
 
   /** Returns the operations, then the names that they refer to, then the length of the first part. */
@@ -71,15 +71,15 @@ export class OperationPacker extends BatchPacker {
     return super.take();
   }
 
-  #rest(operation: ClientOperation): void {
+  #packFields(operation: ClientOperation): void {
     const { writer } = this;
     switch (operation.kind) {
       case "put":
         writer.u53(operation.counter);
-        this.#session(operation.fromSession);
+        this.#packSession(operation.fromSession);
         writer.u53(operation.firstUnacked);
-        this.#optional(operation.after);
-        writer.i32(operation.msgId === null ? none : this.#name(operation.msgId));
+        this.#packOptional(operation.after);
+        writer.i32(operation.msgId === null ? none : this.#nameIndex(operation.msgId));
         writer.i32(operation.bodies.length);
         for (const body of operation.bodies) {
           writer.i32(body.byteLength);
@@ -87,27 +87,27 @@ export class OperationPacker extends BatchPacker {
         }
         break;
       case "get":
-        this.#optional(operation.op);
-        this.#optional(operation.last === none ? null : operation.last);
+        this.#packOptional(operation.op);
+        this.#packOptional(operation.last === none ? null : operation.last);
         writer.u53(operation.max);
         writer.u53(operation.maxBytes);
         writer.u8((operation.wait ? 1 : 0) | (operation.peek ? 2 : 0));
         break;
       case "seek":
-        this.#optional(operation.op);
+        this.#packOptional(operation.op);
         writer.u8(operation.to === "start" ? 0 : operation.to === "end" ? 1 : 2);
         writer.u53(typeof operation.to === "number" ? operation.to : 0);
         break;
       case "subscribe":
       case "unsubscribe":
-        this.#optional(operation.op);
+        this.#packOptional(operation.op);
         break;
       case "info":
         break;
     }
   }
 
-  #name(name: string): number {
+  #nameIndex(name: string): number {
     const known = this.#names.get(name);
     if (known !== undefined) return known;
     const index = this.#names.size;
@@ -115,12 +115,12 @@ export class OperationPacker extends BatchPacker {
     return index;
   }
 
-  #session(session: SessionToken | null): void {
+  #packSession(session: SessionToken | null): void {
     this.writer.u53(session?.number ?? 0);
-    if (session !== null) this.writer.i32(this.#name(session.key));
+    if (session !== null) this.writer.i32(this.#nameIndex(session.key));
   }
 
-  #optional(value: number | null): void {
+  #packOptional(value: number | null): void {
     this.writer.u8(value === null ? 0 : 1);
     if (value !== null) this.writer.u53(value);
   }
@@ -137,21 +137,21 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
     const kind = kinds[reader.u8()];
     if (kind === undefined) throw new RangeError("An operation of an unknown kind");
     if (kind === "cancel") {
-      yield { kind, of: reader.i32() };
+      yield { kind, cancelledTicket: reader.i32() };
       continue;
     }
     const ticket = reader.i32();
     const topic = name();
     const epoch = reader.u53();
     const client = name();
-    const session = sessionOf(reader, name);
+    const session = unpackSession(reader, name);
     const registration = session === null ? 0 : reader.u53();
     // Each object is written out: a spread costs more than everything else here.
     if (kind === "put") {
       const counter = reader.u53();
-      const fromSession = sessionOf(reader, name);
+      const fromSession = unpackSession(reader, name);
       const firstUnacked = reader.u53();
-      const after = optional(reader);
+      const after = unpackOptional(reader);
       const key = reader.i32();
       const msgId = key === none ? null : name(key);
       const bodies = unpackBodies(reader);
@@ -171,8 +171,8 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
         bodies,
       };
     } else if (kind === "get") {
-      const op = optional(reader);
-      const last = optional(reader) ?? none;
+      const op = unpackOptional(reader);
+      const last = unpackOptional(reader) ?? none;
       const max = reader.u53();
       const maxBytes = reader.u53();
       const flags = reader.u8();
@@ -180,20 +180,20 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
       const peek = (flags & 2) !== 0;
       yield { kind, ticket, topic, epoch, client, session, registration, op, last, max, maxBytes, wait, peek };
     } else if (kind === "seek") {
-      const op = optional(reader);
+      const op = unpackOptional(reader);
       const place = reader.u8();
       const id = reader.u53();
       const to = place === 0 ? "start" : place === 1 ? "end" : id;
       yield { kind, ticket, topic, epoch, client, session, registration, op, to };
     } else if (kind === "info") yield { kind, ticket, topic, epoch, client, session };
-    else yield { kind, ticket, topic, epoch, client, session, registration, op: optional(reader) };
+    else yield { kind, ticket, topic, epoch, client, session, registration, op: unpackOptional(reader) };
   }
 }
 
 /** The last session: a batch repeats the same one. */
 let knownSession: SessionToken | null = null;
 
-function sessionOf(reader: ByteReader, name: () => string): SessionToken | null {
+function unpackSession(reader: ByteReader, name: () => string): SessionToken | null {
   const number = reader.u53();
   if (number === 0) return null;
   const key = name();
@@ -201,7 +201,7 @@ function sessionOf(reader: ByteReader, name: () => string): SessionToken | null 
   return knownSession;
 }
 
-function optional(reader: ByteReader): number | null {
+function unpackOptional(reader: ByteReader): number | null {
   return reader.u8() === 0 ? null : reader.u53();
 }
 
@@ -249,18 +249,18 @@ export class ResponsePacker extends BatchPacker {
  * Copies the piece into a buffer of its exact size. Memory passed to another thread counts there and here with its
  * whole buffer, and larger buffers cause more garbage collections in both.
  */
-function pieceOf(writer: ByteWriter): Uint8Array {
+function finishPiece(writer: ByteWriter): Uint8Array {
   const piece = writer.finish();
-  return isKept(piece) ? piece.slice() : piece;
+  return isBufferKept(piece) ? piece.slice() : piece;
 }
 
-function emptied(writer: ByteWriter): ByteWriter {
-  if (!isKept(writer.finish())) return new ByteWriter(capacityMin);
+function clearWriter(writer: ByteWriter): ByteWriter {
+  if (!isBufferKept(writer.finish())) return new ByteWriter(capacityMin);
   writer.clear();
   return writer;
 }
 
-function isKept({ buffer }: Uint8Array): boolean {
+function isBufferKept({ buffer }: Uint8Array): boolean {
   return buffer.byteLength <= capacityMax;
 }
 

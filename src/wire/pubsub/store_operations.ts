@@ -59,10 +59,10 @@ export interface InfoOperation extends ClientOperationFields {
   readonly kind: "info";
 }
 
-/** Cancels the get with the ticket `of`, which is answered immediately. Has no response of its own. */
+/** Cancels the get with the ticket `cancelledTicket`, which is answered immediately. Has no response of its own. */
 export interface CancelOperation {
   readonly kind: "cancel";
-  readonly of: number;
+  readonly cancelledTicket: number;
 }
 
 export type ClientOperation = PutOperation | GetOperation | SubscribeOperation | SeekOperation | InfoOperation;

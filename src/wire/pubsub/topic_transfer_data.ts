@@ -98,8 +98,8 @@ export class TopicDataWriter {
     return this.#writer.length;
   }
 
-  topic(topic: TopicRecord): void {
-    this.#record(recordKinds.topic, (writer) => {
+  writeTopic(topic: TopicRecord): void {
+    this.#writeRecord(recordKinds.topic, (writer) => {
       writer.utf8WithI32Length(topic.name);
       writer.utf8WithI32Length(topic.incarnation);
       const { baseOffset, epoch, last, first, registration } = topic;
@@ -107,8 +107,8 @@ export class TopicDataWriter {
     });
   }
 
-  client(client: ClientRecord): void {
-    this.#record(recordKinds.client, (writer) => {
+  writeClient(client: ClientRecord): void {
+    this.#writeRecord(recordKinds.client, (writer) => {
       writer.utf8WithI32Length(client.name);
       writer.u53(client.session);
       writer.utf8WithI32Length(client.key);
@@ -119,8 +119,8 @@ export class TopicDataWriter {
     });
   }
 
-  window(window: WindowRecord): void {
-    this.#record(recordKinds.window, (writer) => {
+  writeWindow(window: WindowRecord): void {
+    this.#writeRecord(recordKinds.window, (writer) => {
       writer.u53(window.session);
       writer.utf8WithI32Length(window.key);
       writer.u53(window.firstUnacked);
@@ -128,8 +128,8 @@ export class TopicDataWriter {
     });
   }
 
-  keys(keys: readonly KeyEntry[]): void {
-    this.#record(recordKinds.keys, (writer) => {
+  writeKeys(keys: readonly KeyEntry[]): void {
+    this.#writeRecord(recordKinds.keys, (writer) => {
       for (const { key, id, fingerprint } of keys) {
         writer.utf8WithI32Length(key);
         writer.u53(id);
@@ -139,7 +139,7 @@ export class TopicDataWriter {
   }
 
   /** Written out for speed: called for every message that is put. */
-  message({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
+  writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
     if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };
@@ -158,12 +158,12 @@ export class TopicDataWriter {
     writer.setI32(start, writer.length - start - 4);
   }
 
-  end(records: number): void {
-    this.#record(recordKinds.end, (writer) => writer.u53(records));
+  writeEnd(records: number): void {
+    this.#writeRecord(recordKinds.end, (writer) => writer.u53(records));
   }
 
   /** Appends encoded records. */
-  raw(records: Uint8Array): void {
+  writeRaw(records: Uint8Array): void {
     this.#writer.raw(records);
   }
 
@@ -176,7 +176,7 @@ export class TopicDataWriter {
     this.#writer.clear();
   }
 
-  #record(kind: number, write: (writer: ByteWriter) => void): void {
+  #writeRecord(kind: number, write: (writer: ByteWriter) => void): void {
     const start = this.#writer.length;
     this.#writer.i32(0);
     this.#writer.u8(kind);
@@ -198,7 +198,7 @@ export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array 
 
 /** Throws PROTOCOL for invalid entries. */
 export function decodeResolved(bytes: Uint8Array): ResolvedCounter[] {
-  return entriesOf(new ByteReader(bytes));
+  return readEntries(new ByteReader(bytes));
 }
 
 /** Returns where each message of a row of records begins. Throws PROTOCOL for invalid records. */
@@ -217,7 +217,7 @@ export function messageOffsets(records: Uint8Array): number[] {
 /** Returns the message whose record begins at `offset`; its body is a view. */
 export function messageAt(records: Uint8Array, offset: number): MessageRecord {
   const head = new ByteReader(records.subarray(offset));
-  const record = recordOf(head.view(head.i32()), records);
+  const record = decodeRecord(head.view(head.i32()), records);
   if (record.kind !== "message") throw protocolError("A row of messages has a record of another kind");
   return record.message;
 }
@@ -280,14 +280,14 @@ export class TopicDataReader {
       }
       const whole = bytes.subarray(at, at + lengthBytes + length);
       at += whole.byteLength;
-      yield recordOf(whole.subarray(lengthBytes), whole);
+      yield decodeRecord(whole.subarray(lengthBytes), whole);
     }
     this.#bytes = bytes.byteLength - at;
     this.#parts = this.#bytes === 0 ? [] : [bytes.slice(at)];
   }
 }
 
-function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
+function decodeRecord(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   const reader = new ByteReader(bytes);
   const text = () => reader.utf8(reader.i32());
   const number = () => reader.u53();
@@ -307,7 +307,7 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
     case recordKinds.window:
       return {
         kind: "window",
-        window: { session: number(), key: text(), firstUnacked: number(), entries: entriesOf(reader) },
+        window: { session: number(), key: text(), firstUnacked: number(), entries: readEntries(reader) },
       };
     case recordKinds.keys: {
       const keys: KeyEntry[] = [];
@@ -327,7 +327,7 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   }
 }
 
-function entriesOf(reader: ByteReader): ResolvedCounter[] {
+function readEntries(reader: ByteReader): ResolvedCounter[] {
   const entries: ResolvedCounter[] = [];
   while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
   return entries;

@@ -7,7 +7,7 @@ import { ZmtpError } from "./zmtp_error.ts";
 export type RandomBytes = (count: number) => Uint8Array;
 
 /** A key pair for one connection. */
-export function transientSecret(randomBytes: RandomBytes): X25519Secret {
+export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
   const bytes = randomBytes(32);
   const secret = x25519Secret(bytes);
   bytes.fill(0);
@@ -18,18 +18,18 @@ export function transientSecret(randomBytes: RandomBytes): X25519Secret {
  * Returns the shared key of the boxes between two sides. Throws ZmtpError for a public key for which no secret key
  * exists.
  */
-export function agreedKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
+export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
   const key = isCanonicalPublicKey(publicKey) ? boxKey(secret, publicKey) : null;
   if (key !== null) return key;
   throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
 }
 
 /** Error for a box that cannot be opened; `likely` is the probable reason. */
-export function unopened(command: string, likely: string): ZmtpError {
+export function unopenedBoxError(command: string, likely: string): ZmtpError {
   return new ZmtpError("AUTHENTICATION", `The peer's ${command} cannot be opened: ${likely}`);
 }
 
 /** Error for a command that is not allowed in `state`. */
-export function outOfPlace(command: string, state: string): ZmtpError {
+export function unexpectedCommandError(command: string, state: string): ZmtpError {
   return new ZmtpError("COMMAND", `The peer sends the command ${command}, and ${state}`);
 }

@@ -5,7 +5,13 @@
 import type { X25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
 import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
-import { agreedKey, outOfPlace, type RandomBytes, transientSecret, unopened } from "./curve_agreement.ts";
+import {
+  newTransientSecret,
+  type RandomBytes,
+  sharedBoxKey,
+  unexpectedCommandError,
+  unopenedBoxError,
+} from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
 import {
   boxLayouts,
@@ -45,7 +51,7 @@ const refusals: Readonly<Record<string, string>> = {
 
 /** Throws ZmtpError for an invalid server key. */
 export function curveClient(options: CurveClientOptions): MechanismFactory {
-  agreedKey(options.key, options.serverKey).fill(0);
+  sharedBoxKey(options.key, options.serverKey).fill(0);
   return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
 }
 
@@ -63,7 +69,7 @@ class CurveClient implements Mechanism {
   constructor(options: CurveClientOptions, context: MechanismContext) {
     this.#options = options;
     this.#context = context;
-    this.#transient = transientSecret(options.randomBytes);
+    this.#transient = newTransientSecret(options.randomBytes);
   }
 
   get traffic(): CurveTraffic | null {
@@ -71,9 +77,9 @@ class CurveClient implements Mechanism {
   }
 
   start(): readonly Uint8Array[] {
-    this.#key = agreedKey(this.#transient, this.#options.serverKey);
+    this.#key = sharedBoxKey(this.#transient, this.#options.serverKey);
     this.#awaits = "WELCOME";
-    const nonce = this.#sent.take();
+    const nonce = this.#sent.takeNext();
     const hello = commandLayouts.HELLO.write({
       version: curveVersion,
       padding: helloPadding,
@@ -88,10 +94,10 @@ class CurveClient implements Mechanism {
     const key = this.#key;
     const awaits = this.#awaits;
     this.#awaits = null;
-    if (key === null || awaits === null) throw outOfPlace(name, "the handshake is over");
-    if (name === "ERROR") return handshakeFailed(this.#refused(data));
-    if (name !== awaits) throw outOfPlace(name, `${awaits} is to come`);
-    return name === "WELCOME" ? this.#welcome(data, key) : this.#ready(data, key);
+    if (key === null || awaits === null) throw unexpectedCommandError(name, "the handshake is over");
+    if (name === "ERROR") return handshakeFailed(this.#refusalError(data));
+    if (name !== awaits) throw unexpectedCommandError(name, `${awaits} is to come`);
+    return name === "WELCOME" ? this.#handleWelcome(data, key) : this.#handleReady(data, key);
   }
 
   destroy(): void {
@@ -101,14 +107,14 @@ class CurveClient implements Mechanism {
     this.#traffic?.destroy();
   }
 
-  #welcome(data: Uint8Array, key: Uint8Array): HandshakeStep {
+  #handleWelcome(data: Uint8Array, key: Uint8Array): HandshakeStep {
     const { nonce, box } = commandLayouts.WELCOME.read(data);
     const plain = openBox(key, { prefix: "WELCOME-", rest: nonce }, box);
     key.fill(0);
-    if (plain === null) throw unopened("WELCOME", "the server has another key than the one expected");
+    if (plain === null) throw unopenedBoxError("WELCOME", "the server has another key than the one expected");
     const { serverTransientKey, cookie } = boxLayouts.WELCOME.read(plain);
-    const vouchKey = agreedKey(this.#options.key, serverTransientKey);
-    const transientKey = agreedKey(this.#transient, serverTransientKey);
+    const vouchKey = sharedBoxKey(this.#options.key, serverTransientKey);
+    const transientKey = sharedBoxKey(this.#transient, serverTransientKey);
     this.#key = transientKey;
     this.#awaits = "READY";
     const vouchNonce = this.#options.randomBytes(16);
@@ -123,7 +129,7 @@ class CurveClient implements Mechanism {
     vouchKey.fill(0);
     const clientKey = this.#options.key.publicKey;
     const inside = boxLayouts.INITIATE.write({ clientKey, vouch, metadata: this.#context.ownMetadata });
-    const initiateNonce = this.#sent.take();
+    const initiateNonce = this.#sent.takeNext();
     const initiate = commandLayouts.INITIATE.write({
       cookie,
       nonce: initiateNonce,
@@ -132,10 +138,10 @@ class CurveClient implements Mechanism {
     return handshakeGoesOn(encodeCommand("INITIATE", initiate));
   }
 
-  #ready(data: Uint8Array, key: Uint8Array): HandshakeStep {
+  #handleReady(data: Uint8Array, key: Uint8Array): HandshakeStep {
     const { nonce, box } = commandLayouts.READY.read(data);
     const plain = openBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
-    if (plain === null) throw unopened("READY", "it was changed on the way, or is of another connection");
+    if (plain === null) throw unopenedBoxError("READY", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
     const properties = decodeMetadata(plain);
     const error = this.#context.acceptProperties(properties, "");
@@ -145,7 +151,7 @@ class CurveClient implements Mechanism {
     return { send: [], outcome: { kind: "done", properties, userId: "" } };
   }
 
-  #refused(data: Uint8Array): ZmtpError {
+  #refusalError(data: Uint8Array): ZmtpError {
     const reason = errorReason(data);
     const own = encodeZ85(this.#options.key.publicKey);
     const why = refusals[reason] ?? `the server says "${reason}"`;

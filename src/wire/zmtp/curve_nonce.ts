@@ -18,7 +18,7 @@ export class NonceCounter {
   }
 
   /** Writes the next counter to the start of `target`. Throws ZmtpError LIMIT if all were used. */
-  next(target: Uint8Array): void {
+  writeNext(target: Uint8Array): void {
     if (this.#last >= lastNonce) {
       throw new ZmtpError("LIMIT", `${lastNonce} commands were sent: the connection ends before a nonce comes again`);
     }
@@ -36,9 +36,9 @@ export class NonceCounter {
   }
 
   /** Returns the next counter in a new array. */
-  take(): Uint8Array {
+  takeNext(): Uint8Array {
     const nonce = new Uint8Array(8);
-    this.next(nonce);
+    this.writeNext(nonce);
     return nonce;
   }
 }
@@ -51,8 +51,8 @@ export class NonceOrder {
 
   /** Returns whether the counter is higher than all accepted ones. */
   isNext(nonce: Uint8Array): boolean {
-    const high = word(nonce, 0);
-    return this.#isFirst || high > this.#high || (high === this.#high && word(nonce, 4) > this.#low);
+    const high = readWord(nonce, 0);
+    return this.#isFirst || high > this.#high || (high === this.#high && readWord(nonce, 4) > this.#low);
   }
 
   /**
@@ -60,13 +60,13 @@ export class NonceOrder {
    * make the peer's next counter too low.
    */
   accept(nonce: Uint8Array): void {
-    this.#high = word(nonce, 0);
-    this.#low = word(nonce, 4);
+    this.#high = readWord(nonce, 0);
+    this.#low = readWord(nonce, 4);
     this.#isFirst = false;
   }
 }
 
-function word(bytes: Uint8Array, at: number): number {
+function readWord(bytes: Uint8Array, at: number): number {
   return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) |
     (bytes[at + 3] ?? 0)) >>> 0;
 }

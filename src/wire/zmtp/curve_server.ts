@@ -8,7 +8,7 @@ import { timingSafeEqual } from "node:crypto";
 import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
 import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
-import { agreedKey, outOfPlace, type RandomBytes, unopened } from "./curve_agreement.ts";
+import { type RandomBytes, sharedBoxKey, unexpectedCommandError, unopenedBoxError } from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
 import {
   boxLayouts,
@@ -74,9 +74,12 @@ class CurveServer implements Mechanism {
   receive({ name, data }: ZmtpCommand): HandshakeStep {
     const state = this.#state;
     this.#state = { awaits: "nothing" };
-    if (state.awaits === "HELLO" && name === "HELLO") return this.#hello(data);
-    if (state.awaits === "INITIATE" && name === "INITIATE") return this.#initiate(data, state.cookieKey);
-    throw outOfPlace(name, state.awaits === "nothing" ? "the handshake is over" : `${state.awaits} is to come`);
+    if (state.awaits === "HELLO" && name === "HELLO") return this.#handleHello(data);
+    if (state.awaits === "INITIATE" && name === "INITIATE") return this.#handleInitiate(data, state.cookieKey);
+    throw unexpectedCommandError(
+      name,
+      state.awaits === "nothing" ? "the handshake is over" : `${state.awaits} is to come`,
+    );
   }
 
   destroy(): void {
@@ -85,21 +88,23 @@ class CurveServer implements Mechanism {
     this.#traffic?.destroy();
   }
 
-  #hello(data: Uint8Array): HandshakeStep {
+  #handleHello(data: Uint8Array): HandshakeStep {
     const { version, padding, clientTransientKey, nonce, box } = commandLayouts.HELLO.read(data);
-    if (!equal(version, curveVersion)) {
+    if (!isEqual(version, curveVersion)) {
       throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is wanted`);
     }
-    if (!equal(padding, helloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
-    const key = agreedKey(this.#options.key, clientTransientKey);
+    if (!isEqual(padding, helloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
+    const key = sharedBoxKey(this.#options.key, clientTransientKey);
     const signature = openBox(key, { prefix: "CurveZMQHELLO---", rest: nonce }, box);
-    if (signature === null) throw unopened("HELLO", "it expects another server key than this one");
-    if (!equal(signature, helloSignature)) throw new ZmtpError("COMMAND", "The signature of a HELLO is not all zeros");
+    if (signature === null) throw unopenedBoxError("HELLO", "it expects another server key than this one");
+    if (!isEqual(signature, helloSignature)) {
+      throw new ZmtpError("COMMAND", "The signature of a HELLO is not all zeros");
+    }
     this.#received.accept(nonce);
-    return handshakeGoesOn(encodeCommand("WELCOME", this.#welcome(key, clientTransientKey)));
+    return handshakeGoesOn(encodeCommand("WELCOME", this.#makeWelcome(key, clientTransientKey)));
   }
 
-  #welcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
+  #makeWelcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
     const { randomBytes } = this.#options;
     const serverTransientSecret = randomBytes(32);
     const serverTransientKey = x25519Secret(serverTransientSecret).publicKey;
@@ -120,7 +125,7 @@ class CurveServer implements Mechanism {
     return commandLayouts.WELCOME.write(welcome);
   }
 
-  #initiate(data: Uint8Array, cookieKey: Uint8Array): HandshakeStep {
+  #handleInitiate(data: Uint8Array, cookieKey: Uint8Array): HandshakeStep {
     const { cookie, nonce, box } = commandLayouts.INITIATE.read(data);
     if (!this.#received.isNext(nonce)) {
       throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above that of the HELLO: it was replayed");
@@ -128,15 +133,15 @@ class CurveServer implements Mechanism {
     const { nonce: cookieNonce, box: cookieBox } = longNonceBox.read(cookie);
     const secrets = openBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
     cookieKey.fill(0);
-    if (secrets === null) throw unopened("cookie", "it was made for another connection, or changed on the way");
+    if (secrets === null) throw unopenedBoxError("cookie", "it was made for another connection, or changed on the way");
     const { clientTransientKey, serverTransientSecret } = boxLayouts.cookie.read(secrets);
     const transient = x25519Secret(serverTransientSecret);
-    const key = agreedKey(transient, clientTransientKey);
+    const key = sharedBoxKey(transient, clientTransientKey);
     const plain = openBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
-    if (plain === null) throw unopened("INITIATE", "it was changed on the way, or is of another connection");
+    if (plain === null) throw unopenedBoxError("INITIATE", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
     const { clientKey, vouch, metadata } = boxLayouts.INITIATE.read(plain);
-    this.#checkVouch({ vouch, clientTransientKey, vouchKey: agreedKey(transient, clientKey) });
+    this.#checkVouch({ vouch, clientTransientKey, vouchKey: sharedBoxKey(transient, clientKey) });
     secrets.fill(0);
     return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeMetadata(metadata) });
   }
@@ -150,9 +155,13 @@ class CurveServer implements Mechanism {
     const { nonce, box } = longNonceBox.read(vouch);
     const plain = openBox(vouchKey, { prefix: "VOUCH---", rest: nonce }, box);
     vouchKey.fill(0);
-    if (plain === null) throw unopened("vouch", "the peer does not have the secret key of the public key it claims");
+    if (plain === null) {
+      throw unopenedBoxError("vouch", "the peer does not have the secret key of the public key it claims");
+    }
     const told = boxLayouts.vouch.read(plain);
-    if (!equal(told.clientTransientKey, clientTransientKey) || !equal(told.serverKey, this.#options.key.publicKey)) {
+    if (
+      !isEqual(told.clientTransientKey, clientTransientKey) || !isEqual(told.serverKey, this.#options.key.publicKey)
+    ) {
       throw new ZmtpError("AUTHENTICATION", "The peer's vouch is for another connection or another server");
     }
   }
@@ -172,7 +181,7 @@ class CurveServer implements Mechanism {
       key.fill(0);
       return handshakeRefused(error);
     }
-    const nonce = this.#sent.take();
+    const nonce = this.#sent.takeNext();
     const ready = commandLayouts.READY.write({
       nonce,
       box: sealBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, this.#context.ownMetadata),
@@ -183,6 +192,6 @@ class CurveServer implements Mechanism {
   }
 }
 
-function equal(one: Uint8Array, other: Uint8Array): boolean {
+function isEqual(one: Uint8Array, other: Uint8Array): boolean {
   return one.byteLength === other.byteLength && timingSafeEqual(one, other);
 }

@@ -56,12 +56,12 @@ export class CurveTraffic implements TrafficCipher {
 
   seal(flags: number, body: Uint8Array): Uint8Array {
     this.#checkAlive();
-    this.#sent.next(this.#nonce);
+    this.#sent.writeNext(this.#nonce);
     const message = new Uint8Array(headBytes + 1 + body.byteLength);
     message[headBytes] = flags;
     message.set(body, headBytes + 1);
     salsa20(this.#sealKey, this.#nonce, message, message);
-    const tag = tagOf(message, message.subarray(0, 32));
+    const tag = computeTag(message, message.subarray(0, 32));
     message.set(name);
     message.set(this.#nonce, nonceAt);
     message.set(tag, tagAt);
@@ -78,7 +78,7 @@ export class CurveTraffic implements TrafficCipher {
     const plain = new Uint8Array(message); // slice() of a Buffer would be a view with any alignment
     plain.fill(0, 0, 32);
     salsa20(this.#openKey, this.#nonce, plain, plain);
-    const tag = tagOf(message, plain.subarray(0, 32));
+    const tag = computeTag(message, plain.subarray(0, 32));
     const isGenuine = timingSafeEqual(tag, message.subarray(tagAt, headBytes));
     plain.fill(0, 0, isGenuine ? 32 : undefined);
     if (!isGenuine) {
@@ -106,7 +106,7 @@ export class CurveTraffic implements TrafficCipher {
 }
 
 /** Authenticates in pieces, because Poly1305 copies its input, which may be 64 MiB. */
-function tagOf(message: Uint8Array, key: Uint8Array): Uint8Array {
+function computeTag(message: Uint8Array, key: Uint8Array): Uint8Array {
   const mac = new Poly1305(key);
   for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {
     mac.update(message.subarray(at, at + tagPieceBytes));

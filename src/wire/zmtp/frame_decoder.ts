@@ -9,12 +9,12 @@ export const wireFlags = { more: 1, long: 2, command: 4 } as const;
 /** Receives decoded commands and messages. If a method returns false, the decoder stops after that item. */
 export interface FrameSink {
   /** A command. The body is a view that is valid during the call. */
-  command(body: Uint8Array): boolean;
+  onCommand(body: Uint8Array): boolean;
   /**
    * A message. The frames belong to the receiver. Small ones may share up to 16 KiB of memory with their neighbours:
    * see `slabBytes`.
    */
-  message(frames: Uint8Array[]): boolean;
+  onMessage(frames: Uint8Array[]): boolean;
 }
 
 /**
@@ -89,7 +89,7 @@ export class FrameDecoder {
     this.#slab = noBytes;
     while (at < end) {
       if (this.#body !== null) {
-        at = this.#fill(this.#body, chunk, at);
+        at = this.#fillBody(this.#body, chunk, at);
         if (this.#bodyFilled === this.#bodyBytes && !this.#endBody()) break;
         continue;
       }
@@ -101,7 +101,7 @@ export class FrameDecoder {
         if (this.#bodyBytes === 0 && !this.#endBody()) break;
         continue;
       }
-      const length = (flags & wireFlags.long) === 0 ? chunk[at + 1] as number : longLength(chunk, at + 1);
+      const length = (flags & wireFlags.long) === 0 ? chunk[at + 1] as number : readLongLength(chunk, at + 1);
       this.#check(flags, length);
       flags &= ~wireFlags.long;
       const bodyEnd = headerEnd + length;
@@ -109,7 +109,7 @@ export class FrameDecoder {
         at = bodyEnd;
         const isTransient = (flags & wireFlags.command) !== 0 || this.#cipher !== null;
         const body = isTransient ? chunk.subarray(headerEnd, bodyEnd) : this.#copy(chunk, headerEnd, bodyEnd);
-        if (!this.#frame(flags, body)) break;
+        if (!this.#handleFrame(flags, body)) break;
       } else {
         at = headerEnd;
         this.#beginBody(flags, length);
@@ -126,7 +126,7 @@ export class FrameDecoder {
     if (offset >= 0 && to - this.#slabStart <= this.#slab.byteLength) {
       return this.#slab.subarray(offset, to - this.#slabStart);
     }
-    const end = to - from > smallBodyBytes ? to : runEnd(chunk, from, to);
+    const end = to - from > smallBodyBytes ? to : findRunEnd(chunk, from, to);
     // No neighbour shares the slab: copied individually.
     if (end - to < 64) return chunk.slice(from, to);
     this.#slab = chunk.slice(from, end);
@@ -143,7 +143,7 @@ export class FrameDecoder {
       const isLong = (flags & wireFlags.long) !== 0;
       if (this.#headerLength < (isLong ? headerBytesMax : 2)) continue;
       this.#headerLength = 0;
-      const length = isLong ? longLength(this.#header, 1) : this.#header[1] as number;
+      const length = isLong ? readLongLength(this.#header, 1) : this.#header[1] as number;
       this.#check(flags, length);
       this.#beginBody(flags & ~wireFlags.long, length);
       break;
@@ -159,7 +159,7 @@ export class FrameDecoder {
   }
 
   /** Doubling costs one more copy of the whole body, however small the chunks are. */
-  #fill(body: Uint8Array, chunk: Uint8Array, at: number): number {
+  #fillBody(body: Uint8Array, chunk: Uint8Array, at: number): number {
     const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
     const filled = this.#bodyFilled + taken;
     let room = body;
@@ -176,31 +176,31 @@ export class FrameDecoder {
   #endBody(): boolean {
     const body = this.#body ?? noBytes;
     this.#body = null;
-    return this.#frame(this.#bodyFlags, body);
+    return this.#handleFrame(this.#bodyFlags, body);
   }
 
   /** Handles a whole frame. The body of a message belongs to this side; any other may be a view of the chunk. */
-  #frame(flags: number, body: Uint8Array): boolean {
-    if (!this.#isTraffic) return this.#sink.command(body);
-    if (this.#cipher !== null) return this.#sealedFrame(this.#cipher, body);
+  #handleFrame(flags: number, body: Uint8Array): boolean {
+    if (!this.#isTraffic) return this.#sink.onCommand(body);
+    if (this.#cipher !== null) return this.#handleSealedFrame(this.#cipher, body);
     // RFC 37 allows commands between messages. libzmq also sends a PING between the frames of one message.
-    if ((flags & wireFlags.command) !== 0) return this.#sink.command(body);
-    return this.#messageFrame((flags & wireFlags.more) !== 0, body);
+    if ((flags & wireFlags.command) !== 0) return this.#sink.onCommand(body);
+    return this.#addMessageFrame((flags & wireFlags.more) !== 0, body);
   }
 
   /** RFC 26 uses commands, libzmq sends messages without MORE; the flags inside the sealed frame are the real ones. */
-  #sealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
+  #handleSealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
-    if ((flags & frameFlags.command) === 0) return this.#messageFrame((flags & frameFlags.more) !== 0, body);
+    if ((flags & frameFlags.command) === 0) return this.#addMessageFrame((flags & frameFlags.more) !== 0, body);
     this.#checkCommand(body.byteLength);
-    return this.#sink.command(body);
+    return this.#sink.onCommand(body);
   }
 
-  #messageFrame(more: boolean, body: Uint8Array): boolean {
+  #addMessageFrame(more: boolean, body: Uint8Array): boolean {
     let frames = this.#frames;
     if (frames === null) {
       frames = this.#prefix === null ? [body] : [this.#prefix, body];
-      if (!more) return this.#sink.message(frames);
+      if (!more) return this.#sink.onMessage(frames);
       this.#frames = frames;
     } else frames.push(body);
     this.#messageFrames++;
@@ -209,7 +209,7 @@ export class FrameDecoder {
     this.#frames = null;
     this.#messageFrames = 0;
     this.#messageBytes = 0;
-    return this.#sink.message(frames);
+    return this.#sink.onMessage(frames);
   }
 
   /** Checks a frame before any memory is allocated for it. */
@@ -243,14 +243,14 @@ export class FrameDecoder {
  * Returns where the run of small message frames ends that begins with the body from `from` to `to`, at most one slab
  * long. A command or a large frame ends the run, so that it is not kept in memory with it.
  */
-function runEnd(chunk: Uint8Array, from: number, to: number): number {
+function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
   const endMax = Math.min(chunk.byteLength, from + slabBytes);
   let end = to;
   while (end + headerBytesMax <= endMax) {
     const flags = chunk[end] as number;
     if ((flags & wireFlags.command) !== 0) break;
     const isLong = (flags & wireFlags.long) !== 0;
-    const length = isLong ? smallLength(chunk, end + 1) : chunk[end + 1] as number;
+    const length = isLong ? readSmallLength(chunk, end + 1) : chunk[end + 1] as number;
     const next = end + (isLong ? headerBytesMax : 2) + length;
     if (length > smallBodyBytes || next > endMax) break;
     end = next;
@@ -262,13 +262,13 @@ function runEnd(chunk: Uint8Array, from: number, to: number): number {
  * Reads eight bytes, most significant first; Infinity for a large number. The frame is checked later, when it is
  * reached.
  */
-function smallLength(bytes: Uint8Array, at: number): number {
+function readSmallLength(bytes: Uint8Array, at: number): number {
   for (let offset = 0; offset < 6; offset++) if (bytes[at + offset] !== 0) return Infinity;
   return ((bytes[at + 6] as number) << 8) | (bytes[at + 7] as number);
 }
 
 /** Reads eight bytes, most significant first. A number beyond 2^53 is inexact, and over every limit. */
-function longLength(bytes: Uint8Array, at: number): number {
+function readLongLength(bytes: Uint8Array, at: number): number {
   const word = (offset: number) =>
     ((bytes[offset] as number) * 0x1000000) +
     (((bytes[offset + 1] as number) << 16) | ((bytes[offset + 2] as number) << 8) | (bytes[offset + 3] as number));

@@ -28,22 +28,22 @@ export class FrameWriter {
   #piecesBytes = 0;
 
   /** Bytes that wait to be written. */
-  get bytes(): number {
+  get pendingBytes(): number {
     return this.#piecesBytes + this.#end - this.#start;
   }
 
   /** Adds all frames of a message. A large body is not copied, and must not be changed until it was written. */
-  message(frames: readonly Uint8Array[]): void {
+  addMessage(frames: readonly Uint8Array[]): void {
     const last = frames.length - 1;
-    for (let index = 0; index < last; index++) this.frame(wireFlags.more, frames[index] as Uint8Array);
-    this.frame(0, frames[last] as Uint8Array);
+    for (let index = 0; index < last; index++) this.addFrame(wireFlags.more, frames[index] as Uint8Array);
+    this.addFrame(0, frames[last] as Uint8Array);
   }
 
-  command(body: Uint8Array): void {
-    this.frame(wireFlags.command, body);
+  addCommand(body: Uint8Array): void {
+    this.addFrame(wireFlags.command, body);
   }
 
-  frame(flags: number, body: Uint8Array): void {
+  addFrame(flags: number, body: Uint8Array): void {
     const length = body.byteLength;
     const isLarge = length >= largeBodyBytes;
     let at = this.#reserve(isLarge ? 9 : length + 9);
@@ -58,9 +58,9 @@ export class FrameWriter {
     }
     if (isLarge) {
       this.#end = at;
-      this.#piece(buffer.subarray(this.#start, at));
+      this.#addPiece(buffer.subarray(this.#start, at));
       this.#start = at;
-      this.#piece(body);
+      this.#addPiece(body);
       return;
     }
     if (length < 16) { for (let index = 0; index < length; index++) buffer[at + index] = body[index] as number; }
@@ -69,7 +69,7 @@ export class FrameWriter {
   }
 
   /** Adds bytes that are already framed. */
-  raw(bytes: Uint8Array): void {
+  addRaw(bytes: Uint8Array): void {
     const at = this.#reserve(bytes.byteLength);
     this.#buffer.set(bytes, at);
     this.#end = at + bytes.byteLength;
@@ -80,7 +80,7 @@ export class FrameWriter {
    * buffer is reused.
    */
   flush(write: (bytes: Uint8Array) => boolean): void {
-    if (this.#end > this.#start) this.#piece(this.#buffer.subarray(this.#start, this.#end));
+    if (this.#end > this.#start) this.#addPiece(this.#buffer.subarray(this.#start, this.#end));
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#piecesBytes = 0;
@@ -98,7 +98,7 @@ export class FrameWriter {
     this.#end = 0;
   }
 
-  #piece(bytes: Uint8Array): void {
+  #addPiece(bytes: Uint8Array): void {
     this.#pieces.push(bytes);
     this.#piecesBytes += bytes.byteLength;
   }

@@ -1,5 +1,5 @@
 /** Checks which socket types may talk to each other, and the peer's properties. RFC 37, "The Socket-Type Property". */
-import { type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
+import { type Metadata, propertyBytes, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /**
@@ -22,12 +22,12 @@ export const identityBytesMax = 255;
  * one).
  */
 export function checkPeer(own: SocketType, properties: Metadata): ZmtpError | null {
-  const identity = property(properties, propertyNames.identity);
+  const identity = propertyBytes(properties, propertyNames.identity);
   if (identity !== undefined && identity.byteLength > identityBytesMax) {
     const message = `The peer's identity has ${identity.byteLength} bytes; ${identityBytesMax} are allowed`;
     return new ZmtpError("PROPERTIES", message);
   }
-  if (property(properties, propertyNames.socketType) === undefined) return null;
+  if (propertyBytes(properties, propertyNames.socketType) === undefined) return null;
   const type = propertyText(properties, propertyNames.socketType);
   const allowed: readonly string[] = peerTypes[own];
   if (allowed.includes(type)) return null;

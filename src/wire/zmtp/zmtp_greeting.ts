@@ -4,7 +4,7 @@ import { ZmtpError } from "./zmtp_error.ts";
 export const greetingBytes = 64;
 
 /** Offsets in the greeting. */
-const at = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
+const offsets = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
 const mechanismBytes = 20;
 
 export interface Greeting {
@@ -20,11 +20,11 @@ export function encodeGreeting(mechanism: { readonly name: string; readonly asSe
   if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
   const bytes = new Uint8Array(greetingBytes);
   bytes[0] = 0xff;
-  bytes[at.signatureEnd] = 0x7f;
-  bytes[at.major] = 3;
-  bytes[at.minor] = 1;
-  bytes.set(new TextEncoder().encode(name), at.mechanism);
-  bytes[at.asServer] = asServer ? 1 : 0;
+  bytes[offsets.signatureEnd] = 0x7f;
+  bytes[offsets.major] = 3;
+  bytes[offsets.minor] = 1;
+  bytes.set(new TextEncoder().encode(name), offsets.mechanism);
+  bytes[offsets.asServer] = asServer ? 1 : 0;
   return bytes;
 }
 
@@ -34,7 +34,7 @@ export class GreetingReader {
   #length = 0;
 
   /** Bytes of the greeting that are missing. */
-  get missing(): number {
+  get missingBytes(): number {
     return greetingBytes - this.#length;
   }
 
@@ -44,40 +44,40 @@ export class GreetingReader {
    */
   push(chunk: Uint8Array): Greeting | null {
     const before = this.#length;
-    const taken = chunk.subarray(0, this.missing);
+    const taken = chunk.subarray(0, this.missingBytes);
     this.#bytes.set(taken, before);
     this.#length += taken.byteLength;
     const passed = (offset: number) => before <= offset && this.#length > offset;
     // The padding between the two bytes of the signature has no meaning and is not checked.
-    if (passed(0) && this.#bytes[0] !== 0xff) throw this.#notZmtp();
-    if (passed(at.signatureEnd) && (this.#byte(at.signatureEnd) & 1) === 0) {
+    if (passed(0) && this.#bytes[0] !== 0xff) throw this.#notZmtpError();
+    if (passed(offsets.signatureEnd) && (this.#byteAt(offsets.signatureEnd) & 1) === 0) {
       throw new ZmtpError("GREETING", "The peer speaks ZMTP 1.0; 3.0 or later is needed");
     }
-    if (passed(at.major) && this.#byte(at.major) < 3) {
+    if (passed(offsets.major) && this.#byteAt(offsets.major) < 3) {
       throw new ZmtpError("GREETING", "The peer speaks ZMTP 2.0 or older; 3.0 or later is needed");
     }
-    return this.missing > 0 ? null : this.#read();
+    return this.missingBytes > 0 ? null : this.#read();
   }
 
   #read(): Greeting {
-    const field = this.#bytes.subarray(at.mechanism, at.mechanism + mechanismBytes);
+    const field = this.#bytes.subarray(offsets.mechanism, offsets.mechanism + mechanismBytes);
     const end = field.indexOf(0);
     const mechanism = String.fromCharCode(...field.subarray(0, end < 0 ? mechanismBytes : end));
     return {
-      major: this.#byte(at.major),
-      minor: this.#byte(at.minor),
+      major: this.#byteAt(offsets.major),
+      minor: this.#byteAt(offsets.minor),
       mechanism: mechanism.replace(/[^\x21-\x7e]/g, "?"),
-      asServer: this.#byte(at.asServer) !== 0,
+      asServer: this.#byteAt(offsets.asServer) !== 0,
     };
   }
 
-  #notZmtp(): ZmtpError {
+  #notZmtpError(): ZmtpError {
     const text = String.fromCharCode(...this.#bytes.subarray(0, Math.min(this.#length, 16)));
     const what = JSON.stringify(text.replace(/[^\x20-\x7e]/g, "?"));
     return new ZmtpError("GREETING", `The peer does not speak ZMTP 3: its first bytes are ${what}`);
   }
 
-  #byte(offset: number): number {
+  #byteAt(offset: number): number {
     return this.#bytes[offset] ?? 0;
   }
 }

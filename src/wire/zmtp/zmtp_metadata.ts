@@ -5,19 +5,19 @@ import { ZmtpError } from "./zmtp_error.ts";
 /** Names of properties, as in the specification; compared without regard to case. */
 export const propertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
 
-/** Properties of a peer. Keys are in lower case; `property` looks one up. */
+/** Properties of a peer. Keys are in lower case; `propertyBytes` looks one up. */
 export type Metadata = ReadonlyMap<string, Uint8Array>;
 
 const namePattern = /^[A-Za-z0-9\-_.+]{1,255}$/;
 
 /** Returns the value of a property; undefined if the peer did not send it. */
-export function property(metadata: Metadata, name: string): Uint8Array | undefined {
+export function propertyBytes(metadata: Metadata, name: string): Uint8Array | undefined {
   return metadata.get(name.toLowerCase());
 }
 
 /** Returns the value as text, one character per byte; empty if the peer did not send it. */
 export function propertyText(metadata: Metadata, name: string): string {
-  return String.fromCharCode(...(property(metadata, name) ?? []).slice(0, 255));
+  return String.fromCharCode(...(propertyBytes(metadata, name) ?? []).slice(0, 255));
 }
 
 /** Encodes name, length and value of each property, in order. Text is written as ASCII. */

@@ -9,7 +9,7 @@ import { FrameWriter } from "./frame_writer.ts";
 import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
 import type { ZmtpLimits } from "./zmtp_limits.ts";
 import { frameFlags, type HandshakeStep, type Mechanism, type MechanismFactory } from "./security_mechanism.ts";
-import { encodeMetadata, type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
+import { encodeMetadata, type Metadata, propertyBytes, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { checkPeer, type SocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
@@ -26,7 +26,7 @@ export interface PeerDescription {
 }
 
 /** How messages of a peer are received after its handshake. */
-export interface Welcome {
+export interface ReceiveOptions {
   /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
   /** False: no messages for now, as after a receiver that wants none. */
@@ -36,14 +36,14 @@ export interface Welcome {
 /** Receives the events of the peer. Called from within `push`. */
 export interface ZmtpPeerEvents {
   /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
-  ready(peer: PeerDescription): Welcome;
+  onReady(peer: PeerDescription): ReceiveOptions;
   /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
-  message(frames: Uint8Array[]): boolean;
+  onMessage(frames: Uint8Array[]): boolean;
   /**
    * A PING has arrived. `ttlMs`: milliseconds of silence after which the peer wants to be considered dead; 0 for never.
    * Returns false to send no PONG, because the peer does not read.
    */
-  pinged(ttlMs: number): boolean;
+  onPing(ttlMs: number): boolean;
 }
 
 export interface ZmtpPeerOptions {
@@ -76,8 +76,8 @@ export class ZmtpPeer {
     this.#events = events;
     const { mechanism, socketType, identity } = options;
     this.#decoder = new FrameDecoder(options.limits, {
-      command: (body) => this.#command(decodeCommand(body)),
-      message: (frames) => events.message(frames),
+      onCommand: (body) => this.#command(decodeCommand(body)),
+      onMessage: (frames) => events.onMessage(frames),
     });
     const properties: [string, string | Uint8Array][] = [[propertyNames.socketType, socketType]];
     // RFC 37 sends an identity only to sockets that may connect to a ROUTER; libzmq also sends it empty, which some
@@ -88,7 +88,7 @@ export class ZmtpPeer {
       acceptProperties: (theirs, userId) =>
         checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
     });
-    this.output.raw(encodeGreeting(mechanism));
+    this.output.addRaw(encodeGreeting(mechanism));
   }
 
   /** True when messages can be sent. */
@@ -127,10 +127,10 @@ export class ZmtpPeer {
    */
   send(frames: readonly Uint8Array[]): void {
     const cipher = this.#mechanism.traffic;
-    if (cipher === null) return this.output.message(frames);
+    if (cipher === null) return this.output.addMessage(frames);
     const last = frames.length - 1;
     for (let index = 0; index <= last; index++) {
-      this.output.frame(0, cipher.seal(index < last ? frameFlags.more : 0, frames[index] as Uint8Array));
+      this.output.addFrame(0, cipher.seal(index < last ? frameFlags.more : 0, frames[index] as Uint8Array));
     }
   }
 
@@ -146,7 +146,7 @@ export class ZmtpPeer {
   }
 
   #pushGreeting(bytes: Uint8Array): number {
-    const taken = Math.min(bytes.byteLength, this.#greetingReader.missing);
+    const taken = Math.min(bytes.byteLength, this.#greetingReader.missingBytes);
     const greeting = this.#greetingReader.push(bytes);
     if (greeting === null) return taken;
     const own = this.#options.mechanism.name;
@@ -162,26 +162,26 @@ export class ZmtpPeer {
 
   #command(command: ZmtpCommand): boolean {
     if (this.#stage === "handshake") {
-      this.#step(this.#mechanism.receive(command));
+      this.#applyStep(this.#mechanism.receive(command));
       return this.#wantsMore;
     }
     // PONG needs no action, and these sockets do not use other commands, such as SUBSCRIBE.
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
-      if (this.#events.pinged(ttlMs)) this.#sendCommand(encodePong(context));
+      if (this.#events.onPing(ttlMs)) this.#sendCommand(encodePong(context));
     }
     return true;
   }
 
-  #step({ send, outcome }: HandshakeStep): void {
+  #applyStep({ send, outcome }: HandshakeStep): void {
     this.#sendHandshake(send);
     if (outcome === null) return;
     if (outcome.kind === "failed") throw outcome.error;
     const { properties, userId } = outcome;
     this.#stage = "traffic";
-    const { prefix, wantsMore } = this.#events.ready({
+    const { prefix, wantsMore } = this.#events.onReady({
       socketType: propertyText(properties, propertyNames.socketType),
-      identity: property(properties, propertyNames.identity) ?? new Uint8Array(0),
+      identity: propertyBytes(properties, propertyNames.identity) ?? new Uint8Array(0),
       userId,
       knowsHeartbeats: (this.#greeting?.major ?? 0) > 3 || (this.#greeting?.minor ?? 0) > 0,
     });
@@ -190,13 +190,13 @@ export class ZmtpPeer {
   }
 
   #sendHandshake(bodies: readonly Uint8Array[]): void {
-    for (const body of bodies) this.output.command(body);
+    for (const body of bodies) this.output.addCommand(body);
   }
 
   #sendCommand(body: Uint8Array): void {
     const cipher = this.#mechanism.traffic;
-    if (cipher === null) this.output.command(body);
-    else this.output.frame(0, cipher.seal(frameFlags.command, body));
+    if (cipher === null) this.output.addCommand(body);
+    else this.output.addFrame(0, cipher.seal(frameFlags.command, body));
   }
 
   /** Readers that do not know ZMTP find bytes that end too early, and invalid content of sealed frames. */

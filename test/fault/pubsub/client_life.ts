@@ -185,7 +185,7 @@ async function livingAs<T>(
 ): Promise<T | null> {
   try {
     using state = await ClientState.open(stateDir, id, { waitMs: 20_000, clock });
-    const order = shuffled(proxies, seededRandom(seed ^ state.session().number));
+    const order = shuffled(proxies, seededRandom(seed ^ state.currentSession().number));
     const findProxies = () => Promise.resolve(order);
     await using requester = new Requester({
       ...{ findProxies, clock },

@@ -47,7 +47,7 @@ export class RecordingSession extends PubsubClientSession {
   }
 
   #invocationOf(message: Question): Invocation {
-    const { number } = this.state.session();
+    const { number } = this.state.currentSession();
     const { name, topic } = message;
     const operation = { client: this.id, session: number, do: operations[name], topic };
     if (message.name === "GET") return { ...operation, last: message.last };

@@ -40,9 +40,9 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     mechanism: nullMechanism,
     limits: fuzzLimits,
   }, {
-    ready: () => ({ prefix: null, wantsMore: true }),
-    message: (frames) => messages.push(frames) > 0 && !stops,
-    pinged: () => true,
+    onReady: () => ({ prefix: null, wantsMore: true }),
+    onMessage: (frames) => messages.push(frames) > 0 && !stops,
+    onPing: () => true,
   });
   const chunkBytesMax = random() < 0.3 ? 8 : random() < 0.5 ? 300 : 65_536;
   let sentBytes = 0;
@@ -54,7 +54,7 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     chunk.fill(0xee); // its owner may use it again
     from = to;
     figures.heldBytesMax = Math.max(figures.heldBytesMax, peer.heldBytes);
-    sentBytes += peer.output.bytes;
+    sentBytes += peer.output.pendingBytes;
     peer.output.flush(() => false);
   }
   figures.messages += messages.length;

@@ -26,7 +26,7 @@ switch (which) {
     break;
   case "inbox": {
     const place = { cursor: -1, intent: -1, folder: null };
-    const state = { id: "alice", place: () => place, setPlace: () => {} } as unknown as ClientState;
+    const state = { id: "alice", subscriberPosition: () => place, setPosition: () => {} } as unknown as ClientState;
     new OutFolder(folder, { state, topic: "news" });
     break;
   }

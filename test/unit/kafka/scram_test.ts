@@ -8,8 +8,8 @@ const exchange = () => new ScramExchange({ hash: "sha256", user: "user", passwor
 
 test("SCRAM-SHA-256 is the example of RFC 7677, section 3", async () => {
   const client = exchange();
-  expect(client.first()).toBe(`n,,n=user,r=${nonce}`);
-  expect(await client.final(serverFirst)).toBe(
+  expect(client.clientFirstMessage()).toBe(`n,,n=user,r=${nonce}`);
+  expect(await client.clientFinalMessage(serverFirst)).toBe(
     `c=biws,r=${nonce}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=`,
   );
   client.verify("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
@@ -28,10 +28,10 @@ test("a server that answers for another, asks for too little or too much, or has
       "e=unknown-user",
       "",
     ]
-  ) expect([wrong, await failureCode(exchange().final(wrong))]).toEqual([wrong, "REFUSED"]);
+  ) expect([wrong, await failureCode(exchange().clientFinalMessage(wrong))]).toEqual([wrong, "REFUSED"]);
 });
 
 test("a comma and an equals sign in a user's name are no end of it", () => {
   const client = new ScramExchange({ hash: "sha512", user: "a,b=c", password: "x", nonce });
-  expect(client.first()).toBe(`n,,n=a=2Cb=3Dc,r=${nonce}`);
+  expect(client.clientFirstMessage()).toBe(`n,,n=a=2Cb=3Dc,r=${nonce}`);
 });

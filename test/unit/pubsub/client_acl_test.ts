@@ -12,12 +12,12 @@ const get = (sender: string, topic: string): Message => ({ name: "GET", sender, 
 const put = (sender: string, topic: string): Message => ({ name: "PUT", sender, topic, counter: 1 });
 
 test("a key speaks as its ids, at its topics, and does what its line says", () => {
-  expect(acl.refusal(one, get("alice", "news"))).toBeNull();
-  expect(acl.refusal(one, get("app-7", "sport/tennis"))).toBeNull();
-  expect(acl.refusal(one, put("alice", "out"))).toBeNull();
-  expect(acl.refusal(two, put("anybody", "anything"))).toBeNull();
-  expect(acl.refusal(two, { name: "TOPICS", sender: "x" })).toBeNull();
-  expect(acl.refusal(one, { name: "HELLO", sender: "whoever" })).toBeNull();
+  expect(acl.refusalReason(one, get("alice", "news"))).toBeNull();
+  expect(acl.refusalReason(one, get("app-7", "sport/tennis"))).toBeNull();
+  expect(acl.refusalReason(one, put("alice", "out"))).toBeNull();
+  expect(acl.refusalReason(two, put("anybody", "anything"))).toBeNull();
+  expect(acl.refusalReason(two, { name: "TOPICS", sender: "x" })).toBeNull();
+  expect(acl.refusalReason(one, { name: "HELLO", sender: "whoever" })).toBeNull();
 });
 
 test("everything else is refused with a sentence", () => {
@@ -32,8 +32,8 @@ test("everything else is refused with a sentence", () => {
     [two, { name: "PERIODIC", sender: "x" }, "PERIODIC is for servers"],
     [three, get("alice", "news"), "may not use the client ID"],
   ];
-  for (const [key, message, why] of refused) expect(acl.refusal(key, message)).toContain(why);
-  expect([acl.knows(one), acl.knows(three)]).toEqual([true, false]);
+  for (const [key, message, why] of refused) expect(acl.refusalReason(key, message)).toContain(why);
+  expect([acl.hasKey(one), acl.hasKey(three)]).toEqual([true, false]);
 });
 
 test("a file that makes no sense is refused, and the line named", () => {

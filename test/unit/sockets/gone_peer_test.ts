@@ -18,12 +18,12 @@ for (const [name, listen] of [["Bun", bunListen], ["node", nodeListen]] as const
     const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, ({ peer }) => {
       accepted.push(peer);
       if (/^127\.0\.0\.1:\d+$/.test(peer)) secondAccepted.resolve();
-      return { data: () => {}, closed: () => {} };
+      return { onData: () => {}, onClosed: () => {} };
     });
     if (listener.address.kind !== "tcp") throw new Error("no port");
     const env = { ...process.env, PORT: String(listener.address.port) };
     expect(spawnSync(process.execPath, ["--eval", impatientClient], { env }).status).toBe(0);
-    const client = await bunDial(listener.address, { data: () => {}, closed: () => {} });
+    const client = await bunDial(listener.address, { onData: () => {}, onClosed: () => {} });
     await secondAccepted.promise;
     client.destroy();
     await listener.close();

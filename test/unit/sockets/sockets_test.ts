@@ -28,18 +28,18 @@ class Ear implements ConnectionHandlers {
   closings = 0;
   drains = 0;
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     this.bytes.push(...chunk);
     if (this.#wanted !== null && this.bytes.length >= this.#wanted.count) this.#wanted.resolve();
   }
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     this.closings++;
     this.whenClosed.resolve(error);
   }
-  ended(): void {
+  onEnded(): void {
     this.whenEnded.resolve();
   }
-  drained(): void {
+  onDrained(): void {
     this.drains++;
   }
   received(count: number): Promise<void> {
@@ -114,7 +114,7 @@ for (const { name, dial, listen } of implementations) {
         server.resume();
         let count = 0;
         const whole = Promise.withResolvers<void>();
-        serverEar.data = (chunk) => {
+        serverEar.onData = (chunk) => {
           count += chunk.byteLength;
           if (count === size) whole.resolve();
         };

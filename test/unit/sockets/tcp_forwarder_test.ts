@@ -21,17 +21,17 @@ class Ear implements ConnectionHandlers {
   ends = 0;
   closings: (Error | null)[] = [];
   connection: Connection | null = null;
-  onData: (chunk: Uint8Array) => void = () => {};
+  onChunk: (chunk: Uint8Array) => void = () => {};
 
-  data(chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     this.bytes += chunk.byteLength;
     if (this.bytes < 1000) this.text += new TextDecoder().decode(chunk);
-    this.onData(chunk);
+    this.onChunk(chunk);
   }
-  ended(): void {
+  onEnded(): void {
     this.ends++;
   }
-  closed(error: Error | null): void {
+  onClosed(error: Error | null): void {
     this.closings.push(error);
   }
   say(text: string): void {

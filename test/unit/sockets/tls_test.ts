@@ -18,8 +18,8 @@ afterEach(async () => {
 
 async function echo(tls: TlsOptions): Promise<number> {
   const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
-    data: (chunk) => connection.write(chunk.slice()),
-    closed() {},
+    onData: (chunk) => connection.write(chunk.slice()),
+    onClosed() {},
   }), { tls });
   listeners.push(listener);
   return listener.address.kind === "tcp" ? listener.address.port : 0;
@@ -30,11 +30,11 @@ async function ask(address: Address, tls: TlsOptions): Promise<string> {
   const answer = Promise.withResolvers<string>();
   try {
     const connection = await dial(address, {
-      data(chunk) {
+      onData(chunk) {
         answer.resolve(new TextDecoder().decode(chunk));
         connection.destroy();
       },
-      closed: (error) => answer.resolve(error === null ? "closed" : `broken: ${error.message}`),
+      onClosed: (error) => answer.resolve(error === null ? "closed" : `broken: ${error.message}`),
     }, { tls });
     connection.write(new TextEncoder().encode("hello"));
     return await answer.promise;
@@ -61,8 +61,8 @@ describe("TLS", () => {
 
   test("closes the oldest that is silent instead of shaking hands, when there are too many", async () => {
     const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
-      data: (chunk) => connection.write(chunk.slice()),
-      closed() {},
+      onData: (chunk) => connection.write(chunk.slice()),
+      onClosed() {},
     }), { tls: server, handshakesMax: 3 });
     listeners.push(listener);
     const closed: number[] = [];
@@ -71,8 +71,8 @@ describe("TLS", () => {
     for (const index of [0, 1, 2, 3]) {
       silent.push(
         await dial(listener.address, {
-          data() {},
-          closed: () => {
+          onData() {},
+          onClosed: () => {
             if (closed.push(index) === 2) firstTwo.resolve();
           },
         }),
@@ -87,16 +87,16 @@ describe("TLS", () => {
   });
 
   test("closes whoever is silent instead of shaking hands, and whoever says something else", async () => {
-    const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, () => ({ data() {}, closed() {} }), {
+    const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, () => ({ onData() {}, onClosed() {} }), {
       tls: server,
       handshakeMsMax: 50,
     });
     listeners.push(listener);
     const closed = Promise.withResolvers<string>();
-    await dial(listener.address, { data() {}, closed: () => closed.resolve("closed") });
+    await dial(listener.address, { onData() {}, onClosed: () => closed.resolve("closed") });
     expect(await closed.promise).toBe("closed");
     const foreign = Promise.withResolvers<string>();
-    const talker = await dial(listener.address, { data() {}, closed: () => foreign.resolve("closed") });
+    const talker = await dial(listener.address, { onData() {}, onClosed: () => foreign.resolve("closed") });
     talker.write(new TextEncoder().encode("GET / HTTP/1.0\r\n\r\n"));
     expect(await foreign.promise).toBe("closed");
   });

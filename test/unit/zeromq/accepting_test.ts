@@ -33,7 +33,7 @@ test("a connection that the program ends as it is made brings nothing more", asy
   });
   await rig.network.listen({ kind: "tcp", host: "127.0.0.1", port: 1 }, (far) => {
     far.write(join([greeting(), ready("ROUTER"), frame(0, text("early"))]));
-    return { data() {}, closed() {} };
+    return { onData() {}, onClosed() {} };
   });
   dealer.connect("tcp://127.0.0.1:1");
   const receiving = outcome(dealer.receive());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import {
-  keyText,
+  formatKey,
   parseCertificate,
   publicCertificate,
   secretCertificate,
@@ -10,7 +10,7 @@ import { x25519Secret } from "../../../src/support/x25519.ts";
 
 const secretKey = new Uint8Array(32).fill(7);
 const { publicKey } = x25519Secret(secretKey);
-const publicText = keyText(publicKey);
+const publicText = formatKey(publicKey);
 
 function refusalOf(text: string): string {
   try {
@@ -25,7 +25,7 @@ function refusalOf(text: string): string {
 test("what is written is read again, the secret key by its owner only", () => {
   expect(parseCertificate(secretCertificate(secretKey), "a.key")).toEqual({ publicKey, secretKey });
   expect(parseCertificate(publicCertificate(publicKey), "a.key.pub")).toEqual({ publicKey, secretKey: null });
-  expect(publicCertificate(publicKey)).not.toContain(keyText(secretKey));
+  expect(publicCertificate(publicKey)).not.toContain(formatKey(secretKey));
 });
 
 test("a certificate as CZMQ writes it, with a # in a value and names of its own", () => {
@@ -40,7 +40,7 @@ curve
     secret-key = 'JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6'
 `;
   const { publicKey: own, secretKey: secret } = parseCertificate(
-    text.replace(/"HU7V[^"]*"/, `"${publicText}"`).replace(/'JTKV.*'/, `'${keyText(secretKey)}'`),
+    text.replace(/"HU7V[^"]*"/, `"${publicText}"`).replace(/'JTKV.*'/, `'${formatKey(secretKey)}'`),
     "a.key",
   );
   expect([own, secret]).toEqual([publicKey, secretKey]);
@@ -59,7 +59,7 @@ test("Windows' line ends and tabs", () => {
 describe("is refused with its file, its line and what is wrong, and without the key itself:", () => {
   const secretText = secretCertificate(secretKey);
   const change = (from: string, to: string) => secretText.replace(from, to);
-  const other = keyText(x25519Secret(new Uint8Array(32).fill(8)).publicKey);
+  const other = formatKey(x25519Secret(new Uint8Array(32).fill(8)).publicKey);
   test.each([
     [
       "an empty file",
@@ -98,6 +98,6 @@ describe("is refused with its file, its line and what is wrong, and without the 
     ],
   ])("%s", (_, text, message) => {
     expect(refusalOf(text)).toMatch(message);
-    expect(refusalOf(text)).not.toContain(keyText(secretKey).slice(0, 10));
+    expect(refusalOf(text)).not.toContain(formatKey(secretKey).slice(0, 10));
   });
 });

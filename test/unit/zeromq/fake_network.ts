@@ -62,7 +62,7 @@ export class FakeEnd implements Connection {
   close(error: Error | null): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    queueMicrotask(() => this.handlers?.closed(error));
+    queueMicrotask(() => this.handlers?.onClosed(error));
     if (!this.isSilent) this.other.close(error);
   }
 
@@ -79,12 +79,12 @@ export class FakeEnd implements Connection {
     while (this.#queue.length > 0 && !this.other.isPaused && !this.other.isClosed) {
       const chunk = this.#queue.shift() as Uint8Array;
       this.#queuedBytes -= chunk.byteLength;
-      this.other.handlers?.data(chunk);
+      this.other.handlers?.onData(chunk);
       chunk.fill(0xee); // it was lent for the call
     }
     if (this.#owesDrained && this.bufferedBytes === 0) {
       this.#owesDrained = false;
-      this.handlers?.drained?.();
+      this.handlers?.onDrained?.();
     }
     if (this.#isEnding && this.#queue.length === 0) this.close(null);
   }

@@ -14,7 +14,7 @@ class Rig {
   nowMs = 0;
 
   hold(owner: string, bytes: number, isNext = false): void {
-    const { stop, resume } = this.budget.hold(owner, bytes, { isNext, nowMs: this.nowMs });
+    const { stop, resume } = this.budget.setHeldBytes(owner, bytes, { isNext, nowMs: this.nowMs });
     for (const one of stop) {
       expect(this.stopped.has(one)).toBe(false);
       this.stopped.add(one);
@@ -28,7 +28,7 @@ describe("below the first mark", () => {
     const rig = new Rig();
     for (const owner of ["a", "b", "c"]) rig.hold(owner, 100 * kib);
     rig.nowMs = 10 * shortMsMax;
-    expect([rig.stopped.size, rig.budget.isShort, rig.budget.expired(rig.nowMs)]).toEqual([0, false, []]);
+    expect([rig.stopped.size, rig.budget.isShort, rig.budget.expiredOwners(rig.nowMs)]).toEqual([0, false, []]);
   });
 });
 
@@ -56,7 +56,7 @@ describe("while memory is short", () => {
     const rig = short();
     for (let n = 0; n < 1000; n++) rig.hold(`small ${n}`, uncountedBytesMax);
     rig.nowMs = 2 * shortMsMax;
-    expect(rig.budget.expired(rig.nowMs).sort()).toEqual(["a", "b", "c"]);
+    expect(rig.budget.expiredOwners(rig.nowMs).sort()).toEqual(["a", "b", "c"]);
     expect([...rig.stopped].filter((owner) => owner.startsWith("small"))).toEqual([]);
   });
 
@@ -66,9 +66,9 @@ describe("while memory is short", () => {
     rig.hold("late", 200 * kib);
     rig.hold("b", 129 * kib);
     rig.nowMs = 9999;
-    expect(rig.budget.expired(rig.nowMs)).toEqual([]);
+    expect(rig.budget.expiredOwners(rig.nowMs)).toEqual([]);
     rig.nowMs = 10_000;
-    expect(rig.budget.expired(rig.nowMs)).toEqual(["a", "b", "c"]);
+    expect(rig.budget.expiredOwners(rig.nowMs)).toEqual(["a", "b", "c"]);
     rig.hold("a", 0, true);
     rig.hold("b", 0, true);
     rig.hold("c", 0, true);
@@ -108,9 +108,9 @@ property(
     while (sendOn());
     // Those that are left wait for those that stopped sending.
     rig.nowMs += shortMsMax - 1;
-    expect(rig.budget.expired(rig.nowMs)).toEqual([]);
+    expect(rig.budget.expiredOwners(rig.nowMs)).toEqual([]);
     rig.nowMs++;
-    for (const owner of rig.budget.expired(rig.nowMs)) {
+    for (const owner of rig.budget.expiredOwners(rig.nowMs)) {
       rig.hold(owner, 0, true);
       held.set(Number(owner), 0);
     }

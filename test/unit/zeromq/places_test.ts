@@ -45,7 +45,7 @@ test(`places are taken and given back, and what is unread stays within its limit
       const port = Number(/\d+$/.exec(endpoint)?.[0]);
       const ends: FakeEnd[] = [];
       const come = async (...said: Uint8Array[]) => {
-        await rig.network.dial({ kind: "tcp", host: "127.0.0.1", port }, { data() {}, closed() {} });
+        await rig.network.dial({ kind: "tcp", host: "127.0.0.1", port }, { onData() {}, onClosed() {} });
         ends.push(rig.network.last);
         rig.network.last.write(join(said));
       };

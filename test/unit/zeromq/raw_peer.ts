@@ -8,8 +8,8 @@ export async function rawPeer(rig: SocketRig, socket: ZeroMqSocket) {
   let heard = "";
   let isClosed = false;
   await rig.network.dial({ kind: "tcp", host: "127.0.0.1", port }, {
-    data: (chunk) => heard += new TextDecoder("latin1").decode(chunk),
-    closed: () => isClosed = true,
+    onData: (chunk) => heard += new TextDecoder("latin1").decode(chunk),
+    onClosed: () => isClosed = true,
   });
   await rig.settle();
   return { end: rig.network.last, heard: () => heard, isClosed: () => isClosed };

@@ -145,8 +145,8 @@ test("an identity that begins with a zero byte is refused: it could be another p
   const endpoint = await router.bind("tcp://127.0.0.1:0");
   const [, port = ""] = /:(\d+)$/.exec(endpoint) ?? [];
   const forger = await rig.network.dial({ kind: "tcp", host: "127.0.0.1", port: Number(port) }, {
-    data() {},
-    closed() {},
+    onData() {},
+    onClosed() {},
   });
   forger.write(greeting());
   forger.write(ready("DEALER", new Uint8Array([0, 1, 2, 3, 4])));

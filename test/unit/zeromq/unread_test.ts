@@ -14,7 +14,7 @@ const addressOf = (endpoint: string) => ({
 
 /** Connects, says hello and all of these messages, and is gone. */
 async function hitAndRun(rig: SocketRig, endpoint: string, { identity = "", texts = ["x"] } = {}): Promise<FakeEnd> {
-  await rig.network.dial(addressOf(endpoint), { data() {}, closed() {} });
+  await rig.network.dial(addressOf(endpoint), { onData() {}, onClosed() {} });
   const end = rig.network.last;
   end.write(join([greeting(), ready("DEALER", text(identity)), ...texts.map((body) => frame(0, text(body)))]));
   await rig.settle();
@@ -81,7 +81,7 @@ test("a heap of small messages costs no more each the longer the chunk is that t
   const timeMs = async (count: number): Promise<number> => {
     const rig = new SocketRig();
     const router = new RouterSocket({ ...rig.options, receiveHighWater: 1 });
-    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { data() {}, closed() {} });
+    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { onData() {}, onClosed() {} });
     rig.network.last.write(join([greeting(), ready("DEALER"), new Uint8Array(2 * count)])); // empty frames
     const startMs = performance.now();
     for (let got = 0; got < count; got++) await router.receive();
@@ -101,7 +101,7 @@ test.each([1, 10, 1000])(
   async (mark) => {
     const rig = new SocketRig();
     const router = new RouterSocket({ ...rig.options, receiveHighWater: mark });
-    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { data() {}, closed() {} });
+    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { onData() {}, onClosed() {} });
     const count = 50_000;
     rig.network.last.write(join([greeting(), ready("DEALER"), new Uint8Array(2 * count)])); // empty frames
     let got = 0;

@@ -298,7 +298,7 @@ describe("closing", () => {
     };
     // As Bun's, when the peer resets a connection at once.
     const dial: Dial = (_address, handlers) => {
-      queueMicrotask(() => handlers.closed(null));
+      queueMicrotask(() => handlers.onClosed(null));
       return Promise.resolve(connection);
     };
     const dealer = new DealerSocket({ ...rig.options, dial });

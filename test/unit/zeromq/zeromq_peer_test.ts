@@ -15,13 +15,13 @@ test("a long queue that leaves at once is handed over without going as deep as i
   const link = {
     inFlight: 0,
     inFlightBytes: 0,
-    takesMore: true,
+    hasRoomToSend: true,
     flush() {},
     send([body]: readonly Uint8Array[]) {
       depth++;
       deepest = Math.max(deepest, depth);
       sent.push(body?.[0] ?? -1);
-      peer.feed(); // there is room again
+      peer.sendQueued(); // there is room again
       depth--;
     },
   };

@@ -94,7 +94,7 @@ export class ScriptedConnection {
 
   /** Bytes to the client, as a chunk of their own. */
   send(frame: Uint8Array): void {
-    queueMicrotask(() => this.open && this.handlers.data(frame));
+    queueMicrotask(() => this.open && this.handlers.onData(frame));
   }
 
   event(type: number, path: string): void {
@@ -107,7 +107,7 @@ export class ScriptedConnection {
   close(error: Error | null = null): void {
     if (!this.open) return;
     this.open = false;
-    queueMicrotask(() => this.handlers.closed(error));
+    queueMicrotask(() => this.handlers.onClosed(error));
   }
 
   #frame(frame: Uint8Array): void {

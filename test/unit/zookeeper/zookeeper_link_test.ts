@@ -8,7 +8,7 @@ import { FakeClock, settled } from "../../support/fake_clock.ts";
 function rig(nextXid: number) {
   const sent: number[] = [];
   const lost: (Error | null)[] = [];
-  const stream = new FrameStream({ frame() {}, chunkEnd() {}, closed() {} });
+  const stream = new FrameStream({ onFrame() {}, onChunkEnd() {}, onClosed() {} });
   stream.attach({
     write(bytes) {
       for (const frame of new JuteFrameDecoder().push(bytes)) sent.push(new ByteReader(frame).i32());
@@ -36,7 +36,7 @@ function rig(nextXid: number) {
     const frame = new DataView(new ArrayBuffer(20));
     frame.setInt32(0, 16);
     frame.setInt32(4, xid);
-    stream.data(new Uint8Array(frame.buffer));
+    stream.onData(new Uint8Array(frame.buffer));
   };
   return { link, sent, lost, reply, stream };
 }
@@ -81,7 +81,7 @@ describe("a link", () => {
     await settled();
     link.destroy(null);
     reply(1);
-    stream.closed(null);
+    stream.onClosed(null);
     expect([losses, lost]).toEqual([["lost"], []]);
   });
 });

@@ -26,8 +26,8 @@ export const defects: readonly Defect[] = [
     changes: [{
       file: engine,
       from: `      topic.moveSubscriber(client, decision.position);
-      this.topics.clients.changed(client);
-      this.#changed.add(topic);
+      this.topics.clients.markChanged(client);
+      this.#changedTopics.add(topic);
       // The next`,
       to: `      topic.moveSubscriber(client, decision.position);
       // The next`,
@@ -52,12 +52,12 @@ export const defects: readonly Defect[] = [
     changes: [{
       file: engine,
       from: `    this.#database.begin();
-    for (const topic of this.#appended) topic.log.flush();`,
+    for (const topic of this.#appendedTopics) topic.log.flush();`,
       to: `    this.#database.begin();
     this.topics.clients.flush();
     this.#database.commit();
     this.#database.begin();
-    for (const topic of this.#appended) topic.log.flush();`,
+    for (const topic of this.#appendedTopics) topic.log.flush();`,
     }],
     scene: scenes.killedAtEachStepOfAPut,
     breaks: ["lost", "id reused"],
@@ -67,10 +67,10 @@ export const defects: readonly Defect[] = [
     what: "of a publisher only the greatest counter is known: what is below it was done",
     changes: [{
       file: `${store}/decide_put.ts`,
-      from: "const known = window.get(counter) ?? view.sameKey;",
+      from: "const known = window.get(counter) ?? view.sameMsgId;",
       to: `const newest = window.entries().at(-1);
     const passed = newest !== undefined && counter < newest.counter;
-    const known = window.get(counter) ?? view.sameKey ??
+    const known = window.get(counter) ?? view.sameMsgId ??
       (passed ? { id: newest.id, fingerprint: fingerprints[index] as number } : null);`,
     }],
     scene: scenes.countersInAnotherOrder,
@@ -81,8 +81,8 @@ export const defects: readonly Defect[] = [
     what: "a topic moves without what is known of its publishers",
     changes: [{
       file: `${store}/import_topic.ts`,
-      from: "this.#topics.clients.insertWindow(this.#client(), record.window);",
-      to: "this.#client();",
+      from: "this.#topics.clients.insertWindow(this.#requireClientId(), record.window);",
+      to: "this.#requireClientId();",
     }],
     scene: scenes.retryAtTheNewOwner,
     breaks: ["stored twice"],

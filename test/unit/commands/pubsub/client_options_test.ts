@@ -1,21 +1,31 @@
 import { expect, test } from "bun:test";
-import { clientWords } from "../../../../commands/pubsub/client_options.ts";
+import { parseClientArguments } from "../../../../commands/pubsub/client_options.ts";
 
 test("both orders of the words say the same", () => {
   const wanted = { id: "alice", operation: "put", topic: "news", rest: ["a.txt"] };
-  expect(clientWords(["alice", "put", "news", "a.txt"], undefined)).toMatchObject(wanted);
-  expect(clientWords(["put", "news", "a.txt"], "alice")).toMatchObject(wanted);
-  expect(clientWords(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+  expect(parseClientArguments(["alice", "put", "news", "a.txt"], undefined)).toMatchObject(wanted);
+  expect(parseClientArguments(["put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+  expect(parseClientArguments(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
 });
 
 test("an id that is typed goes before one that the environment or a file names", () => {
-  expect(clientWords(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "bob", topic: "news" });
-  expect(clientWords(["get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "alice", topic: "news" });
+  expect(parseClientArguments(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({
+    id: "bob",
+    topic: "news",
+  });
+  expect(parseClientArguments(["get", "news"], "alice", { isTyped: false })).toMatchObject({
+    id: "alice",
+    topic: "news",
+  });
 });
 
 test("an id or a topic may be called as an operation is", () => {
-  expect(clientWords(["get", "get", "put"], undefined)).toMatchObject({ id: "get", operation: "get", topic: "put" });
-  expect(clientWords(["get", "put"], "alice")).toMatchObject({ id: "alice", operation: "get", topic: "put" });
+  expect(parseClientArguments(["get", "get", "put"], undefined)).toMatchObject({
+    id: "get",
+    operation: "get",
+    topic: "put",
+  });
+  expect(parseClientArguments(["get", "put"], "alice")).toMatchObject({ id: "alice", operation: "get", topic: "put" });
 });
 
 test.each([
@@ -26,5 +36,5 @@ test.each([
   [["alice", "get", "news"], "bob", "given twice"],
   [[], undefined, "missing operation"],
 ])("%p with --id %p is refused", (words, id, sentence) => {
-  expect(() => clientWords(words, id)).toThrow(sentence);
+  expect(() => parseClientArguments(words, id)).toThrow(sentence);
 });

@@ -1,7 +1,7 @@
 /** What `dlq redrive --all` shows on a terminal while it takes its time, and that a pipe sees nothing of it. */
 import { expect, test } from "bun:test";
 import { dlqSettings } from "../../../../commands/retry/dlq.ts";
-import { dlq } from "../../../../commands/retry/dlq.ts";
+import { runDlq } from "../../../../commands/retry/dlq.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { RetryRig, rigMessage } from "../../../support/retry_rig.ts";
 import { callOf } from "../call_of.ts";
@@ -23,7 +23,7 @@ function storeOfLetters(): RetryRig {
 
 async function redrive(rig: RetryRig, options: Parameters<typeof fakeIo>[0], words: readonly string[]) {
   const io = fakeIo(options);
-  const code = await dlq(await callOf(dlqSettings, ["redrive", "--all", "--store", rig.folder, ...words], io));
+  const code = await runDlq(await callOf(dlqSettings, ["redrive", "--all", "--store", rig.folder, ...words], io));
   return { code, stderr: io.stderr() };
 }
 

@@ -27,7 +27,7 @@ beforeEach(() => {
   said = [];
   listeners = new Listeners({
     handshakesMax: 10,
-    accept: () => () => ({ data() {}, closed() {} }),
+    accept: () => () => ({ onData() {}, onClosed() {} }),
     openSocketPaths: [join(root, "run/open.sock")],
     dataDir: join(root, "data"),
     log: (sentence) => said.push(sentence),
@@ -43,7 +43,7 @@ afterEach(async () => {
 class OtherListeners implements AsyncDisposable {
   readonly listeners = new Listeners({
     handshakesMax: 10,
-    accept: () => () => ({ data() {}, closed() {} }),
+    accept: () => () => ({ onData() {}, onClosed() {} }),
     openSocketPaths: [],
     dataDir: join(root, "other"),
     log: () => {},
@@ -57,7 +57,7 @@ class OtherListeners implements AsyncDisposable {
 const at = (path: string): Address & { kind: "unix" } => ({ kind: "unix", path: join(root, path) });
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 const answers = (address: Address) =>
-  dial(address, { data() {}, closed() {} }).then((connection) => (connection.destroy(), true), () => false);
+  dial(address, { onData() {}, onClosed() {} }).then((connection) => (connection.destroy(), true), () => false);
 
 describe("a socket for all users", () => {
   test("is in a folder that all users may enter, when the folder is made for it", async () => {

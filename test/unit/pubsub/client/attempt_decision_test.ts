@@ -1,8 +1,12 @@
 import { expect, test } from "bun:test";
-import { afterAttempt, type AttemptResult, type AttemptState } from "../../../../src/pubsub/client/attempt_decision.ts";
+import {
+  type AttemptResult,
+  type AttemptState,
+  decideAfterAttempt,
+} from "../../../../src/pubsub/client/attempt_decision.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
 
-const put: AttemptState = { changes: true, mayBeDone: false, attempts: 1, attemptsMax: 10, leftMs: 1000 };
+const put: AttemptState = { changesState: true, mayBeDone: false, attempts: 1, attemptsMax: 10, leftMs: 1000 };
 const answered = (status: (typeof statusCodes)[number], isUnknown = false): AttemptResult => ({
   kind: "response",
   status,
@@ -12,32 +16,32 @@ const answered = (status: (typeof statusCodes)[number], isUnknown = false): Atte
 test("a final answer is taken, a passing one tried again, until the time is over", () => {
   for (const status of statusCodes) {
     const passes = ["NOT_OWNER", "OVERLOADED", "ERROR"].includes(status);
-    expect(afterAttempt(put, answered(status))).toMatchObject({ do: passes ? "retry" : "accept" });
-    const late = afterAttempt({ ...put, leftMs: 0 }, answered(status));
+    expect(decideAfterAttempt(put, answered(status))).toMatchObject({ do: passes ? "retry" : "accept" });
+    const late = decideAfterAttempt({ ...put, leftMs: 0 }, answered(status));
     expect(late).toEqual(passes ? { do: "give up", outcome: "fail" } : { do: "accept" });
   }
 });
 
 test("whatever went unanswered makes the outcome of a change unknown, unless an answer settles it", () => {
   const doubtful = { ...put, mayBeDone: true };
-  expect(afterAttempt(put, { kind: "no response" })).toEqual({ do: "retry", elsewhere: true, mayBeDone: true });
-  expect(afterAttempt(put, answered("ERROR", true))).toMatchObject({ do: "retry", mayBeDone: true });
-  expect(afterAttempt({ ...doubtful, leftMs: 0 }, answered("OVERLOADED"))).toEqual({
+  expect(decideAfterAttempt(put, { kind: "no response" })).toEqual({ do: "retry", elsewhere: true, mayBeDone: true });
+  expect(decideAfterAttempt(put, answered("ERROR", true))).toMatchObject({ do: "retry", mayBeDone: true });
+  expect(decideAfterAttempt({ ...doubtful, leftMs: 0 }, answered("OVERLOADED"))).toEqual({
     do: "give up",
     outcome: "unknown",
   });
   for (const status of ["FENCED", "FULL", "DENIED", "NOT_SUBSCRIBED"] as const) {
-    expect(afterAttempt(doubtful, answered(status))).toEqual({ do: "give up", outcome: "unknown" });
+    expect(decideAfterAttempt(doubtful, answered(status))).toEqual({ do: "give up", outcome: "unknown" });
   }
-  expect(afterAttempt(doubtful, answered("OK"))).toEqual({ do: "accept" });
+  expect(decideAfterAttempt(doubtful, answered("OK"))).toEqual({ do: "accept" });
 });
 
 test("a get is never unknown, and what was never sent is definitely not done", () => {
   const last = { ...put, attempts: 10 };
-  expect(afterAttempt({ ...last, changes: false }, { kind: "no response" })).toEqual({
+  expect(decideAfterAttempt({ ...last, changesState: false }, { kind: "no response" })).toEqual({
     do: "give up",
     outcome: "fail",
   });
-  expect(afterAttempt(last, { kind: "not sent" })).toEqual({ do: "give up", outcome: "fail" });
-  expect(afterAttempt(last, { kind: "no response" })).toEqual({ do: "give up", outcome: "unknown" });
+  expect(decideAfterAttempt(last, { kind: "not sent" })).toEqual({ do: "give up", outcome: "fail" });
+  expect(decideAfterAttempt(last, { kind: "no response" })).toEqual({ do: "give up", outcome: "unknown" });
 });

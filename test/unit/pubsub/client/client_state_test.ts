@@ -16,15 +16,15 @@ test("every process has a session of its own, beyond all that were used or seen"
   const numbers: number[] = [];
   for (let process = 0; process < 3; process++) {
     using state = await open("alice");
-    const session = state.session();
-    expect(state.session()).toBe(session);
+    const session = state.currentSession();
+    expect(state.currentSession()).toBe(session);
     numbers.push(session.number);
   }
   {
     using state = await open("alice");
     state.observeSession(17);
     state.observeSession(9);
-    expect(state.session().number).toBe(18);
+    expect(state.currentSession().number).toBe(18);
   }
   expect(numbers).toEqual([1, 2, 3]);
 });
@@ -62,8 +62,8 @@ test("intents, places and inputs are there after the process has ended; what fai
   const body = new Uint8Array([0, 255, 10]);
   {
     using state = await open("alice");
-    const session = state.session();
-    state.write(() => {
+    const session = state.currentSession();
+    state.runTransaction(() => {
       for (const counter of [1, 2]) {
         state.addIntents({ topic: "news", session, registration: 0, counter, msgId: null, bodies: [body] });
       }
@@ -78,25 +78,25 @@ test("intents, places and inputs are there after the process has ended; what fai
       state.addIntents({ topic: "else", session, registration: 0, counter: 4, msgId: "key", bodies: [body] });
       state.setInput("news", { name: "lines", taken: 3, digest: "abc" });
     });
-    state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
+    state.runTransaction(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
     state.setPosition("news", { cursor: 4, intent: 7, folder: "/inbox" });
     expect(() =>
-      state.write(() => {
+      state.runTransaction(() => {
         state.setInput("news", { name: "else", taken: 0, digest: "" });
         throw new Error("half way");
       })
     ).toThrow("half way");
   }
   using state = await open("alice");
-  expect(state.intents("news").map(({ counter }) => counter)).toEqual([1, 3]);
-  expect(state.intents("news").map(({ bodies }) => bodies)).toEqual([[body], [body, new Uint8Array(0), body]]);
+  expect(state.putIntents("news").map(({ counter }) => counter)).toEqual([1, 3]);
+  expect(state.putIntents("news").map(({ bodies }) => bodies)).toEqual([[body], [body, new Uint8Array(0), body]]);
   expect(state.countIntents("news")).toBe(4);
   expect(state.countIntents("none")).toBe(0);
-  expect(state.intents("else")[0]?.msgId).toBe("key");
-  expect(state.position("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
-  expect(state.position("else")).toEqual({ cursor: -1, intent: -1, folder: null });
-  expect(state.input("news", "lines")).toEqual({ name: "lines", taken: 3, digest: "abc" });
-  expect(state.input("news", "else")).toBeNull();
+  expect(state.putIntents("else")[0]?.msgId).toBe("key");
+  expect(state.subscriberPosition("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
+  expect(state.subscriberPosition("else")).toEqual({ cursor: -1, intent: -1, folder: null });
+  expect(state.inputPosition("news", "lines")).toEqual({ name: "lines", taken: 3, digest: "abc" });
+  expect(state.inputPosition("news", "else")).toBeNull();
 });
 
 for (const [format, age] of [[4, "a version before the first release"], [6, "a newer version"]] as const) {
@@ -120,19 +120,19 @@ test("what a disk has changed of it is not taken for a message, a place or a ses
   {
     using state = await open("alice");
     path = state.path;
-    const session = state.session();
+    const session = state.currentSession();
     const bodies = [new TextEncoder().encode("pay 100")];
-    state.write(() => {
+    state.runTransaction(() => {
       state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies });
       state.setInput("news", { name: "lines", taken: 3, digest: "c" });
     });
     state.setPosition("news", { cursor: 4, intent: 4, folder: null });
   }
   const changes = {
-    "UPDATE intents SET bodies = CAST('pay 900' AS BLOB)": (state: ClientState) => state.intents("news"),
-    "UPDATE places SET cursor = 5": (state: ClientState) => state.position("news"),
-    "UPDATE inputs SET taken = 4": (state: ClientState) => state.input("news", "lines"),
-    "UPDATE client SET session = 0": (state: ClientState) => state.session(),
+    "UPDATE intents SET bodies = CAST('pay 900' AS BLOB)": (state: ClientState) => state.putIntents("news"),
+    "UPDATE places SET cursor = 5": (state: ClientState) => state.subscriberPosition("news"),
+    "UPDATE inputs SET taken = 4": (state: ClientState) => state.inputPosition("news", "lines"),
+    "UPDATE client SET session = 0": (state: ClientState) => state.currentSession(),
   };
   for (const [change, read] of Object.entries(changes)) {
     const database = new DatabaseSync(path);
@@ -149,14 +149,16 @@ test("messages whose lengths are not those of their bytes are said to be damaged
     using state = await open("alice");
     path = state.path;
     const bodies = [new Uint8Array([1, 2]), new Uint8Array([3])];
-    const session = state.session();
-    state.write(() => state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies }));
+    const session = state.currentSession();
+    state.runTransaction(() =>
+      state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies })
+    );
   }
   for (const lengths of ["00000002", "0000000200000002", "ffffffff00000004", "00"]) {
     const database = new DatabaseSync(path);
     database.exec(`UPDATE intents SET lengths = x'${lengths}'`);
     database.close();
     using state = await open("alice");
-    expect(() => state.intents("news")).toThrow(/damaged/);
+    expect(() => state.putIntents("news")).toThrow(/damaged/);
   }
 });

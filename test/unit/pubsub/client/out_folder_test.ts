@@ -66,7 +66,7 @@ test("the folder belongs to one client and topic, and is not made up when it is 
   state.setPosition("news", { cursor: 3, intent: 5, folder: inbox });
   rmSync(inbox, { recursive: true });
   expect(() => recoverOutFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, use seek/);
-  expect(state.position("news").cursor).toBe(3);
+  expect(state.subscriberPosition("news").cursor).toBe(3);
 });
 
 test("what was written before the disk had no more room is delivered, and the rest comes again", async () => {
@@ -77,7 +77,7 @@ test("what was written before the disk had no more room is delivered, and the re
   mkdirSync(obstacle);
   expect(() => folder.deliver(messages)).toThrow("Cannot write messages");
   expect(take("full")).toEqual(["body 1", "body 2"]);
-  expect(state.position("news")).toEqual({ cursor: 2, intent: 2, folder: null });
+  expect(state.subscriberPosition("news")).toEqual({ cursor: 2, intent: 2, folder: null });
   rmSync(obstacle, { recursive: true });
   folder.deliver(messages.slice(2));
   expect(take("full")).toEqual(["body 3", "body 4"]);

@@ -124,7 +124,8 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
 const begin = { name: "lines", taken: 0, digest: emptyDigest };
-const notesOf = (state: ClientState) => new OffsetCheckpoint(state, "news", state.input("news", "lines") ?? begin);
+const notesOf = (state: ClientState) =>
+  new OffsetCheckpoint(state, "news", state.inputPosition("news", "lines") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
@@ -135,16 +136,16 @@ test("all are stored in their order, 256 are under way at most, and no intent is
   expect(server.log).toEqual(items);
   expect(server.underWayMax).toBeLessThanOrEqual(256);
   expect(server.underWayMax).toBeGreaterThan(128);
-  expect(state.intents("news")).toEqual([]);
-  expect(state.input("news", "lines")?.taken).toBe(2000);
+  expect(state.putIntents("news")).toEqual([]);
+  expect(state.inputPosition("news", "lines")?.taken).toBe(2000);
 });
 
 test("what the window has room for is noted by one write, before any of it is sent", async () => {
   const server = new FakeServer();
   using state = await openState();
-  const write = state.write.bind(state);
+  const write = state.runTransaction.bind(state);
   const noted: number[] = [];
-  state.write = (work, options) => {
+  state.runTransaction = (work, options) => {
     write(work, options);
     noted.push(server.heard.length);
   };
@@ -168,7 +169,7 @@ test("what could not be noted was not taken: the place stays before it, also whe
     };
     const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
     await expect(publisher.putAll(chunks(items, 100), { input: notesOf(state) })).rejects.toMatchObject({ code: "IO" });
-    expect(state.input("news", "lines")?.taken).toBe(100);
+    expect(state.inputPosition("news", "lines")?.taken).toBe(100);
   }
   using state = await openState();
   const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
@@ -186,8 +187,8 @@ test("behind a message that was refused nothing is stored, and the place is befo
     code: "STORE_FULL",
   });
   expect(server.log).toEqual(items.slice(0, 128));
-  expect(state.intents("news")).toEqual([]);
-  expect(state.input("news", "lines")?.taken).toBe(128);
+  expect(state.putIntents("news")).toEqual([]);
+  expect(state.inputPosition("news", "lines")?.taken).toBe(128);
 });
 
 test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
@@ -216,8 +217,8 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
     code: "UNREACHABLE",
   });
   expect(asked.slice(0, 2)).toEqual([1, 65]);
-  expect(state.input("news", "lines")?.taken).toBe(0);
-  expect(state.intents("news")).toEqual([]);
+  expect(state.inputPosition("news", "lines")?.taken).toBe(0);
+  expect(state.putIntents("news")).toEqual([]);
   const again = new PubsubClientSession(state, server.requester(() => "done"));
   await new Publisher(again, "news").resume();
   await new Publisher(again, "news").putAll(chunks(items), { input: notesOf(state) });
@@ -234,12 +235,12 @@ test("of inputs that are a message each those are noted that were stored, and no
   const each = async function* () {
     for await (const [body] of chunks(names, 1)) {
       if (body === undefined) throw new Error("unreachable");
-      notes.add(`file ${text(body)}`, "c");
+      notes.addFile(`file ${text(body)}`, "c");
       yield [body];
     }
   };
   await expect(publisher.putAll(each(), { input: notes })).rejects.toMatchObject({ code: "STORE_FULL" });
-  const noted = names.filter((name) => state.input("news", `file ${name}`) !== null);
+  const noted = names.filter((name) => state.inputPosition("news", `file ${name}`) !== null);
   expect(noted).toEqual(names.slice(0, 64));
   expect(server.log).toEqual(noted);
 });
@@ -250,7 +251,7 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
     using state = await openState();
     const publisher = new Publisher(new PubsubClientSession(state, server.requester(() => "done, unheard")), "news");
     await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
-    expect(state.intents("news").flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
+    expect(state.putIntents("news").flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
   }
   using state = await openState();
   const client = new PubsubClientSession(state, server.requester(() => "done"));
@@ -336,7 +337,7 @@ async function oneLife(client: PubsubClientSession, items: readonly string[], ki
   const publisher = new Publisher(client, "news");
   try {
     await publisher.resume({ signal: killed });
-    const { taken } = client.state.input("news", "lines") ?? begin;
+    const { taken } = client.state.inputPosition("news", "lines") ?? begin;
     await publisher.putAll(chunks(items.slice(taken)), { input: notesOf(client.state), signal: killed });
     return true;
   } catch {
@@ -369,13 +370,13 @@ test("what a topic has forgotten the client in the middle of is unknown, is neve
     message: expect.stringContaining("the topic has forgotten this client meanwhile"),
   });
   expect(server.log).toEqual(numbered(64));
-  expect(state.intents("news").map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
+  expect(state.putIntents("news").map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
   const next = new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news");
   await expect(next.resume()).rejects.toMatchObject({
     code: "BAD_DATA",
     message: expect.stringContaining("UNREGISTERED"),
   });
   expect(server.heard.at(-1)?.headers?.registration).toBeUndefined();
-  expect(state.intents("news")).toEqual([]);
+  expect(state.putIntents("news")).toEqual([]);
   expect(server.log).toEqual(numbered(64));
 });

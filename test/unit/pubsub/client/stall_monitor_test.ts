@@ -29,7 +29,7 @@ test("the oldest request's trouble is told once, and again only when there was a
   await clock.advance(60_000);
   expect(told).toEqual(["first"]);
   watch.end(first);
-  watch.progressed();
+  watch.noteProgress();
   begin("fourth");
   expect(told).toEqual(["first", "second"]);
 });
@@ -39,7 +39,7 @@ test("requests that are answered in time are never told, however many follow eac
   for (let number = 0; number < 20; number++) {
     const request = begin(`${number}`);
     await clock.advance(2900);
-    watch.progressed();
+    watch.noteProgress();
     watch.end(request);
   }
   expect(told).toEqual([]);

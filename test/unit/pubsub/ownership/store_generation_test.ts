@@ -39,7 +39,7 @@ function rig(cut?: Cut) {
   const session = () => new StoreGeneration(zk, path, { id: "s1", store });
   const noted = () =>
     new StoreGeneration(new FakeZooKeeper(tree, hastyClock(100), { timeoutMs: 1e9 }), path, { id: "s1", store })
-      .recorded();
+      .readRecorded();
   return { zk, store, session, noted };
 }
 
@@ -62,12 +62,12 @@ test("a copy that was taken while the server ran is known by what was stored sin
   const copied = store.kept;
   await running.advance();
   expect(store.kept).toBe(copied);
-  await session().check();
+  await session().checkNotOlder();
   store.isChanged = true;
   await running.advance();
   expect(await noted()).toBe(store.kept);
   store.kept = copied;
-  expect(session().check()).rejects.toMatchObject({ code: "CONFIG" });
+  expect(session().checkNotOlder()).rejects.toMatchObject({ code: "CONFIG" });
 });
 
 test("a note of which the store is ahead is an older one, or was not written any more: the store goes on", async () => {

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { decideTopic, type TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import {
-  assigned,
-  confirmed,
-  forgotten,
+  assignedNode,
+  confirmedNode,
+  forgottenNode,
   idsPerIncarnation,
-  reassigned,
-  returned,
-  taken,
-  takenBack,
+  reassignedNode,
+  returnedNode,
+  takenBackNode,
+  takenNode,
   type TopicNode,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 
@@ -31,32 +31,36 @@ test("only an open copy of the node's incarnation and epoch is served, and only 
 });
 
 test("a new topic is created, and confirmed before anything is answered", () => {
-  const node = assigned("s1", "b");
+  const node = assignedNode("s1", "b");
   expect(decide({ node })).toEqual({ do: "create" });
   const copy = { ...open, epoch: 1 };
-  const next = confirmed(node);
+  const next = confirmedNode(node);
   expect(decide({ node, copy })).toEqual({ do: "write", next, why: "confirm" });
   expect(decide({ node: next, copy })).toEqual({ do: "serve" });
   // Given to another, who never stored it, and back.
-  const again = reassigned(reassigned(node, "s2"), "s1");
+  const again = reassignedNode(reassignedNode(node, "s2"), "s1");
   expect(decide({ node: again, copy })).toEqual({ do: "create" });
 });
 
 test("a handoff, step by step", () => {
   expect(decide({ copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
-  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: taken(stored, "s2"), why: "take" });
-  const moving = taken(stored, "s2");
+  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: takenNode(stored, "s2"), why: "take" });
+  const moving = takenNode(stored, "s2");
   expect(moving).toEqual({ ...stored, owner: "s2", epoch: 5, state: "moving", source: { owner: "s1", epoch: 4 } });
   expect(decide({ node: moving, copy: sealed })).toEqual({ do: "none" });
   expect(decide({ me: "s2", node: moving, staged })).toEqual({ do: "activate", what: "staged" });
   const copy = { ...open, epoch: 5 };
-  expect(decide({ me: "s2", node: moving, copy })).toEqual({ do: "write", next: confirmed(moving), why: "confirm" });
-  expect(decide({ me: "s2", node: confirmed(moving), copy })).toEqual({ do: "serve" });
-  expect(decide({ node: confirmed(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
+  expect(decide({ me: "s2", node: moving, copy })).toEqual({
+    do: "write",
+    next: confirmedNode(moving),
+    why: "confirm",
+  });
+  expect(decide({ me: "s2", node: confirmedNode(moving), copy })).toEqual({ do: "serve" });
+  expect(decide({ node: confirmedNode(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
 });
 
 test("taken back by its owner, it is opened at the next epoch, and what was staged is discarded", () => {
-  const node = takenBack(stored);
+  const node = takenBackNode(stored);
   expect(decide({ node, copy: sealed })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ me: "s2", node, staged })).toEqual({ do: "discard" });
   expect(decide({ me: "s2", node: { ...stored, owner: "s3" }, staged })).toEqual({ do: "discard" });
@@ -79,7 +83,7 @@ test("what was staged is taken only from the epoch that was sealed, and an old n
 });
 
 test("a topic that is given up begins again under another incarnation, with higher numbers; one on its way goes back", () => {
-  const fresh = forgotten(stored, "c");
+  const fresh = forgottenNode(stored, "c");
   expect(fresh).toEqual({
     owner: "",
     epoch: 5,
@@ -88,13 +92,13 @@ test("a topic that is given up begins again under another incarnation, with high
     baseOffset: idsPerIncarnation,
     source: null,
   });
-  const moving = taken(stored, "s2");
-  const back = returned(moving);
+  const moving = takenNode(stored, "s2");
+  const back = returnedNode(moving);
   expect(back).toMatchObject({ owner: "s1", epoch: 6, state: "moving" });
   expect(decide({ node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
-  expect([returned(stored), returned(takenBack(stored))]).toEqual([null, null]);
+  expect([returnedNode(stored), returnedNode(takenBackNode(stored))]).toEqual([null, null]);
   let node: TopicNode | null = stored;
   let times = 0;
-  for (; node !== null; times++) node = forgotten(node, "d");
+  for (; node !== null; times++) node = forgottenNode(node, "d");
   expect(times).toBe(511);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { chooseServer, routesMax, TopicRouter } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
-import { assigned, confirmed, taken } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { assignedNode, confirmedNode, takenNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -36,7 +36,7 @@ test("the fewest topics, and of several the smallest id", () => {
 
 test("topics that are assigned all at once are spread all the same", async () => {
   const { router } = await proxyAmong("s1", "s2", "s3");
-  const routes = await Promise.all(Array.from({ length: 30 }, (_, topic) => router.route(`t${topic}`)));
+  const routes = await Promise.all(Array.from({ length: 30 }, (_, topic) => router.findRoute(`t${topic}`)));
   const counts = Map.groupBy(routes, (route) => route.kind === "server" ? route.id : "");
   expect([...counts].map(([id, all]) => `${id}: ${all.length}`).sort()).toEqual(["s1: 10", "s2: 10", "s3: 10"]);
 });
@@ -44,49 +44,49 @@ test("topics that are assigned all at once are spread all the same", async () =>
 test("a topic that is known costs no request, and one that many ask for at once is looked up once", async () => {
   const { router, zk } = await proxyAmong("s1");
   const before = zk.sent.length;
-  const routes = await Promise.all(Array.from({ length: 50 }, () => router.route("t")));
+  const routes = await Promise.all(Array.from({ length: 50 }, () => router.findRoute("t")));
   expect(new Set(routes.map((route) => JSON.stringify(route))).size).toBe(1);
   const after = zk.sent.length;
   expect(after - before).toBeLessThan(15);
-  await router.route("t");
+  await router.findRoute("t");
   expect(router.cachedRoute("t")).toEqual({ kind: "server", id: "s1", endpoint: "at s1", epoch: 1 });
   expect(zk.sent.length).toBe(after);
 });
 
 test("a topic that was stored waits for its server; one that nobody stored goes to another", async () => {
   const { router, servers, nodes, list } = await proxyAmong("s1", "s2");
-  for (const topic of ["new", "stored"]) await nodes.create(topic, assigned("s2", "b"));
-  await nodes.write("stored", confirmed(assigned("s2", "b")), 0);
+  for (const topic of ["new", "stored"]) await nodes.create(topic, assignedNode("s2", "b"));
+  await nodes.write("stored", confirmedNode(assignedNode("s2", "b")), 0);
   servers.get("s2")?.expire();
   await settled();
   expect([...list.servers.keys()]).toEqual(["s1"]);
-  expect(await router.route("stored")).toEqual({ kind: "unavailable", owner: "s2" });
-  expect(await router.route("new")).toEqual({ kind: "server", id: "s1", endpoint: "at s1", epoch: 2 });
+  expect(await router.findRoute("stored")).toEqual({ kind: "unavailable", owner: "s2" });
+  expect(await router.findRoute("new")).toEqual({ kind: "server", id: "s1", endpoint: "at s1", epoch: 2 });
   servers.get("s1")?.expire();
   await settled();
-  expect(await router.route("another")).toEqual({ kind: "no servers" });
+  expect(await router.findRoute("another")).toEqual({ kind: "no servers" });
 });
 
 test("a server's hint is believed when it is newer, and makes the proxy look when it is none", async () => {
   const { router, nodes, zk } = await proxyAmong("s1", "s2");
-  await router.route("t");
+  await router.findRoute("t");
   const asked = { owner: "s1", epoch: 1 };
-  router.correct("t", asked, { owner: "s2", epoch: 2 });
+  router.correctRoute("t", asked, { owner: "s2", epoch: 2 });
   expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
-  router.correct("t", asked, null); // the answer to an earlier request: it is known already
-  router.correct("t", asked, { owner: "s1", epoch: 1 });
+  router.correctRoute("t", asked, null); // the answer to an earlier request: it is known already
+  router.correctRoute("t", asked, { owner: "s1", epoch: 1 });
   expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
-  await nodes.write("t", taken(taken(assigned("s1", "b"), "s2"), "s1"), 0);
-  router.correct("t", { owner: "s2", epoch: 2 }, null);
+  await nodes.write("t", takenNode(takenNode(assignedNode("s1", "b"), "s2"), "s1"), 0);
+  router.correctRoute("t", { owner: "s2", epoch: 2 }, null);
   expect(router.cachedRoute("t")).toBeNull();
   const before = zk.sent.length;
-  expect(await router.route("t")).toMatchObject({ id: "s1", epoch: 3 });
+  expect(await router.findRoute("t")).toMatchObject({ id: "s1", epoch: 3 });
   expect(zk.sent.length - before).toBe(1);
 });
 
 test("a server that comes back at another address is found there", async () => {
   const { router, servers, start } = await proxyAmong("s1");
-  await router.route("t");
+  await router.findRoute("t");
   servers.get("s1")?.expire();
   await settled();
   expect(router.cachedRoute("t")).toBeNull();
@@ -98,7 +98,7 @@ test("a server that comes back at another address is found there", async () => {
 test("what is remembered is bounded", async () => {
   const { router } = await proxyAmong("s1");
   for (let topic = 0; topic < routesMax + 10; topic++) {
-    router.correct(`t${topic}`, { owner: "s0", epoch: 1 }, { owner: "s1", epoch: 2 });
+    router.correctRoute(`t${topic}`, { owner: "s0", epoch: 1 }, { owner: "s1", epoch: 2 });
   }
   expect(router.size).toBe(routesMax);
   expect(router.cachedRoute("t9")).toBeNull();
@@ -107,21 +107,21 @@ test("what is remembered is bounded", async () => {
 
 test("who only asks makes no topic, and is told of one that was made just now elsewhere", async () => {
   const { router, nodes, zk, servers } = await proxyAmong("s1", "s2");
-  expect(await router.route("t", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await router.findRoute("t", { creates: false })).toEqual({ kind: "no topic" });
   expect(await nodes.read("t")).toBeNull();
-  const [asking, making] = [router.route("t", { creates: false }), router.route("t")];
+  const [asking, making] = [router.findRoute("t", { creates: false }), router.findRoute("t")];
   expect(await making).toMatchObject({ kind: "server", id: "s1" });
   expect((await asking).kind).toMatch(/^(server|no topic)$/);
-  expect(await router.route("t", { creates: false })).toMatchObject({ kind: "server", id: "s1" });
+  expect(await router.findRoute("t", { creates: false })).toMatchObject({ kind: "server", id: "s1" });
 
   const before = zk.sent.length;
-  await router.route("u", { creates: false });
+  await router.findRoute("u", { creates: false });
   // A server of the ensemble may be behind: only what was read after a sync says that there is nothing.
   expect(zk.sent.slice(before).map((request) => JSON.stringify(request)).join(" ")).toMatch(/sync.*getData/);
 
-  await nodes.create("given up", assigned("s2", "b"));
+  await nodes.create("given up", assignedNode("s2", "b"));
   servers.get("s2")?.expire();
   await settled();
-  expect(await router.route("given up", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await router.findRoute("given up", { creates: false })).toEqual({ kind: "no topic" });
   expect((await nodes.read("given up"))?.node.owner).toBe("s2");
 });

@@ -18,7 +18,7 @@ test("what was admitted and given back leaves nothing behind", () => {
 });
 
 test("what is refused is not counted", () => {
-  const admission = new RequestAdmission({ ...proxyLimitsDefault, perClient: 1 });
+  const admission = new RequestAdmission({ ...proxyLimitsDefault, requestsPerClient: 1 });
   const one = client();
   expect(admission.admit(one, "t", 10)).toBe(null);
   expect(admission.admit(one, "t", 10)).toContain("this connection has 1");

@@ -1,10 +1,10 @@
 /** What becomes of a request under way: the whole table, and what it must never say. */
 import { describe, expect, test } from "bun:test";
 import {
+  connectionLossesMax,
   decideForwarding,
   type ForwardingEvent,
   type ForwardingState,
-  lossesMax,
   mayBeDoneAfter,
 } from "../../../../src/pubsub/proxy/decide_forwarding.ts";
 import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
@@ -12,23 +12,23 @@ import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
 
 const sender = "c";
 const topic = "t";
-const put: ForwardingState["traits"] = { name: "PUT", changes: true, isRepeatable: true };
-const get: ForwardingState["traits"] = { name: "GET", changes: false, isRepeatable: true };
-const once: ForwardingState["traits"] = { name: "SEEK", changes: true, isRepeatable: false };
+const put: ForwardingState["traits"] = { name: "PUT", changesState: true, isRepeatable: true };
+const get: ForwardingState["traits"] = { name: "GET", changesState: false, isRepeatable: true };
+const once: ForwardingState["traits"] = { name: "SEEK", changesState: true, isRepeatable: false };
 
 const state = (traits: ForwardingState["traits"], rest: Partial<ForwardingState> = {}): ForwardingState => ({
   traits,
   isSent: true,
   mayBeDone: false,
   tries: 1,
-  losses: 0,
+  connectionLosses: 0,
   ...rest,
 });
 
 /** Every state there can be. */
 const states = [put, get, once].flatMap((traits) =>
   [true, false].flatMap((isSent) =>
-    [true, false].map((mayBeDone) => state(traits, { isSent, mayBeDone: mayBeDone && traits.changes }))
+    [true, false].map((mayBeDone) => state(traits, { isSent, mayBeDone: mayBeDone && traits.changesState }))
   )
 );
 
@@ -75,9 +75,15 @@ describe("a server that is lost", () => {
   });
 
   test("is not believed to be lost by chance for ever", () => {
-    expect(decideForwarding(state(put, { losses: lossesMax - 1 }), lost).do).toBe("retry");
-    expect(decideForwarding(state(put, { losses: lossesMax }), lost)).toEqual({ do: "respond", status: "ERROR" });
-    expect(decideForwarding(state(get, { losses: lossesMax }), lost)).toEqual({ do: "respond", status: "OVERLOADED" });
+    expect(decideForwarding(state(put, { connectionLosses: connectionLossesMax - 1 }), lost).do).toBe("retry");
+    expect(decideForwarding(state(put, { connectionLosses: connectionLossesMax }), lost)).toEqual({
+      do: "respond",
+      status: "ERROR",
+    });
+    expect(decideForwarding(state(get, { connectionLosses: connectionLossesMax }), lost)).toEqual({
+      do: "respond",
+      status: "OVERLOADED",
+    });
   });
 
   test("may have done it, which is not forgotten", () => {
@@ -90,7 +96,7 @@ describe("a server that is lost", () => {
 test("when the time is over, OVERLOADED is said only of what nobody can have done", () => {
   for (const one of states) {
     const decision = decideForwarding(one, { kind: "deadline" });
-    const mayHaveHappened = one.traits.changes && (one.isSent || one.mayBeDone);
+    const mayHaveHappened = one.traits.changesState && (one.isSent || one.mayBeDone);
     expect(decision).toEqual({ do: "respond", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
   }
 });
@@ -106,7 +112,7 @@ test("nonsense from a server is no answer", () => {
 describe("what is known of a request", () => {
   test("an operation without a number is not repeated: a newer one of its client may have come in between", () => {
     const subscribe = { name: "SUBSCRIBE", sender, topic } as const;
-    expect(traitsOf(subscribe, 5000)).toMatchObject({ isRepeatable: false, changes: true, hasHeaders: false });
+    expect(traitsOf(subscribe, 5000)).toMatchObject({ isRepeatable: false, changesState: true, hasHeaders: false });
     expect(traitsOf({ ...subscribe, headers: { op: 3 } }, 5000)).toMatchObject({
       isRepeatable: true,
       hasHeaders: true,

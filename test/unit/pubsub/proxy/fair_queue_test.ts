@@ -7,7 +7,7 @@ import { property } from "../../../support/property.ts";
 test("clients take turns, each in its own order", () => {
   const queue = new FairQueue<string, string>();
   for (const item of ["a1", "a2", "a3", "a4", "b1", "c1", "c2"]) queue.push(item.charAt(0), item);
-  expect(queue.drain()).toEqual(["a1", "b1", "c1", "a2", "c2", "a3", "a4"]);
+  expect(queue.takeAll()).toEqual(["a1", "b1", "c1", "a2", "c2", "a3", "a4"]);
 });
 
 test("who comes while others wait is next after one of each", () => {
@@ -15,7 +15,7 @@ test("who comes while others wait is next after one of each", () => {
   for (const item of ["a1", "a2", "a3"]) queue.push("a", item);
   expect(queue.shift()).toBe("a1");
   queue.push("b", "b1");
-  expect(queue.drain()).toEqual(["a2", "b1", "a3"]);
+  expect(queue.takeAll()).toEqual(["a2", "b1", "a3"]);
 });
 
 test("what was taken out does not come, and its client keeps no turn for it", () => {
@@ -26,7 +26,7 @@ test("what was taken out does not come, and its client keeps no turn for it", ()
   queue.remove(b1 as QueueEntry<string>);
   expect(queue.length).toBe(2);
   expect(queue.peek()).toBe("a2");
-  expect(queue.drain()).toEqual(["a2", "c1"]);
+  expect(queue.takeAll()).toEqual(["a2", "c1"]);
   expect([queue.length, queue.peek(), queue.shift()]).toEqual([0, null, null]);
 });
 

@@ -6,7 +6,7 @@ const place = (after: number | null, last: number, stream = "bob"): PutOrder => 
 const chainsOf = (...places: readonly PutOrder[]) => {
   const chains = new PutDependencies<PutOrder>();
   for (const one of places) chains.add(one, one);
-  return (stored: PutOrder) => chains.unblockedBy(stored, (waits) => waits).map(({ last }) => last);
+  return (stored: PutOrder) => chains.putsUnblockedBy(stored, (waits) => waits).map(({ last }) => last);
 };
 
 test("behind a put comes what waits for it, and what waits for that, in order; nothing else", () => {
@@ -21,8 +21,8 @@ test("what has left is not called, and a put that waits for itself ends nothing 
   const places = [place(1, 2), place(2, 3), place(4, 4)];
   for (const one of places) chains.add(one, one);
   chains.delete(places[1] as PutOrder, places[1] as PutOrder);
-  expect(chains.unblockedBy(place(null, 1), (waits) => waits)).toEqual([place(1, 2)]);
-  expect(chains.unblockedBy(place(null, 4), (waits) => waits)).toEqual([place(4, 4)]);
+  expect(chains.putsUnblockedBy(place(null, 1), (waits) => waits)).toEqual([place(1, 2)]);
+  expect(chains.putsUnblockedBy(place(null, 4), (waits) => waits)).toEqual([place(4, 4)]);
 });
 
 test("puts of one session into one topic are a line, and names cannot be mistaken for each other", () => {

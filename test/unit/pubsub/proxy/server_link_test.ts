@@ -36,11 +36,11 @@ function request(bytes: number): ProxyRequest {
     arrivedMs: 0,
     tick: 0,
     tries: 0,
-    losses: 0,
+    connectionLosses: 0,
     mayBeDone: false,
     location: { kind: "over" },
     target: null,
-    delays: 0,
+    delayCount: 0,
     pendingReason: "",
   };
 }
@@ -56,12 +56,12 @@ for (
     const link = new ServerLink("s1", await router.bind("tcp://127.0.0.1:0"), host);
     await eventually(() => link.isConnected);
     for (let sent = 1; sent < count; sent++) link.enqueue(request(bytes));
-    expect(link.sent).toBe(0);
+    expect(link.sentCount).toBe(0);
     link.enqueue(request(bytes));
-    expect(link.sent).toBe(count);
+    expect(link.sentCount).toBe(count);
     link.enqueue(request(bytes));
-    expect(link.waiting).toBe(1);
-    await eventually(() => link.sent === count + 1);
+    expect(link.waitingCount).toBe(1);
+    await eventually(() => link.sentCount === count + 1);
     await link.close();
   });
 }

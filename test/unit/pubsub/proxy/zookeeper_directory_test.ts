@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { assigned, confirmed } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { assignedNode, confirmedNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import type { Route } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
@@ -56,7 +56,7 @@ test("after the tree was lost no topic is taken for a new one before the servers
   const running = directory.run(open, { id: "p", endpoint: "tcp://p", storeId: "p" }, signal);
   running.catch(() => {});
   await directory.ready;
-  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
+  expect(await directory.findRoute("t", {})).toMatchObject({ kind: "server", id: "s1" });
 
   tree = empty;
   await join(empty, "s2");
@@ -64,17 +64,17 @@ test("after the tree was lost no topic is taken for a new one before the servers
   proxy.expire();
   await eventually(() => proxy !== before && directory.isConnected);
   const unknown: Route = { kind: "unknown owner", awaited: ["s1"] };
-  expect(await directory.route("t", {})).toEqual(unknown);
-  expect(await directory.route("t", { creates: false })).toEqual(unknown);
+  expect(await directory.findRoute("t", {})).toEqual(unknown);
+  expect(await directory.findRoute("t", { creates: false })).toEqual(unknown);
   expect(problems.join()).toMatch(/has lost its data.* themselves again: "s1";/);
 
   // As a server does: first what it has, then that it is there.
   const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
-  await nodes.create("t", confirmed(assigned("s1", "b")));
+  await nodes.create("t", confirmedNode(assignedNode("s1", "b")));
   await join(empty, "s1");
   await eventually(() => directory.servers.has("s1"));
-  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
-  expect(await directory.route("never was", { creates: false })).toEqual({ kind: "no topic" });
-  expect(await directory.route("new", {})).toMatchObject({ kind: "server" });
+  expect(await directory.findRoute("t", {})).toMatchObject({ kind: "server", id: "s1" });
+  expect(await directory.findRoute("never was", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await directory.findRoute("new", {})).toMatchObject({ kind: "server" });
   stopping.abort(new Error("seen enough"));
 });

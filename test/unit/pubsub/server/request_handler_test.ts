@@ -53,7 +53,7 @@ function rig() {
   const take = (message: ClientMessage) => handler.handle(envelope, message);
   const response = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
     const ticket = submitted.at(-1)?.ticket ?? -1;
-    handler.responded([{ ticket, code, reason: "", ...more }]);
+    handler.handleStoreResponses([{ ticket, code, reason: "", ...more }]);
   };
   return { handler, clock, world, submitted, cancelled, responses, lookups, take, response, permit };
 }
@@ -98,7 +98,7 @@ test.each(unconfirmed)(
 test("the lease is checked once for all responses that come together", () => {
   const { handler, responses, take, submitted, world } = rig();
   for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
-  handler.responded(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
+  handler.handleStoreResponses(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
   expect(responses).toHaveLength(50);
   expect(world.confirmations).toBe(1);
 });
@@ -196,7 +196,7 @@ test("a broken store: whoever is not answered hears that nobody knows", () => {
   const { handler, take, responses } = rig();
   take(put);
   take(get);
-  handler.storeFailed();
+  handler.handleStoreFailure();
   expect(responses.map(({ status, headers }) => [status, headers?.unknown])).toEqual([["ERROR", true], [
     "ERROR",
     true,
@@ -228,7 +228,7 @@ test("a get that waits for nobody is cancelled: by its envelope, by its connecti
   handler.cancel(envelope.map((frame) => frame.slice()));
   handler.cancelDisconnected((peer) => text(peer) !== "proxy");
   expect(cancelled).toEqual([waiting, waiting]);
-  handler.responded([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  handler.handleStoreResponses([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
   expect([handler.pendingGets, responses.length]).toEqual([0, 1]);
   response("OK");
   world.epoch = null;

@@ -57,7 +57,7 @@ describe("a topic with as many publishers as it can know", () => {
     expect(names).toContain("reader");
     // Those that were busy last are there, and of the others those whose outcome may not be known.
     for (let number = 490; number < 500; number++) expect(names).toContain(job(number));
-    expect(store.engine.capacity.forgotten).toBe(500 - (names.length - 1));
+    expect(store.engine.capacity.forgottenCount).toBe(500 - (names.length - 1));
     expect(store.engine.topics.get("news")?.clientCount).toBe(names.length);
     store.reopen();
     expect(store.engine.topics.get("news")).toMatchObject({ clientCount: names.length, damagedClients: null });
@@ -69,7 +69,7 @@ describe("a topic with as many publishers as it can know", () => {
     store.execute({ kind: "subscribe", client: "reader", op: 1 });
     for (let number = 0; number < 76; number++) comes(store, number);
     expect(known(store)).not.toContain(job(0));
-    const end = () => store.engine.topics.get("news")?.log.last;
+    const end = () => store.engine.topics.get("news")?.log.lastId;
     const before = end();
     expect(codes(store.execute(once(0), once(0)))).toEqual(["UNREGISTERED", "UNREGISTERED"]);
     store.reopen();
@@ -194,7 +194,7 @@ describe("the content that a topic begins again with", () => {
     const store = forgetful();
     const early = once(4, { registration: 3 });
     expect(codes(store.execute(early))).toEqual(["OK"]);
-    store.transfer.continueBehind("news", baseOffset);
+    store.transfer.raiseBaseOffset("news", baseOffset);
     expect(codes(store.execute(early, once(5, { registration: 7 })))).toEqual(["OK", "UNREGISTERED"]);
     expect(codes(store.execute(once(5, { registration: baseOffset })))).toEqual(["OK"]);
     store.maintenance.forgetClient("news", 1, job(5), true);
@@ -241,7 +241,7 @@ describe("a client that an operator has forgotten", () => {
       expect(() => store.maintenance.forgetClient("news", 1, client, true)).toThrow("has no client");
     }
     expect(known(store)).toEqual([]);
-    store.engine.settle();
+    store.engine.writePending();
     expect(store.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
     expect(store.engine.topics.get("news")).toMatchObject({ clientCount: 0, plainCount: 0 });
     store.close();

@@ -18,7 +18,7 @@ function filled(): EngineDriver {
   store.execute({ kind: "subscribe", op: 1 }, { kind: "subscribe", topic: "other", op: 1 });
   for (let id = 1; id <= 5; id++) store.execute(put(id, `body ${id}`, { client: "ann" }));
   store.execute(put(1, "of the other", { client: "ann", topic: "other" }));
-  store.engine.settle();
+  store.engine.writePending();
   store.reopen();
   return store;
 }
@@ -78,7 +78,7 @@ describe("a damaged row of messages", () => {
     const [next] = store.execute(get(-1, { max: 10, op: 2 }));
     expect(next && texts(next)).toEqual(["body 4", "body 5"]);
     store.execute(get(5));
-    store.engine.settle();
+    store.engine.writePending();
     expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(0);
   });
 
@@ -100,7 +100,7 @@ describe("a damaged row of messages", () => {
     damage(store, "UPDATE messages SET last = 0 WHERE id = 1");
     const reason = `row 1 of the messages of topic "news" is damaged`;
     expect(store.execute(get(0))[0]).toMatchObject({ code: "DAMAGED", reason });
-    store.engine.settle();
+    store.engine.writePending();
     expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(5);
   });
 
@@ -124,7 +124,7 @@ describe("a damaged client", () => {
     expect(codes(store.execute(get(0), put(1, "from a new one", { client: "dora" })))).toEqual(["DAMAGED", "DAMAGED"]);
     expect(codes(store.execute(put(6, "body 6", { client: "ann" }), get(5, { client: "carl" })))).toEqual(["OK", "OK"]);
     store.execute(get(6, { client: "carl" }));
-    store.engine.settle();
+    store.engine.writePending();
     expect(rows()).toBe(6);
     expect(() => store.exported()).toThrow("row 1 of the clients of topic");
   });
@@ -135,7 +135,7 @@ describe("a damaged client", () => {
     const reason = `2 clients of topic "news" were stored, but 1 were found`;
     expect(store.execute(get(0))[0]).toMatchObject({ code: "NOT_SUBSCRIBED" });
     expect(store.execute({ kind: "subscribe", op: 2 })[0]).toMatchObject({ code: "DAMAGED", reason });
-    store.engine.settle();
+    store.engine.writePending();
     expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(5);
   });
 
@@ -192,7 +192,7 @@ describe("an index that is damaged while the store is open", () => {
 
   /** Changes the file below the open store; nothing of it is in memory afterwards. */
   function damageOpen(store: EngineDriver, change: (bytes: Buffer) => void): void {
-    store.engine.settle();
+    store.engine.writePending();
     store.reopen();
     store.database.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const path = join(store.folder, "topics.sqlite");
@@ -272,12 +272,12 @@ describe("a topic that is dropped", () => {
     test(`is deleted also where a row and its index say different things: place ${place}`, () => {
       const store = filled();
       store.execute(put(1, "x", { client: "somebody", session: { number: 1, key: "k" } }));
-      store.engine.settle();
+      store.engine.writePending();
       changeName(store, "somebody", "somebodz", place);
       store.transfer.drop("news", 2);
       for (let commits = 0; store.engine.topics.hasGarbage; commits++) {
         expect(commits).toBeLessThan(20);
-        store.engine.settle();
+        store.engine.writePending();
       }
       for (const table of ["messages", "clients"]) {
         expect(store.database.get(`SELECT count(*) AS n FROM ${table} WHERE topic = 1`)?.["n"]).toBe(0);

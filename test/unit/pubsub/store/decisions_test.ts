@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { decidePut, type PutView, rangesOf } from "../../../../src/pubsub/store/decide_put.ts";
+import { decidePut, idRangesOf, type PutView } from "../../../../src/pubsub/store/decide_put.ts";
 import { decideGet, decideSeek, decideSubscription } from "../../../../src/pubsub/store/decide_read.ts";
-import { fence, operationOrder } from "../../../../src/pubsub/store/topic_fence.ts";
+import { checkSession, compareOperation } from "../../../../src/pubsub/store/topic_fence.ts";
 import { fingerprintOf } from "../../../../src/pubsub/store/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../src/pubsub/store/publisher_window.ts";
 import { sessionWindowCountersMax } from "../../../../src/pubsub/store/topic_store_limits.ts";
@@ -29,7 +29,7 @@ describe("a session", () => {
       kind: "fenced",
       reason: "session 3 of this client belongs to another client state: this state was copied, restored or lost",
     }],
-  ])("%s", (_, stored, said, expected) => expect(fence(stored, said)).toEqual(expected as never));
+  ])("%s", (_, stored, said, expected) => expect(checkSession(stored, said)).toEqual(expected as never));
 });
 
 test.each(
@@ -43,7 +43,7 @@ test.each(
     ["a late one of an older session", { op: 4, opSession: 2 }, session(1), 9, "stale"],
   ] as const,
 )("an operation's number: %s", (_, done, said, op, expected) => {
-  expect(operationOrder(done, said, op)).toBe(expected);
+  expect(compareOperation(done, said, op)).toBe(expected);
 });
 
 describe("a put", () => {
@@ -64,10 +64,10 @@ describe("a put", () => {
   const view = (change: Partial<PutView> = {}): PutView => ({
     window: new PublisherWindow(1, "k", 0),
     windowGone: false,
-    sameKey: null,
+    sameMsgId: null,
     fingerprints,
     last: 100,
-    full: () => null,
+    fullReason: () => null,
     ...change,
   });
   const known = (counter: number, fingerprint: number, firstUnacked = 0) => {
@@ -98,8 +98,12 @@ describe("a put", () => {
 
   test("that is full says why, unless it is all known", () => {
     const full = () => "it is full";
-    expect(decidePut(put({}), view({ full }))).toMatchObject({ code: "FULL", reason: "it is full" });
-    const again = view({ full, window: known(5, fingerprints[0] as number), fingerprints: fingerprints.slice(0, 1) });
+    expect(decidePut(put({}), view({ fullReason: full }))).toMatchObject({ code: "FULL", reason: "it is full" });
+    const again = view({
+      fullReason: full,
+      window: known(5, fingerprints[0] as number),
+      fingerprints: fingerprints.slice(0, 1),
+    });
     expect(decidePut(put({ bodies: bodies.slice(0, 1) }), again)).toMatchObject({ kind: "done", ids: [42] });
   });
 
@@ -131,13 +135,13 @@ describe("a put", () => {
 });
 
 test("ids of a batch are given as ranges", () => {
-  expect(rangesOf([])).toEqual([]);
-  expect(rangesOf([7])).toEqual([{ first: 7, last: 7 }]);
-  expect(rangesOf([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, { first: 4, last: 4 }]);
+  expect(idRangesOf([])).toEqual([]);
+  expect(idRangesOf([7])).toEqual([{ first: 7, last: 7 }]);
+  expect(idRangesOf([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, { first: 4, last: 4 }]);
 });
 
 describe("a get", () => {
-  const log = { first: 5, last: 20 };
+  const log = { firstId: 5, lastId: 20 };
   const get = (last: number, change: Partial<GetOperation> = {}): GetOperation => ({
     kind: "get",
     ...client,
@@ -171,7 +175,7 @@ describe("a get", () => {
 });
 
 describe("a subscriber's place", () => {
-  const log = { first: 5, last: 20 };
+  const log = { firstId: 5, lastId: 20 };
   const subscription = (kind: "subscribe" | "unsubscribe", op: number | null): SubscribeOperation => ({
     kind,
     ...client,
@@ -223,9 +227,9 @@ test("a window forgets rows together, and only what is below its bound", () => {
     for (const entry of entries) window.add(entry);
     window.addRow(row, entries);
   }
-  window.raise(3);
+  window.raiseBound(3);
   expect(window.forgetRows(2)).toBeNull();
-  window.raise(5);
+  window.raiseBound(5);
   expect(window.forgetRows(2)).toBe(1);
   expect([0, 1, 2, 3, 4].map((counter) => window.get(counter)?.id)).toEqual([
     undefined,

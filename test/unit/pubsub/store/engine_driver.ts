@@ -127,7 +127,7 @@ export class EngineDriver {
 
   #load(): void {
     this.engine = new StoreEngine(this.database, this.#options, {
-      response: (response) => {
+      onResponse: (response) => {
         if (this.database.inTransaction) throw new Error("An response was given before its commit");
         this.#responses.push(response);
         this.onResponse(response);

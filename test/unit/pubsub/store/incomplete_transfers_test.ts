@@ -20,7 +20,7 @@ function sealed() {
 }
 
 function collect({ engine }: EngineDriver): void {
-  while (engine.topics.hasGarbage) engine.settle();
+  while (engine.topics.hasGarbage) engine.writePending();
 }
 
 for (const [when, isCollected] of [["at once", true], ["later", false]] as const) {

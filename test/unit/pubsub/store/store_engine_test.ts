@@ -76,7 +76,7 @@ describe("against a plain model of the rules", () => {
       for (const step of steps) {
         if (typeof step === "string") {
           if (step === "settle" || step === "restart") {
-            real.engine.settle();
+            real.engine.writePending();
             model.committed();
           }
           if (step !== "settle") {
@@ -274,7 +274,7 @@ describe("a get", () => {
     expect(responses.map(({ ticket, code }) => [ticket, code]).slice(1)).toEqual([[7, "OK"], [8, "OK"]]);
     expect(store.database.commits).toBe(commits + 1);
     expect(store.execute(get(1, { client: "alice", wait: true, ticket: 9 }))).toEqual([]);
-    expect(store.execute({ kind: "cancel", of: 9 })).toMatchObject([{ ticket: 9, code: "NO_MESSAGE" }]);
+    expect(store.execute({ kind: "cancel", cancelledTicket: 9 })).toMatchObject([{ ticket: 9, code: "NO_MESSAGE" }]);
     store.close();
   });
 

@@ -18,13 +18,13 @@ describe("what is stored", () => {
     const rows = () => store.database.get("SELECT count(*) AS n FROM messages")?.["n"];
     expect(rows()).toBe(300);
     store.execute(get(300, { client: "alice" }));
-    while (store.engine.settle());
+    while (store.engine.writePending());
     expect(rows()).toBe(300);
     store.execute(get(299, { client: "bob" }));
-    while (store.engine.settle());
+    while (store.engine.writePending());
     expect(rows()).toBe(1);
     store.execute({ kind: "unsubscribe", client: "bob" }, { kind: "unsubscribe", client: "alice" });
-    while (store.engine.settle());
+    while (store.engine.writePending());
     expect(rows()).toBe(0);
     store.reopen();
     expect(store.execute(put(301, "x"))[0]).toMatchObject({ ids: [{ first: 301, last: 301 }] });
@@ -44,10 +44,10 @@ describe("what is stored", () => {
     store.execute(get(5, { client: "carol" }));
     store.reopen();
     store.execute(get(20, { client: "bob" }), put(21, "x"));
-    while (store.engine.settle());
+    while (store.engine.writePending());
     expect(texts(store.execute(get(5, { client: "carol", max: 20 }))[0] as StoreResponse)).toHaveLength(16);
     store.execute(get(12, { client: "carol" }), put(22, "x"));
-    while (store.engine.settle());
+    while (store.engine.writePending());
     // The first row is gone, and the second is needed by two.
     expect(store.database.get("SELECT min(first) AS first FROM messages")?.["first"]).toBe(11);
     expect(texts(store.execute(get(12, { client: "carol", max: 20 }))[0] as StoreResponse)).toHaveLength(10);
@@ -94,7 +94,7 @@ describe("what is stored", () => {
       const refused = store.execute(five(6, "x".repeat(100)), put(11, "x"));
       expect(codes(refused)).toEqual(["FULL", "FULL"]);
       store.execute(get(5, { client: "alice" }));
-      while (store.engine.settle());
+      while (store.engine.writePending());
       expect(codes(store.execute(five(6, "x".repeat(100))))).toEqual(["OK"]);
       store.close();
     }
@@ -133,7 +133,7 @@ describe("what is stored", () => {
     while (stored < 100 && codes(small.execute(put(stored, "x".repeat(10_000))))[0] === "OK") stored++;
     expect(stored).toBeGreaterThan(5);
     expect(stored).toBeLessThan(20);
-    expect(small.engine.disk.warning()).toContain("of 200000 bytes");
+    expect(small.engine.disk.warningSentence()).toContain("of 200000 bytes");
     expect(codes(small.execute(get(3, { client: "alice" }), { kind: "unsubscribe", client: "alice" }))).toEqual([
       "OK",
       "OK",
@@ -207,15 +207,15 @@ test("messages that have become too old go without anybody's doing, and not from
   const store = driver({ retainMs: 1000 });
   store.execute({ kind: "subscribe", client: "alice" });
   store.execute(put(1, "old"));
-  store.engine.expire();
-  expect(store.engine.settle()).toBe(false);
+  store.engine.markExpiredTopics();
+  expect(store.engine.writePending()).toBe(false);
   store.nowMs += 2000;
   store.transfer.seal("news", 1, "s2");
-  store.engine.expire();
-  expect(store.engine.settle()).toBe(false);
+  store.engine.markExpiredTopics();
+  expect(store.engine.writePending()).toBe(false);
   store.transfer.activate("news", 2, "copy");
-  store.engine.expire();
-  expect(store.engine.settle()).toBe(true);
+  store.engine.markExpiredTopics();
+  expect(store.engine.writePending()).toBe(true);
   expect(store.execute(get(-1, { client: "alice", epoch: 2 }))[0]).toMatchObject({ code: "NO_MESSAGE", missed: 1 });
   store.close();
 });
@@ -228,7 +228,7 @@ test("a topic with rows left to delete keeps its content from the seal on", () =
   store.transfer.seal("news", 1, "s2");
   const rows = () => store.database.get("SELECT count(*) AS n FROM messages")?.["n"];
   const sealed = rows();
-  while (store.engine.settle());
+  while (store.engine.writePending());
   expect(rows()).toBe(sealed as number);
   expect(sealed).toBeGreaterThan(0);
   store.close();
@@ -240,7 +240,7 @@ test("files that were removed while in use are noticed before anything more is a
   rmSync(store.database.dataDir, { recursive: true });
   const responded: StoreResponse[] = [];
   store.onResponse = (response) => responded.push(response);
-  store.database.lookAgain();
+  store.database.invalidateFileCheck();
   expect(() => store.execute(put(1, "one"))).toThrow("topics.sqlite was removed or replaced while it was in use");
   expect(responded).toEqual([]);
   store.close();

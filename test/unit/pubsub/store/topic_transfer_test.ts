@@ -91,7 +91,7 @@ describe("a handoff", () => {
       id,
       isSealed: () => true,
       record: () => ({ name: "news", incarnation: "b", baseOffset: 0, epoch: 1, last, registration: 0 }),
-      ends: () => ({ gone: 0, stored: last }),
+      logEnds: () => ({ gone: 0, stored: last }),
     });
     let step = again.next();
     while (step.done !== true) step = again.next();
@@ -204,7 +204,7 @@ describe("a handoff", () => {
       expect(["BAD_DATA", "PROTOCOL"]).toContain(codeThrown(() => received(to, wrong)) ?? "nothing was thrown");
       expect(to.transfer.copiesOf("news").staged).toBeNull();
     }
-    while (to.engine.settle());
+    while (to.engine.writePending());
     expect(to.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
     // In other pieces it is the same.
     received(to, { pieces: [whole.subarray(0, 3), whole.subarray(3, 500), whole.subarray(500)], hash });
@@ -299,7 +299,7 @@ property(
 test("a topic that is put aside is not answered from, and not deleted", () => {
   const store = filled();
   store.transfer.setAside("news");
-  while (store.engine.settle());
+  while (store.engine.writePending());
   expect(store.execute({ kind: "put", counter: 1, bodies: bodies("x") })[0]?.code).toBe("NOT_OWNER");
   expect(store.database.get("SELECT sum(last - first + 1) AS n FROM messages")?.["n"]).toBe(51);
   store.transfer.create("news", { incarnation: "c", baseOffset: 1000, epoch: 5 });
@@ -319,8 +319,8 @@ describe("a topic that was put back to an earlier time", () => {
     const store = filled();
     // alice has had 7, zoë nothing; a third one everything.
     store.execute({ kind: "subscribe", client: "late" });
-    store.transfer.continueBehind("news", baseOffset);
-    store.transfer.continueBehind("news", baseOffset);
+    store.transfer.raiseBaseOffset("news", baseOffset);
+    store.transfer.raiseBaseOffset("news", baseOffset);
     store.reopen();
     const get = (client: string, last: number) => store.execute({ kind: "get", client, last, max: 100 });
     const pending = (client: string) => store.execute({ kind: "info", client })[0]?.info?.pending;
@@ -348,7 +348,7 @@ describe("a topic that was put back to an earlier time", () => {
     const from = driver({ retainMessages: 21 }), to = driver();
     from.execute({ kind: "subscribe", client: "slow" });
     for (let counter = 1; counter <= 20; counter++) from.execute({ kind: "put", counter, bodies: bodies("x") });
-    from.transfer.continueBehind("news", baseOffset);
+    from.transfer.raiseBaseOffset("news", baseOffset);
     from.execute({ kind: "put", counter: 21, bodies: bodies("y") });
     from.transfer.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
@@ -371,7 +371,7 @@ test("a dropped topic's rows go little by little", () => {
   for (let counter = 0; counter < 300; counter++) store.execute({ kind: "put", counter, bodies: bodies("x") });
   store.transfer.drop("news", 2);
   let steps = 0;
-  while (store.engine.settle()) steps++;
+  while (store.engine.writePending()) steps++;
   expect(steps).toBeGreaterThan(4);
   for (const table of ["messages", "clients", "windows", "resolved", "topics"]) {
     expect([table, store.database.get(`SELECT count(*) AS n FROM ${table}`)?.["n"]]).toEqual([table, 0]);

@@ -11,7 +11,7 @@ import {
 } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
 import { deadLetterLine, deadLetterLinePrefix } from "../../../../src/retry/dead_letters/dead_letter_record.ts";
 import { planAppend } from "../../../../src/retry/dead_letters/file_sink.ts";
-import { type Redaction, redactionOf } from "../../../../src/retry/dead_letters/redaction.ts";
+import { makeRedaction, type Redaction } from "../../../../src/retry/dead_letters/redaction.ts";
 import type { StoreClient } from "../../../../src/retry/queue/store_methods.ts";
 import { claimBytesMax } from "../../../../src/retry/queue/retry_store_limits.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
@@ -41,7 +41,7 @@ describe("whether a letter is in its file", () => {
     const [letter] = rig.call("pendingDeadLetters", 1, 2);
     if (letter === undefined) throw new Error("it is dead");
     const [before, now] = [[], ["X-Key"]].map((names) =>
-      deadLetterLine(letter, { storeName: "stock", redaction: redactionOf(names, []) })
+      deadLetterLine(letter, { storeName: "stock", redaction: makeRedaction(names, []) })
     ) as [string, string];
     expect(now).not.toBe(before);
     expect(planAppend(`OTHER\n${before}`, now, deadLetterLinePrefix(letter))).toBe("present");
@@ -72,7 +72,7 @@ class Bench implements Disposable {
   readonly sent: string[] = [];
   readonly failures: string[] = [];
   isLocked = false;
-  redaction: Redaction = redactionOf([], []);
+  redaction: Redaction = makeRedaction([], []);
   crashAfter: string | null = null;
   nowMs = 5;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { redactedHead, redactedText, redactionOf } from "../../../../src/retry/dead_letters/redaction.ts";
+import { makeRedaction, redactHead, redactText } from "../../../../src/retry/dead_letters/redaction.ts";
 import type { MessageHead } from "../../../../src/retry/queue/stored_message.ts";
 import { failureCode } from "../../../support/failure_code.ts";
 
@@ -21,13 +21,13 @@ describe("a message that leaves the store has [redacted] in the place of", () =>
     ] as const;
     const head = http("/", headers);
     const values = (extra: string[]) => {
-      const redacted = redactedHead(head, redactionOf(extra, []));
+      const redacted = redactHead(head, makeRedaction(extra, []));
       return redacted.kind === "http" ? redacted.headers.map(([, value]) => value) : [];
     };
     const secret = Array(5).fill("[redacted]");
     expect(values([])).toEqual([...secret, "k", "kept", "text/xml"]);
     expect(values(["x-API-key"])).toEqual([...secret, "[redacted]", "kept", "text/xml"]);
-    expect(redactedHead(head, null)).toBe(head);
+    expect(redactHead(head, null)).toBe(head);
     expect(head).toEqual(http("/", headers));
   });
 
@@ -43,30 +43,30 @@ describe("a message that leaves the store has [redacted] in the place of", () =>
       ["/a?%zz=1&tokens=2&a?token=3", "/a?%zz=1&tokens=2&a?token=3"],
     ];
     for (const [path, expected] of cases) {
-      const head = redactedHead(http(path, []), redactionOf([], ["Token", "my key"]));
+      const head = redactHead(http(path, []), makeRedaction([], ["Token", "my key"]));
       expect(head.kind === "http" && head.path).toBe(expected);
     }
   });
 
   test("user and password in any URL: in a header, in a command's words, in what went wrong", () => {
-    const redaction = redactionOf([], ["key"]);
+    const redaction = makeRedaction([], ["key"]);
     const referer = http("/", [["referer", "https://me:p@ss@host/x?key=1&b=2"], ["x", "mail me@host"]]);
-    expect(redactedHead(referer, redaction)).toMatchObject({
+    expect(redactHead(referer, redaction)).toMatchObject({
       headers: [["referer", "https://[redacted]@host/x?key=[redacted]&b=2"], ["x", "mail me@host"]],
     });
     const argv = ["curl", "--url=ftp://u:p@h/f", "http://h/a@b?key=1"];
-    expect(redactedHead({ kind: "command", argv, cwd: "/" }, redaction)).toEqual({
+    expect(redactHead({ kind: "command", argv, cwd: "/" }, redaction)).toEqual({
       kind: "command",
       argv: ["curl", "--url=ftp://[redacted]@h/f", "http://h/a@b?key=[redacted]"],
       cwd: "/",
     });
-    expect(redactedText("no answer (http://u@h/?key=1)", redaction)).toBe(
+    expect(redactText("no answer (http://u@h/?key=1)", redaction)).toBe(
       "no answer (http://[redacted]@h/?key=[redacted]",
     );
-    expect(redactedText(null, redaction)).toBeNull();
+    expect(redactText(null, redaction)).toBeNull();
   });
 });
 
 test("what cannot be a header's name is refused", async () => {
-  expect(await failureCode(Promise.resolve().then(() => redactionOf(["a b"], [])))).toBe("USAGE");
+  expect(await failureCode(Promise.resolve().then(() => makeRedaction(["a b"], [])))).toBe("USAGE");
 });

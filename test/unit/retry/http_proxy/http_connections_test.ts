@@ -21,12 +21,12 @@ test("one connection too many takes the place of the one without a request for l
   const [busy, idle, silent, late, refused] = Array.from({ length: 5 }, socket);
   if (!busy || !idle || !silent || !late || !refused) throw new Error("five were made");
   for (const one of [busy, idle, silent]) connections.add(one);
-  connections.requestBegan(busy);
-  connections.requestBegan(idle);
-  connections.requestEnded(idle);
+  connections.countRequestStart(busy);
+  connections.countRequestStart(idle);
+  connections.countRequestEnd(idle);
   connections.add(late);
   expect([busy, idle, silent, late].map(({ isDestroyed }) => isDestroyed)).toEqual([false, false, true, false]);
-  for (const one of [idle, late]) connections.requestBegan(one);
+  for (const one of [idle, late]) connections.countRequestStart(one);
   connections.add(refused);
   expect([busy, idle, late, refused].map(({ isDestroyed }) => isDestroyed)).toEqual([false, false, false, true]);
   expect(connections.size).toBe(3);
@@ -37,7 +37,7 @@ test("where all have a request, one that no longer arrives gives way", () => {
   const connections = new HttpConnections(1, () => ++asked > 0);
   const [first, second] = [socket(), socket()];
   connections.add(first);
-  connections.requestBegan(first);
+  connections.countRequestStart(first);
   connections.add(second);
   expect([asked, second.isDestroyed]).toEqual([1, false]);
 });

@@ -11,7 +11,7 @@ class Rig {
 
   open(name: string, left: number): RequestShare {
     this.read.set(name, true);
-    return this.budget.open({ bytes: 0, left }, {
+    return this.budget.openShare({ bytes: 0, left }, {
       pause: () => void this.read.set(name, false),
       resume: () => void this.read.set(name, true),
       refuse: () => void this.refused.push(name),
@@ -22,7 +22,7 @@ class Rig {
   fill(): RequestShare[] {
     return Array.from({ length: 10 }, (_, at) => {
       const share = this.open(`full ${at}`, 1000);
-      this.budget.arrived(share, 900);
+      this.budget.addReceived(share, 900);
       return share;
     });
   }
@@ -43,7 +43,7 @@ describe("the memory for requests in progress", () => {
     const rig = new Rig();
     rig.fill();
     const last = rig.open("last", 600);
-    rig.budget.arrived(last, 1);
+    rig.budget.addReceived(last, 1);
     rig.open("short", 10);
     expect([rig.isRead("short"), rig.isRead("full 0"), rig.isRead("full 9"), rig.isRead("last")]).toEqual(
       [true, true, false, false],
@@ -59,10 +59,10 @@ describe("the memory for requests in progress", () => {
     for (; left.size > 0 && rounds < 10_000; rounds++) {
       for (const [name, share] of left) {
         if (!rig.isRead(name)) continue;
-        rig.budget.arrived(share, 100);
+        rig.budget.addReceived(share, 100);
         expect(rig.budget.bytes).toBeLessThanOrEqual(10_000);
-        if (share.left > 0) continue;
-        rig.budget.finish(share);
+        if (share.bytesLeft > 0) continue;
+        rig.budget.finishReading(share);
         left.delete(name);
         rig.budget.release(share);
       }
@@ -73,7 +73,7 @@ describe("the memory for requests in progress", () => {
   test("is taken from requests that are read and do not arrive, and never from one that waits", async () => {
     const rig = new Rig();
     rig.fill();
-    rig.budget.arrived(rig.open("last", 600), 1);
+    rig.budget.addReceived(rig.open("last", 600), 1);
     await rig.clock.advance(slowRequest.ms + 1000);
     expect(rig.refused.length).toBeGreaterThan(0);
     expect(rig.refused).not.toContain("last");
@@ -84,8 +84,8 @@ describe("the memory for requests in progress", () => {
     const rig = new Rig();
     const shares = Array.from({ length: 11 }, (_, at) => {
       const share = rig.open(`r${at}`, 900);
-      rig.budget.arrived(share, 900);
-      rig.budget.finish(share);
+      rig.budget.addReceived(share, 900);
+      rig.budget.finishReading(share);
       return share;
     });
     const [first, second, third, fourth] = shares as [RequestShare, RequestShare, RequestShare, RequestShare];
@@ -101,7 +101,7 @@ describe("the memory for requests in progress", () => {
     expect([rig.budget.calls, rig.budget.bytes]).toEqual([0, 0]);
 
     const large = new RequestBudget({ bytesMax: 3000, requestBytesMax: 1000, callsMax: 100, clock: rig.clock });
-    const [one, other] = [1, 2].map(() => large.open({ bytes: 1000, left: 0 }, rigless));
+    const [one, other] = [1, 2].map(() => large.openShare({ bytes: 1000, left: 0 }, rigless));
     if (one === undefined || other === undefined) throw new Error("two were opened");
     large.beginCall(one);
     expect([large.calls, large.mayCall(other)]).toEqual([1, false]);
@@ -110,8 +110,8 @@ describe("the memory for requests in progress", () => {
   test("has room for one request that is alone, however small the budget is", () => {
     const rig = new Rig();
     const small = new RequestBudget({ bytesMax: 2000, requestBytesMax: 1000, callsMax: 1, clock: rig.clock });
-    const share = small.open({ bytes: 100, left: 1000 }, rigless);
-    small.arrived(share, 900);
+    const share = small.openShare({ bytes: 100, left: 1000 }, rigless);
+    small.addReceived(share, 900);
     expect(share.isRead).toBe(true);
   });
 });

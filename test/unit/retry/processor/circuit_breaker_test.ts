@@ -2,18 +2,18 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   type Breaker,
+  breakerAfterCall,
+  breakerAfterCallStart,
   breakerOpensAtMs,
-  callBegun,
-  callEnded,
   callsAllowed,
   closedBreaker,
 } from "../../../../src/retry/processor/circuit_breaker.ts";
-import { filled, fullBucket, parseRate, tokenAtMs } from "../../../../src/retry/processor/rate_limit.ts";
+import { fullBucket, parseRate, refilledBucket, tokenAtMs } from "../../../../src/retry/processor/rate_limit.ts";
 import { property } from "../../../support/property.ts";
 
 const options = { failuresMax: 3, resetMs: 100 };
 const end = (breaker: Breaker, isHealthy: boolean | null, nowMs: number, isProbe = false) =>
-  callEnded(breaker, { isHealthy, isProbe, nowMs }, options);
+  breakerAfterCall(breaker, { isHealthy, isProbe, nowMs }, options);
 const opened = (): Breaker => [1, 2, 3].reduce<Breaker>((breaker, at) => end(breaker, false, at), closedBreaker);
 
 test("failures in a row open it, a success in between begins the count again", () => {
@@ -28,7 +28,7 @@ test("failures in a row open it, a success in between begins the count again", (
 test("open, it lets nobody through; then one probe, whose end decides", () => {
   const open = opened();
   expect([callsAllowed(open, 102), callsAllowed(open, 103)]).toEqual([0, 1]);
-  const probing = callBegun(open);
+  const probing = breakerAfterCallStart(open);
   expect(callsAllowed(probing, 1000)).toBe(0);
   expect(end(probing, true, 110, true)).toEqual(closedBreaker);
   expect(end(probing, false, 110, true)).toEqual({ kind: "open", untilMs: 210 });
@@ -37,14 +37,17 @@ test("open, it lets nobody through; then one probe, whose end decides", () => {
 
 test("calls that began before it opened neither open nor close it", () => {
   expect(end(opened(), true, 50)).toEqual(opened());
-  expect(end(callBegun(opened()), true, 50)).toEqual({ kind: "half_open" });
+  expect(end(breakerAfterCallStart(opened()), true, 50)).toEqual({ kind: "half_open" });
   expect(breakerOpensAtMs(opened())).toBe(103);
 });
 
 test("without a limit it never opens", () => {
   let breaker: Breaker = closedBreaker;
   for (let at = 0; at < 100; at++) {
-    breaker = callEnded(breaker, { isHealthy: false, isProbe: false, nowMs: at }, { failuresMax: 0, resetMs: 1 });
+    breaker = breakerAfterCall(breaker, { isHealthy: false, isProbe: false, nowMs: at }, {
+      failuresMax: 0,
+      resetMs: 1,
+    });
   }
   expect(callsAllowed(breaker, 0)).toBe(Infinity);
 });
@@ -60,7 +63,7 @@ property(
     let bucket = fullBucket(0), nowMs = 0, taken = 0;
     for (const step of steps) {
       nowMs += step;
-      bucket = filled(bucket, rate, nowMs);
+      bucket = refilledBucket(bucket, rate, nowMs);
       while (tokenAtMs(bucket, rate) <= nowMs && bucket.tokens >= 1) {
         bucket = { ...bucket, tokens: bucket.tokens - 1 };
         taken++;

@@ -122,7 +122,7 @@ describe("a processor", () => {
     await using bench = new Bench(() => done, { messages: 0 });
     await settled();
     bench.rig.call("accept", [rigMessage("new")], 0);
-    bench.processor.notice();
+    bench.processor.wakeUp();
     await settled();
     expect(bench.state(1)?.state).toBe("done");
   });
@@ -133,7 +133,7 @@ describe("a processor", () => {
     await bench.clock.advance(3000);
     expect(bench.tries.length).toBe(0);
     leads = true;
-    bench.processor.notice();
+    bench.processor.wakeUp();
     await settled();
     expect(bench.tries.length).toBe(4);
     leads = false;
@@ -150,7 +150,7 @@ describe("a processor", () => {
     });
     await bench.clock.advance(2500);
     leads = true;
-    bench.processor.notice();
+    bench.processor.wakeUp();
     await settled();
     expect(bench.tries.length).toBe(0);
     await bench.clock.advance(600);
@@ -244,7 +244,7 @@ describe("the lease", () => {
     expect(bench.state(1)).toMatchObject({ state: "done", tries: 1 });
     await bench.clock.advance(1);
     bench.rig.call("accept", [rigMessage("next")], 0);
-    bench.processor.notice();
+    bench.processor.wakeUp();
     await bench.clock.advance(1);
     bench.tries[1]?.end(done);
     await settled();

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
-  accepted,
-  cancelled,
-  crashed,
-  dueNow,
-  givenBack,
+  lifeAfterCancel,
+  lifeAfterClaim,
+  lifeAfterCrash,
+  lifeAfterPurge,
+  lifeAfterRedrive,
+  lifeAfterReturn,
+  lifeAfterTry,
+  lifeDueNow,
   type LifeRules,
   type MessageLife,
-  purged,
-  redriven,
-  taken,
-  tried,
+  newLife,
 } from "../../../../src/retry/queue/message_life.ts";
 import { property } from "../../../support/property.ts";
 import { seededRandom } from "../../../support/random.ts";
@@ -29,56 +29,67 @@ const rules: LifeRules = { policy, maxCrashes: 2, drops: false };
 const random = () => 0.5;
 const failed = { outcome: "retry", retryAfterMs: null } as const;
 const end = { rules, nowMs: 100, random };
-const waiting = accepted(null, rules, 100, random);
-const inFlight = taken(waiting, 100) as MessageLife;
+const waiting = newLife(null, rules, 100, random);
+const inFlight = lifeAfterClaim(waiting, 100) as MessageLife;
 
 describe("a message", () => {
   test("that was tried once and failed has its first redelivery after the interval", () => {
-    expect(accepted(failed, rules, 100, random)).toMatchObject({ state: "waiting", tries: 1, nextAtMs: 110 });
+    expect(newLife(failed, rules, 100, random)).toMatchObject({ state: "waiting", tries: 1, nextAtMs: 110 });
   });
 
   test("whose first try was final is dead at once, and with no redeliveries any failure is", () => {
-    expect(accepted({ ...failed, outcome: "final" }, rules, 100, random)).toMatchObject({
+    expect(newLife({ ...failed, outcome: "final" }, rules, 100, random)).toMatchObject({
       state: "dead",
       reason: "final",
     });
     const none = { ...rules, policy: { ...policy, maxRetries: 0 } };
-    expect(accepted(failed, none, 100, random)).toMatchObject({ state: "dead", reason: "exhausted", tries: 1 });
+    expect(newLife(failed, none, 100, random)).toMatchObject({ state: "dead", reason: "exhausted", tries: 1 });
   });
 
   test("is taken when it is due, by one", () => {
-    expect(taken(accepted(failed, rules, 100, random), 109)).toBeNull();
+    expect(lifeAfterClaim(newLife(failed, rules, 100, random), 109)).toBeNull();
     expect(inFlight).toMatchObject({ state: "in_flight", fence: 1 });
-    expect(taken(inFlight, 100)).toBeNull();
+    expect(lifeAfterClaim(inFlight, 100)).toBeNull();
   });
 
   test("hears only who has its fencing number", () => {
-    expect(tried(inFlight, 0, failed, end)).toBeNull();
-    expect(givenBack(inFlight, 0, 100)).toBeNull();
-    expect(tried(inFlight, 1, { ...failed, outcome: "done" }, end)).toMatchObject({ state: "done", tries: 1 });
-    expect(tried(waiting, 0, failed, end)).toBeNull();
+    expect(lifeAfterTry(inFlight, 0, failed, end)).toBeNull();
+    expect(lifeAfterReturn(inFlight, 0, 100)).toBeNull();
+    expect(lifeAfterTry(inFlight, 1, { ...failed, outcome: "done" }, end)).toMatchObject({ state: "done", tries: 1 });
+    expect(lifeAfterTry(waiting, 0, failed, end)).toBeNull();
   });
 
   test("whose worker died waits again, and is dead when that happens too often", () => {
-    const once = crashed(inFlight, rules, 100, random) as MessageLife;
+    const once = lifeAfterCrash(inFlight, rules, 100, random) as MessageLife;
     expect(once).toMatchObject({ state: "waiting", tries: 0, crashes: 1, nextAtMs: 110 });
-    const again = taken(once, 110) as MessageLife;
-    expect(crashed(again, rules, 110, random)).toMatchObject({ state: "dead", reason: "crashed", tries: 0 });
-    expect(crashed(waiting, rules, 100, random)).toBeNull();
+    const again = lifeAfterClaim(once, 110) as MessageLife;
+    expect(lifeAfterCrash(again, rules, 110, random)).toMatchObject({ state: "dead", reason: "crashed", tries: 0 });
+    expect(lifeAfterCrash(waiting, rules, 100, random)).toBeNull();
   });
 
   test("is dropped instead of dead where that is wanted", () => {
-    expect(accepted({ ...failed, outcome: "final" }, { ...rules, drops: true }, 1, random).state).toBe("dropped");
+    expect(newLife({ ...failed, outcome: "final" }, { ...rules, drops: true }, 1, random).state).toBe("dropped");
   });
 
   test("can be hurried and cancelled while it waits, redriven and purged when it is dead, and not else", () => {
-    const dead = accepted({ ...failed, outcome: "final" }, rules, 100, random);
-    expect(dueNow(accepted(failed, rules, 100, random), 105)).toMatchObject({ nextAtMs: 105 });
-    expect(cancelled(waiting)).toMatchObject({ state: "cancelled" });
-    expect(redriven({ ...dead, fence: 7 }, 200)).toMatchObject({ state: "waiting", tries: 0, crashes: 0, fence: 7 });
-    expect(purged(dead)).toMatchObject({ state: "dropped", reason: "purged" });
+    const dead = newLife({ ...failed, outcome: "final" }, rules, 100, random);
+    expect(lifeDueNow(newLife(failed, rules, 100, random), 105)).toMatchObject({ nextAtMs: 105 });
+    expect(lifeAfterCancel(waiting)).toMatchObject({ state: "cancelled" });
+    expect(lifeAfterRedrive({ ...dead, fence: 7 }, 200)).toMatchObject({
+      state: "waiting",
+      tries: 0,
+      crashes: 0,
+      fence: 7,
+    });
+    expect(lifeAfterPurge(dead)).toMatchObject({ state: "dropped", reason: "purged" });
     for (
-      const refused of [dueNow(dead, 1), cancelled(inFlight), cancelled(dead), redriven(waiting, 1), purged(inFlight)]
+      const refused of [
+        lifeDueNow(dead, 1),
+        lifeAfterCancel(inFlight),
+        lifeAfterCancel(dead),
+        lifeAfterRedrive(waiting, 1),
+        lifeAfterPurge(inFlight),
+      ]
     ) {
       expect(refused).toBeNull();
     }
@@ -108,20 +119,20 @@ property(
   ({ story, maxRetries, maxCrashes, seed }) => {
     const own: LifeRules = { ...rules, policy: { ...policy, maxRetries, jitter: "full" }, maxCrashes };
     const dice = seededRandom(seed);
-    let life = accepted(null, own, 0, dice);
+    let life = newLife(null, own, 0, dice);
     let nowMs = 0, begun = 0;
     for (const event of story) {
       nowMs += 20;
       const told = (outcome: "done" | "retry" | "final", fence = life.fence) =>
-        tried(life, fence, { outcome, retryAfterMs: null }, { rules: own, nowMs, random: dice });
+        lifeAfterTry(life, fence, { outcome, retryAfterMs: null }, { rules: own, nowMs, random: dice });
       const next = event === "take"
-        ? taken(life, nowMs)
+        ? lifeAfterClaim(life, nowMs)
         : event === "crash"
-        ? crashed(life, own, nowMs, dice)
+        ? lifeAfterCrash(life, own, nowMs, dice)
         : event === "give back"
-        ? givenBack(life, life.fence, nowMs)
+        ? lifeAfterReturn(life, life.fence, nowMs)
         : event === "hurry"
-        ? dueNow(life, nowMs)
+        ? lifeDueNow(life, nowMs)
         : event === "stale"
         ? told("done", life.fence - 1)
         : told(event === "fail" ? "retry" : event);

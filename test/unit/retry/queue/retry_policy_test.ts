@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { delayMs, nextTry, retryAfterMsMax, type RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
+import { decideNextTry, delayMs, retryAfterMsMax, type RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
 import { property } from "../../../support/property.ts";
 import { seededRandom } from "../../../support/random.ts";
 
@@ -61,12 +61,12 @@ describe("the next try", () => {
   const at = { sinceMs: 0, nowMs: 1000, retryAfterMs: null };
 
   test("N redeliveries are N + 1 tries in all", () => {
-    expect(nextTry({ ...base, maxRetries: 2 }, { ...at, tries: 2 }, half)).toEqual({ kind: "at", atMs: 4000 });
-    expect(nextTry({ ...base, maxRetries: 2 }, { ...at, tries: 3 }, half)).toEqual({
+    expect(decideNextTry({ ...base, maxRetries: 2 }, { ...at, tries: 2 }, half)).toEqual({ kind: "at", atMs: 4000 });
+    expect(decideNextTry({ ...base, maxRetries: 2 }, { ...at, tries: 3 }, half)).toEqual({
       kind: "never",
       reason: "exhausted",
     });
-    expect(nextTry({ ...base, maxRetries: 0 }, { ...at, tries: 1 }, half)).toEqual({
+    expect(decideNextTry({ ...base, maxRetries: 0 }, { ...at, tries: 1 }, half)).toEqual({
       kind: "never",
       reason: "exhausted",
     });
@@ -74,12 +74,12 @@ describe("the next try", () => {
 
   test("begins no later than the time a message is given", () => {
     const policy = { ...base, maxElapsedMs: 4000 };
-    expect(nextTry(policy, { ...at, tries: 1 }, half)).toEqual({ kind: "at", atMs: 4000 });
-    expect(nextTry(policy, { ...at, nowMs: 1001, tries: 1 }, half)).toEqual({ kind: "never", reason: "too_old" });
+    expect(decideNextTry(policy, { ...at, tries: 1 }, half)).toEqual({ kind: "at", atMs: 4000 });
+    expect(decideNextTry(policy, { ...at, nowMs: 1001, tries: 1 }, half)).toEqual({ kind: "never", reason: "too_old" });
   });
 
   test("waits as long as the other side asks, up to a day, and never shorter than the policy says", () => {
-    const asked = (retryAfterMs: number) => nextTry(base, { ...at, tries: 1, retryAfterMs }, half);
+    const asked = (retryAfterMs: number) => decideNextTry(base, { ...at, tries: 1, retryAfterMs }, half);
     expect(asked(1)).toEqual({ kind: "at", atMs: 4000 });
     expect(asked(60_000)).toEqual({ kind: "at", atMs: 61_000 });
     expect(asked(1e15)).toEqual({ kind: "at", atMs: 1000 + retryAfterMsMax });
@@ -93,7 +93,7 @@ describe("the next try", () => {
       let nowMs = 0, tries = 0;
       for (;;) {
         tries++;
-        const next = nextTry(policy, { tries, sinceMs: 0, nowMs, retryAfterMs: null }, random);
+        const next = decideNextTry(policy, { tries, sinceMs: 0, nowMs, retryAfterMs: null }, random);
         if (next.kind === "never") break;
         expect(next.atMs - nowMs).toBe(delayMs(policy, tries, replay));
         nowMs = next.atMs;

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { faultOf } from "../../../../src/retry/http_proxy/fault_body.ts";
+import { makeFault } from "../../../../src/retry/http_proxy/fault_body.ts";
 import {
+  backendRequestOf,
   backendUrl,
   forwardedHeaders,
   losesBody,
   parseBackend,
   parseHeaders,
   parseMethod,
-  requestOf,
 } from "../../../../src/retry/targets/backend_request.ts";
 import { parseRetryAfter } from "../../../../src/retry/targets/backend_request.ts";
 import { property } from "../../../support/property.ts";
@@ -82,15 +82,21 @@ describe("headers", () => {
   test("a stored message brings its own, and the id is its key unless it has one", () => {
     const defaults = { backend, method: "PUT", headers: [["X-A", "default"], ["X-B", "default"]] } as const;
     const head = { kind: "http", method: "POST", path: "/x", headers: [["x-a", "own"]] } as const;
-    expect(requestOf(head, "id-1", defaults)).toEqual({
+    expect(backendRequestOf(head, "id-1", defaults)).toEqual({
       url: "http://backend:9000/stock/x",
       method: "POST",
       headers: [["x-a", "own"], ["X-B", "default"], ["idempotency-key", "id-1"]],
     });
     const keyed = { ...head, headers: [["Idempotency-Key", "mine"]] as const };
-    expect(requestOf(keyed, "id-1", { ...defaults, headers: [] })?.headers).toEqual([["Idempotency-Key", "mine"]]);
+    expect(backendRequestOf(keyed, "id-1", { ...defaults, headers: [] })?.headers).toEqual([[
+      "Idempotency-Key",
+      "mine",
+    ]]);
     const plain = { kind: "command", argv: null, cwd: null } as const;
-    expect(requestOf(plain, "id-1", defaults)).toMatchObject({ url: "http://backend:9000/stock", method: "PUT" });
+    expect(backendRequestOf(plain, "id-1", defaults)).toMatchObject({
+      url: "http://backend:9000/stock",
+      method: "PUT",
+    });
   });
 });
 
@@ -107,7 +113,7 @@ test("Retry-After is a number of seconds or a date, and anything else is nothing
 
 describe("a fault", () => {
   test("says what is stored as what, or that nothing is", () => {
-    const stored = faultOf("unreachable", "the backend cannot be reached", { id: "s-1", isWaiting: true }, []);
+    const stored = makeFault("unreachable", "the backend cannot be reached", { id: "s-1", isWaiting: true }, []);
     expect(stored).toMatchObject({ status: 502, contentType: "application/json" });
     expect(JSON.parse(stored.body)).toEqual({
       version: 1,
@@ -116,19 +122,19 @@ describe("a fault", () => {
       stored: true,
       id: "s-1",
     });
-    const full = faultOf("store_full", "the store is full", null, []);
+    const full = makeFault("store_full", "the store is full", null, []);
     expect([full.status, JSON.parse(full.body)]).toMatchObject([503, { stored: false, id: null }]);
     expect(full.body).toContain("NOT STORED");
-    const dead = faultOf("unreachable", "x", { id: "s-1", isWaiting: false }, []);
+    const dead = makeFault("unreachable", "x", { id: "s-1", isWaiting: false }, []);
     expect(dead.body).toContain("s-1 and will not be tried again");
   });
 
   test("is a SOAP 1.1 fault for who speaks SOAP, with nothing in it that would not be XML", () => {
-    const soap = faultOf("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [["SOAPAction", '"urn:x"']]);
+    const soap = makeFault("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [["SOAPAction", '"urn:x"']]);
     expect(soap).toMatchObject({ status: 504, contentType: "text/xml; charset=utf-8" });
     expect(soap.body).toContain(
       "<faultcode>soapenv:Server</faultcode><faultstring>a &lt;b&gt; &amp; ?; the message is stored",
     );
-    expect(faultOf("too_large", "x", null, [["soapaction", ""]]).body).toContain("soapenv:Client");
+    expect(makeFault("too_large", "x", null, [["soapaction", ""]]).body).toContain("soapenv:Client");
   });
 });

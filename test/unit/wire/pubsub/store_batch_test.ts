@@ -46,7 +46,7 @@ const operation = fc.oneof(
     to: fc.oneof(number, fc.constantFrom("start", "end")),
   }),
   fc.record({ kind: fc.constant("info"), ...common }),
-  fc.record({ kind: fc.constant("cancel"), of: fc.nat() }),
+  fc.record({ kind: fc.constant("cancel"), cancelledTicket: fc.nat() }),
 ) as unknown as fc.Arbitrary<StoreOperation>;
 
 const message = fc.record({ id: number, msgId: fc.option(text), body });

@@ -9,8 +9,8 @@ import { RecordedPeer } from "./recorded_peer.ts";
 function opened(): { decoder: FrameDecoder; messages: Uint8Array[][] } {
   const messages: Uint8Array[][] = [];
   const decoder = new FrameDecoder(zmtpLimitsDefault, {
-    command: () => true,
-    message: (frames) => messages.push(frames) > 0,
+    onCommand: () => true,
+    onMessage: (frames) => messages.push(frames) > 0,
   });
   decoder.beginTraffic(null, null);
   return { decoder, messages };
@@ -33,8 +33,8 @@ describe("what the decoder holds", () => {
     );
     const peer = new ZmtpPeer({ ...recorded.options, socketType: "ROUTER" }, {
       ...recorded.listener,
-      ready: ({ identity }) => (kept.push(identity), { prefix: null, wantsMore: true }),
-      message: (frames) => kept.push(...frames) > 0,
+      onReady: ({ identity }) => (kept.push(identity), { prefix: null, wantsMore: true }),
+      onMessage: (frames) => kept.push(...frames) > 0,
     });
     peer.push(chunk);
     chunk.fill(9);
@@ -109,7 +109,7 @@ describe("what the writer hands out", () => {
 
   test("is one piece for many small messages, whatever the buffer had to grow", () => {
     const messages = Array.from({ length: 500 }, (_, index) => [text(`message ${index}`), new Uint8Array(index)]);
-    const { out } = pieces((writer) => messages.forEach((message) => writer.message(message)));
+    const { out } = pieces((writer) => messages.forEach((message) => writer.addMessage(message)));
     expect(out.length).toBe(1);
     const { decoder, messages: got } = opened();
     decoder.push(join(out));
@@ -118,16 +118,16 @@ describe("what the writer hands out", () => {
 
   test("has a large body as a piece of its own, not copied, in its place", () => {
     const large = new Uint8Array(100_000).fill(7);
-    const { out } = pieces((writer) => writer.message([text("before"), large, text("after")]));
+    const { out } = pieces((writer) => writer.addMessage([text("before"), large, text("after")]));
     expect(out.map((piece) => piece.byteLength)).toEqual([8 + 9, 100_000, 7]);
     expect(out[1]).toBe(large);
     expect(join(out)).toEqual(join([frame(1, text("before")), frame(1, large), frame(0, text("after"))]));
   });
 
   test("is not written over as long as somebody needs it", () => {
-    const { out, writer } = pieces((one) => one.message([text("first")]), true);
-    writer.message([text("again")]);
+    const { out, writer } = pieces((one) => one.addMessage([text("first")]), true);
+    writer.addMessage([text("again")]);
     expect(out).toEqual([frame(0, text("first"))]);
-    expect(writer.bytes).toBe(7);
+    expect(writer.pendingBytes).toBe(7);
   });
 });

@@ -27,7 +27,7 @@ const joined = (pieces: readonly Uint8Array[]) => new Uint8Array(pieces.flatMap(
 test("two writers that have much to say in the same turn do not write into one another", () => {
   const writers = [new FrameWriter(), new FrameWriter()];
   for (let turn = 0; turn < 3; turn++) {
-    for (const [at, writer] of writers.entries()) writer.message(large(10 * turn + at));
+    for (const [at, writer] of writers.entries()) writer.addMessage(large(10 * turn + at));
     for (const [at, writer] of writers.entries()) {
       expect(joined(flushed(writer))).toEqual(framed(large(10 * turn + at)));
     }
@@ -36,12 +36,12 @@ test("two writers that have much to say in the same turn do not write into one a
 
 test("what has not left yet is nobody's to write into", () => {
   const [one, other] = [new FrameWriter(), new FrameWriter()];
-  one.message(large(1));
+  one.addMessage(large(1));
   flushed(one);
-  one.message(large(2));
+  one.addMessage(large(2));
   const waiting = flushed(one, { isNeeded: true });
   for (const writer of [one, other, one]) {
-    writer.message(large(3));
+    writer.addMessage(large(3));
     expect(joined(flushed(writer))).toEqual(framed(large(3)));
   }
   expect(joined(waiting)).toEqual(framed(large(2)));

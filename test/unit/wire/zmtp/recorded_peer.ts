@@ -27,15 +27,15 @@ export class RecordedPeer {
       ...options,
     };
     this.listener = {
-      ready: ({ socketType, identity, userId, knowsHeartbeats }) => {
+      onReady: ({ socketType, identity, userId, knowsHeartbeats }) => {
         this.events.push({ ready: socketType, identity: [...identity], userId, knowsHeartbeats });
         return { prefix: prefix ?? null, wantsMore: true };
       },
-      message: (frames) => {
+      onMessage: (frames) => {
         this.events.push(frames.map((body) => [...body]));
         return !stops;
       },
-      pinged: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
+      onPing: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
     };
     this.peer = new ZmtpPeer(this.options, this.listener);
   }

@@ -7,7 +7,7 @@ interface Waiter {
   readonly reject: (reason: unknown) => void;
 }
 
-export class Waiting {
+export class WaitQueue {
   readonly #waiters = new Set<Waiter>();
   #isPumping = false;
   #isPumpedAgain = false;

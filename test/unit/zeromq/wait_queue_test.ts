@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { Waiting } from "../../../src/zeromq/waiting_senders.ts";
+import { WaitQueue } from "../../../src/zeromq/wait_queue.ts";
 import { outcome } from "./socket_rig.ts";
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 test("first come, first served, up to one that gets nothing", async () => {
-  const waiting = new Waiting();
+  const waiting = new WaitQueue();
   const room = ["a", "b"];
   const results = [1, 2, 3].map(() => outcome(waiting.wait(() => room.shift(), undefined)));
   waiting.pump();
@@ -15,7 +15,7 @@ test("first come, first served, up to one that gets nothing", async () => {
 });
 
 test("a pump that an attempt sets off does not make the same attempt again", async () => {
-  const waiting = new Waiting();
+  const waiting = new WaitQueue();
   let attempts = 0;
   const result = outcome(waiting.wait(() => {
     waiting.pump();
@@ -27,7 +27,7 @@ test("a pump that an attempt sets off does not make the same attempt again", asy
 });
 
 test("what an attempt makes possible for those before it is done behind it", async () => {
-  const waiting = new Waiting();
+  const waiting = new WaitQueue();
   let isThere = false;
   const first = outcome(waiting.wait(() => isThere || undefined, undefined));
   waiting.pump();
@@ -38,7 +38,7 @@ test("what an attempt makes possible for those before it is done behind it", asy
 });
 
 test("an attempt that throws ends its wait, and the next one is made", async () => {
-  const waiting = new Waiting();
+  const waiting = new WaitQueue();
   const error = new Error("no");
   const first = outcome(waiting.wait(() => {
     throw error;
@@ -50,7 +50,7 @@ test("an attempt that throws ends its wait, and the next one is made", async () 
 });
 
 test("an abort ends one wait only; an aborted one does not begin; the end ends all", async () => {
-  const waiting = new Waiting();
+  const waiting = new WaitQueue();
   const giveUp = new AbortController();
   const first = outcome(waiting.wait(() => undefined, giveUp.signal));
   const second = outcome(waiting.wait(() => undefined, undefined));

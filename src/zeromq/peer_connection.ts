@@ -2,7 +2,7 @@
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError, type ZmtpErrorReason } from "../wire/zmtp/zmtp_error.ts";
-import type { PeerDescription, Welcome } from "../wire/zmtp/zmtp_peer.ts";
+import type { PeerDescription, ReceiveOptions } from "../wire/zmtp/zmtp_peer.ts";
 import type { Dialer } from "./dialer.ts";
 import { Link, type LinkHost } from "./zeromq_link.ts";
 import { Peer } from "./zeromq_peer.ts";
@@ -10,7 +10,7 @@ import type { SocketCounters } from "./socket_event.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
 /** The peer of a connection, as far as it is known. */
-export interface Newcomer {
+export interface PeerCandidate {
   /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
   readonly peer: Peer | null;
   readonly properties: Metadata;
@@ -23,42 +23,42 @@ export interface PeersHost {
   readonly options: ResolvedOptions;
   readonly counters: SocketCounters;
   /** Returns null if a peer is accepted, or why not. */
-  accept(newcomer: Newcomer): ZmtpError | null;
+  acceptPeer(candidate: PeerCandidate): ZmtpError | null;
   /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
-  added(peer: Peer): void;
+  onPeerAdded(peer: Peer): void;
   /**
    * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
    * ZmtpError to refuse it.
    */
-  joined(peer: Peer, description: PeerDescription): Uint8Array | null;
+  onPeerReady(peer: Peer, description: PeerDescription): Uint8Array | null;
   /** The peer will not come back; its messages can still be taken. */
-  removed(peer: Peer): void;
+  onPeerRemoved(peer: Peer): void;
   /** An empty inbox has its first message. */
-  arrived(peer: Peer): void;
+  onFirstMessage(peer: Peer): void;
   /** Messages that arrived together are complete. */
-  turn(): void;
+  onBatchEnd(): void;
   /** The peer may have room for more. */
-  room(peer: Peer): void;
+  onRoom(peer: Peer): void;
 }
 
-/** The owner of the ports. */
-export interface PortOwner {
+/** The owner of the peer connections. */
+export interface PeerConnectionOwner {
   readonly host: PeersHost;
   /** Something that was to be sent was sent, or will not be sent. */
-  settled(): void;
+  onSettled(): void;
   /** A peer has connected to a bound endpoint. */
   add(peer: Peer): void;
   /** An accepted peer is gone for good. */
   remove(peer: Peer): void;
   /** Memory that an accepted connection uses for an incomplete message: see LinkHost. */
-  held(port: Port, bytes: number, isNext: boolean): void;
+  onHeldBytes(connection: PeerConnection, bytes: number, isNext: boolean): void;
   /** The handshake of an accepted connection is complete, or has failed. */
-  known(port: Port): void;
+  onHandshakeEnd(connection: PeerConnection): void;
   /** The connection is closed. */
-  gone(port: Port): void;
+  onClosed(connection: PeerConnection): void;
 }
 
-export interface PortOptions {
+export interface PeerConnectionOptions {
   readonly endpoint: string;
   /** The peer and the dialer of a `connect`; null for an accepted connection. */
   readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
@@ -73,18 +73,18 @@ const permanent: readonly ZmtpErrorReason[] = [
   "REFUSED_BY_PEER",
 ];
 
-export class Port implements LinkHost {
+export class PeerConnection implements LinkHost {
   readonly link: Link;
   /** Null for an accepted connection whose handshake has not ended. */
   peer: Peer | null;
-  readonly #owner: PortOwner;
+  readonly #owner: PeerConnectionOwner;
   readonly #host: PeersHost;
-  readonly #options: PortOptions;
+  readonly #options: PeerConnectionOptions;
   #wasReady = false;
   /** This side wants the end, which needs no report. */
   #isLeaving = false;
 
-  constructor(owner: PortOwner, options: PortOptions) {
+  constructor(owner: PeerConnectionOwner, options: PeerConnectionOptions) {
     const { host } = owner;
     this.#owner = owner;
     this.#host = host;
@@ -98,75 +98,75 @@ export class Port implements LinkHost {
   }
 
   /** Ends the connection in an orderly way, or immediately. */
-  leave(how: "end" | "destroy"): void {
+  endConnection(how: "end" | "destroy"): void {
     this.#isLeaving = true;
     this.link[how]();
   }
 
   /** The following methods are called by the link. */
-  accept(properties: Metadata, userId: string): ZmtpError | null {
-    return this.#host.accept({ peer: this.peer, properties, userId });
+  acceptPeer(properties: Metadata, userId: string): ZmtpError | null {
+    return this.#host.acceptPeer({ peer: this.peer, properties, userId });
   }
 
-  ready(description: PeerDescription): Welcome {
+  onReady(description: PeerDescription): ReceiveOptions {
     const { options, counters } = this.#host;
     const { endpoint, dialed } = this.#options;
     const peer = this.peer ?? new Peer(options);
-    const prefix = this.#host.joined(peer, description);
+    const prefix = this.#host.onPeerReady(peer, description);
     peer.description = description;
     this.#wasReady = true;
     if (dialed === null) {
       this.peer = peer;
-      this.#owner.known(this);
+      this.#owner.onHandshakeEnd(this);
       this.#owner.add(peer);
     } else if (peer.connections > 0) counters.reconnects++;
     peer.connections++;
     peer.attach(this.link);
     options.onEvent({ kind: "connected", endpoint, address: this.link.address, peer: description });
-    this.#host.room(peer);
+    this.#host.onRoom(peer);
     return { prefix, wantsMore: !peer.isHeldBack };
   }
 
-  message(frames: Uint8Array[]): boolean {
+  onMessage(frames: Uint8Array[]): boolean {
     const peer = this.peer as Peer;
     const wasEmpty = peer.length === 0;
     const wantsMore = peer.receive(frames);
-    if (wasEmpty) this.#host.arrived(peer);
+    if (wasEmpty) this.#host.onFirstMessage(peer);
     return wantsMore;
   }
 
-  held(bytes: number, isNext: boolean): void {
-    if (this.isAccepted) this.#owner.held(this, bytes, isNext);
+  onHeldBytes(bytes: number, isNext: boolean): void {
+    if (this.isAccepted) this.#owner.onHeldBytes(this, bytes, isNext);
   }
 
-  turn(): void {
-    this.#host.turn();
+  onBatchEnd(): void {
+    this.#host.onBatchEnd();
   }
 
-  room(): void {
+  onRoom(): void {
     const { peer } = this;
     if (peer === null || peer.link !== this.link) return;
-    peer.feed();
-    this.#host.room(peer);
-    if (peer.unsent === 0) this.#owner.settled();
+    peer.sendQueued();
+    this.#host.onRoom(peer);
+    if (peer.unsent === 0) this.#owner.onSettled();
   }
 
-  over(reason: Error | null): void {
+  onEnd(reason: Error | null): void {
     if (this.isAccepted) {
-      this.#owner.known(this);
-      this.#owner.held(this, 0, true);
+      this.#owner.onHandshakeEnd(this);
+      this.#owner.onHeldBytes(this, 0, true);
     }
-    if (this.#wasReady) this.#lose(reason);
+    if (this.#wasReady) this.#losePeer(reason);
     else if (!this.#isLeaving) this.#failHandshake(reason);
-    if (!this.#isLeaving) this.#options.dialed?.dialer.lost(this.#wasReady);
-    this.#owner.settled();
+    if (!this.#isLeaving) this.#options.dialed?.dialer.handleLoss(this.#wasReady);
+    this.#owner.onSettled();
   }
 
-  gone(): void {
-    this.#owner.gone(this);
+  onClosed(): void {
+    this.#owner.onClosed(this);
   }
 
-  #lose(reason: Error | null): void {
+  #losePeer(reason: Error | null): void {
     const peer = this.peer as Peer;
     this.#host.counters.dropped += peer.detach();
     const { endpoint } = this.#options;
