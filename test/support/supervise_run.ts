@@ -49,6 +49,7 @@ export class SuperviseRun implements AsyncDisposable {
       report: this.path("report"),
       ...rest,
       ...(rest.from === undefined ? {} : { from: place(rest.from) }),
+      ...(rest.certainFrom === undefined ? {} : { certainFrom: place(rest.certainFrom) }),
     };
     const script = typeof command === "string" ? ["sh", "-c", command] : command;
     const words = [...runtime.command, JSON.stringify(given), ...script.map(place)];
