@@ -64,11 +64,11 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
       );
     }
     case "breach": {
-      const pids = outcome.survivors.length === 0 ? "" : ` (still running: ${outcome.survivors.join(", ")})`;
+      const pids = outcome.survivors.length === 0 ? "" : ` (pids ${outcome.survivors.join(", ")})`;
       const danger = "another process may get the lock while it runs";
       return failureEnding(
         "FENCE_BREACH",
-        `The ${jobNoun(facts)} under ${what} could not be confirmed dead in time${pids}; ${danger}`,
+        `The ${jobNoun(facts)} under ${what} may still be running${pids}: baton could not stop it in time; ${danger}`,
       );
     }
     case "not_found":

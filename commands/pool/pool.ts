@@ -3,7 +3,7 @@ import { lowerJitPriority } from "../../src/process/spawn/lower_jit_priority.ts"
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { componentOf, poolCommandSettings, poolForms, poolOperationOf, poolOptionsOf } from "./pool_options.ts";
+import { poolCommandSettings, poolComponentOf, poolForms, poolOperationOf, poolOptionsOf } from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
@@ -51,7 +51,7 @@ export const poolCommand = defineCommand({
     ["baton pool clear inbox --items a.xml,b.xml", "let these two items run again within the day"],
   ],
   settings: poolCommandSettings,
-  sectionOf: componentOf,
+  sectionOf: poolComponentOf,
   completes: "pools",
   completesFirst: { status: [], clear: [] },
   forms: poolForms,

@@ -243,7 +243,7 @@ export function commandFor(
 }
 
 /** The name of the section with the settings of a call. */
-export function componentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
+export function poolComponentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];
 }

@@ -43,8 +43,8 @@ export const pubsubClientCommand = defineCommand({
   details: [
     "put TOPIC PATH puts a message (- is stdin), and get TOPIC gets the next one; subscribe TOPIC and unsubscribe TOPIC begin and end a " +
     "subscription. pending TOPIC prints how many messages wait, peek TOPIC prints the next without acknowledging it, info TOPIC " +
-    "describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID moves the position, to after that message. ack TOPIC " +
-    "MESSAGE-ID and nak TOPIC end a get --ack manual. bench TOPIC measures the speed, in an unused topic. The ID may also be given by " +
+    "describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID moves the position, to after that message. After " +
+    "get --ack manual, ack TOPIC MESSAGE-ID acknowledges the message, and nak TOPIC gives it back. bench TOPIC measures the speed, in an unused topic. The ID may also be given by " +
     "--id: put TOPIC PATH --id ID.",
     "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message is kept; " +
     "put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack manual): the message never " +

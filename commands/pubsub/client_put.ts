@@ -40,10 +40,10 @@ export async function runClientPut(run: ClientRun): Promise<ExitCode> {
     const place = input?.kind === "sequence" ? state.inputPosition(topic, input.name)?.taken : whole.taken;
     if (stream.taken !== null && !values.quiet) {
       const were = stream.taken === 1 ? "was" : "were";
-      io.err(`baton: ${countWithNoun(stream.taken, "message")} of stdin ${were} taken; the rest was not put\n`);
+      io.err(`baton: ${countWithNoun(stream.taken, "message")} of stdin ${were} put; the rest was not\n`);
     } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
       const were = place === 1 ? "was" : "were";
-      io.err(`baton: ${countWithNoun(place, "message")} of the input ${were} taken; --resume continues after that\n`);
+      io.err(`baton: ${countWithNoun(place, "message")} of the input ${were} put; --resume continues after that\n`);
     }
     throw thrown;
   }
@@ -127,8 +127,8 @@ export class PutStop implements Disposable {
       this.#offs.push(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
     });
     const offSignals = listenForStops(processSignals(), clock, {
-      onFirst: () => {}, // `until` aborts with it
-      onAgain: (name) => this.#over.abort(new StoppedBySignal(name)),
+      onFirstSignal: () => {}, // `until` aborts with it
+      onLaterSignal: (name) => this.#over.abort(new StoppedBySignal(name)),
     });
     this.#offs.push(offTime, offSignals);
   }

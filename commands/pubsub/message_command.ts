@@ -106,7 +106,10 @@ export class MessageCommand implements Disposable {
       const toAll = (name: NodeJS.Signals) => {
         if (pid !== undefined) sendSignal(-pid, name);
       };
-      const unlisten = listenForStops(processSignals(), clock, { onFirst: toAll, onAgain: () => toAll("SIGKILL") });
+      const unlisten = listenForStops(processSignals(), clock, {
+        onFirstSignal: toAll,
+        onLaterSignal: () => toAll("SIGKILL"),
+      });
       const end = (code: ExitCode) => {
         unlisten();
         resolve(code);

@@ -98,11 +98,11 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
       () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
     ),
     listenForStops(signals, clock, {
-      onFirst: (signal) => {
+      onFirstSignal: (signal) => {
         log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
-      onAgain: (signal) => void endBySignal(signal),
+      onLaterSignal: (signal) => void endBySignal(signal),
       signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
     }),
   ];

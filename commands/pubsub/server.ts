@@ -92,14 +92,14 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const stopping = new AbortController();
   const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
   const unlisten = listenForStops(processSignals(), systemClock(), {
-    onFirst: (signal) => {
+    onFirstSignal: (signal) => {
       stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
       log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
         signal,
       });
       stop();
     },
-    onAgain: (signal) => void endBySignal(signal),
+    onLaterSignal: (signal) => void endBySignal(signal),
   });
   try {
     await using server = await TopicServer.start({

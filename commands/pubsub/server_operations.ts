@@ -49,7 +49,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
   "forget-client": { takes: "a topic and a client's id", names: 2, run: forgetClient },
   verify: { takes: "no name, and --data-dir", names: 0, run: verify },
   backup: { takes: "a folder to be made, and --data-dir", names: 1, run: backup },
-  restore: { takes: "no name, but --id, --data-dir and --accept-loss", names: 0, run: restore },
+  restore: { takes: "no name; it needs --id, --data-dir and --accept-loss", names: 0, run: restore },
 };
 
 export const operationNames: readonly string[] = Object.keys(operations);
@@ -94,7 +94,9 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
     io.out(`${JSON.stringify(result)}\n`);
     return exitCodes.SUCCESS;
   }
-  if (servers.length === 0 && !values.quiet) io.err(`baton: no servers below ${values.root}\n`);
+  if (servers.length === 0 && !values.quiet) {
+    io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
+  }
   const rows = servers.map(({ id, endpoint, isDraining, topics }) => {
     const state = endpoint === null ? "offline" : isDraining ? "draining" : "serving";
     return [id, state, endpoint ?? "-", String(topics.length)];
@@ -340,8 +342,8 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
     }
     if (!values.quiet) {
       io.err(
-        `baton: topics as they were when the copy was made: ${restored.length}; that begin again, empty: ${lost.length}; ` +
-          `that are back where they came from: ${returned.length}; that stay unavailable: ${left.length}\n`,
+        `baton: topics restored from the copy: ${restored.length}; topics that begin again, empty: ${lost.length}; ` +
+          `topics returned to their previous server: ${returned.length}; topics that stay unavailable: ${left.length}\n`,
       );
     }
   }

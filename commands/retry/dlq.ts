@@ -31,7 +31,7 @@ export const dlqSettings = {
   limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
   rate: setting(textType("count/time"), {
     flag: "--rate",
-    help: "redrive: at most this many per time, such as 10/s",
+    help: "redrive: at most this many per second or minute, such as 10/s",
     unset: "all immediately",
   }),
   body: setting(toggleType(), { flag: "--body", help: "show: print the body, and nothing else", default: false }),

@@ -75,7 +75,7 @@ export const retryRunCommand = defineCommand({
     "or by HTTP. A message that fails N+1 times (--max-retries N), or with a final error, becomes a dead letter. Runs until " +
     "SIGTERM, SIGINT or SIGHUP; then tries in flight may end (--drain-timeout), and a second signal stops them immediately.",
     "The environment of the command has BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
-    "BATON_MESSAGE_FENCE (increases with every try). By HTTP the id is the Idempotency-Key, unless the message has one, as those of serve do.",
+    "BATON_MESSAGE_FENCE (increases with every try). Over HTTP the id is sent as Idempotency-Key, unless the message has that header already, as messages stored by serve do.",
     "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a topic into the store, " +
     "each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as for baton pubsub client.",
     "No message has two tries at the same time, whatever the number of processors. When a processor is killed, its commands are killed, " +
@@ -143,7 +143,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = listenForStops(signals, systemClock(), {
       signals: stopSignals,
-      onFirst: (signal) => {
+      onFirstSignal: (signal) => {
         log(
           "info",
           "stopping",
@@ -152,7 +152,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
         );
         processor.stop();
       },
-      onAgain: () => processor.stop(),
+      onLaterSignal: () => processor.stop(),
     });
     try {
       log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {

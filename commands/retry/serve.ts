@@ -216,7 +216,7 @@ async function serveUntilStopped(
   let cancel = () => {};
   const unlisten = listenForStops(processSignals(), systemClock(), {
     signals: stopSignals,
-    onFirst: (signal) => {
+    onFirstSignal: (signal) => {
       asked.resolve();
       cancel = systemClock().startTimer(drainMs, () => hurried.abort());
       log(
@@ -226,7 +226,7 @@ async function serveUntilStopped(
         { signal },
       );
     },
-    onAgain: () => {
+    onLaterSignal: () => {
       hurried.abort();
       service.stop();
     },

@@ -24,7 +24,7 @@ export const electSettings = {
     default: "on-loss",
   }),
   preempt: elect("preempt", toggleType(), {
-    help: "ask the leader to step down if its --priority has a higher number",
+    help: "ask the leader to step down if its --priority number is higher than this candidate's",
     default: false,
   }),
   health: elect("health", textType("command"), {

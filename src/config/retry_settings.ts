@@ -99,7 +99,7 @@ export const retryProcessorSettings = {
     unset: "as soon as they are due",
   }),
   retryRate: retry("rate", textType("count/time"), {
-    help: "start at most this many tries per time, such as 10/s or 100/m",
+    help: "start at most this many tries per second or minute, such as 10/s or 100/m",
     unset: "no limit",
   }),
   retryOrder: retry("order", choiceType(["none", "key", "fifo"]), {

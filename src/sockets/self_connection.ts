@@ -16,6 +16,6 @@ export interface SocketEnds {
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;
   if (address.kind !== "tcp" || localPort !== remotePort || localAddress !== remoteAddress) return null;
-  const message = `connect ECONNREFUSED ${formatAddress(address)}: no process listens (connected to itself)`;
+  const message = `connect ECONNREFUSED ${formatAddress(address)}: no process listens there`;
   return Object.assign(new Error(message), { code: "ECONNREFUSED" });
 }

@@ -25,7 +25,7 @@ export function encodeZ85(bytes: Uint8Array): string {
 export function decodeZ85(text: string): Uint8Array | { readonly wrong: string } {
   const stray = Array.from(text).findIndex((character) => !digits.has(character));
   if (stray !== -1) return { wrong: `its character ${stray + 1} is none of Z85` };
-  if (text.length % 5 !== 0) return { wrong: `its ${text.length} characters are no multiple of 5` };
+  if (text.length % 5 !== 0) return { wrong: `it has ${text.length} characters, which is not a multiple of 5` };
   const bytes = new Uint8Array(text.length / 5 * 4);
   const view = new DataView(bytes.buffer);
   for (let group = 0; group < text.length / 5; group++) {

@@ -62,7 +62,9 @@ export class ZeroMqConnections implements PeerConnectionOwner {
     name.real = binding.endpoint;
     if (signal?.aborted || this.#isClosing) {
       await binding.close();
-      throw signal?.aborted ? signal.reason : new BatonError("ZMTP_STATE", "The socket was closed while it was bound");
+      throw signal?.aborted
+        ? signal.reason
+        : new BatonError("ZMTP_STATE", "The socket was closed before its bind had finished");
     }
     this.#bindings.push(binding);
     return binding.endpoint;

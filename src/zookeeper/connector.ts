@@ -202,7 +202,7 @@ export function raceStaggered<C, T>(
   { attempt, discard }: { attempt(candidate: C, signal: AbortSignal): Promise<T>; discard(late: T): void },
   { clock, staggerMs, signal }: RaceOptions,
 ): Promise<T | null> {
-  const losers = new AbortController();
+  const lateAttempts = new AbortController();
   let begun = 0;
   let running = 0;
   let over = false;
@@ -214,7 +214,7 @@ export function raceStaggered<C, T>(
       cancelTimer();
       offAbort();
       settle();
-      losers.abort(reason);
+      lateAttempts.abort(reason);
     };
     const next = () => {
       cancelTimer();
@@ -227,7 +227,7 @@ export function raceStaggered<C, T>(
       begun++;
       running++;
       cancelTimer = clock.startTimer(staggerMs, next);
-      attempt(candidate, losers.signal).then((value) => {
+      attempt(candidate, lateAttempts.signal).then((value) => {
         running--;
         if (over) discard(value);
         else finish(() => resolve(value), new Error("another server was faster"));

@@ -43,7 +43,7 @@ test.skipIf(!canHide)("what is left of a job as another user is no job that has 
       `lock x --session-timeout 4s --kill-after 100ms -- sh -c 'setsid ${sleeper} >&- 2>&- & until [ -e pids ]; do sleep 0.01; done'`,
     ),
   );
-  expect([code, stderr]).toEqual([83, expect.stringContaining("could not be confirmed dead in time")]);
+  expect([code, stderr]).toEqual([83, expect.stringContaining("could not stop it in time")]);
 });
 
 test.skipIf(!canHide)("one of several jobs ends beside another one's that runs as another user", async () => {

@@ -250,7 +250,7 @@ test.skipIf(whyNoBreach !== null)(
   async () => {
     await using own = new BatonSession();
     const server = await keeper.start();
-    const survivors = () => [...own.read("err").matchAll(/still running: (\d+)/g)].map(([, pid]) => Number(pid));
+    const survivors = () => [...own.read("err").matchAll(/\(pids (\d+)\)/g)].map(([, pid]) => Number(pid));
     try {
       chmodSync(own.folder, 0o777);
       // In a folder that another user may enter, which the repository need not be.
@@ -264,7 +264,7 @@ test.skipIf(whyNoBreach !== null)(
       );
       expect(ended.stdout).toBe("83\n");
       expect(own.read("err")).toMatch(
-        /^baton: The command under "breach" could not be confirmed dead in time \(still running: \d+\); another process may get the/,
+        /^baton: The command under "breach" may still be running \(pids \d+\): baton could not stop it in time; another process may get the/,
       );
       expect(JSON.parse(own.read("status"))).toMatchObject({ reason: "fence_breach", exit_code: 83 });
       expect(survivors()).toHaveLength(1);

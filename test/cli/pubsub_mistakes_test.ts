@@ -157,7 +157,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
     [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
     [65, "client bob put news /dev/zero", "/dev/zero has more than 67108864 bytes"],
     [65, "client bob put news --lines big", "Message 1 is longer than 67108864 bytes, the limit"],
-    [65, "client bob put news --files file big", "1 message of the input was taken; --resume continues"],
+    [65, "client bob put news --files file big", "1 message of the input was put; --resume continues"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });

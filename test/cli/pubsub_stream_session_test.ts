@@ -45,7 +45,7 @@ test("a line of a stream that never ends is there at once, and so is what was re
   put.child.kill("SIGTERM");
   expect(await put.ended).toMatchObject({
     signal: "SIGTERM",
-    stderr: "baton: 12 messages of stdin were taken; the rest was not put\n",
+    stderr: "baton: 12 messages of stdin were put; the rest was not\n",
   });
   closeSync(feed);
   getter.child.kill("SIGTERM");

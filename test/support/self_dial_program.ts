@@ -12,7 +12,7 @@ for (const dial of [bunDial, nodeDial]) {
         connection.destroy();
         return "connected";
       },
-      ({ code, message }) => `${code}${message.includes("to itself") ? " itself" : ""}`,
+      ({ code, message }) => `${code}${message.includes("no process listens there") ? " itself" : ""}`,
     );
     console.log(`${dial === bunDial ? "bun" : "node"} ${outcome}`);
   }

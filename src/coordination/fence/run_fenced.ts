@@ -33,7 +33,10 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
   const libc = await loadLibc();
   if (libc === null) {
-    throw new BatonError("START_FAILED", "The store needs flock(2), but the C library cannot be called here");
+    throw new BatonError(
+      "START_FAILED",
+      "The store needs flock(2), but baton cannot call the C library on this system; docs/limits.md lists supported systems",
+    );
   }
   using stop = new StopRequest(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });

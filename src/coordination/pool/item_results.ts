@@ -65,12 +65,12 @@ export class ItemResults {
     const { clock } = this.#options;
     const isWanted = () => lease.isHeld();
     for (let tries = 0, isMissing = false; tries < triesMax && isWanted(); tries++) {
-      const requests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
+      const endRequests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
       try {
-        return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(requests), { clock, isWanted });
+        return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(endRequests), { clock, isWanted });
       } catch (thrown) {
         const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
-        const refused = isRefused ? requests[(thrown.index ?? 0) - 1] : undefined;
+        const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
         if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
         if (refused.type === "check") this.#records.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);

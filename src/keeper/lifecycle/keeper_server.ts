@@ -198,10 +198,10 @@ export class KeeperServer implements ConnectionHost {
   }
 
   makeRoomForSession(): boolean {
-    const isFull = () => this.state.sessions.size >= this.limits.sessionsMax;
+    const isAtSessionLimit = () => this.state.sessions.size >= this.limits.sessionsMax;
     const isConnected = (id: bigint) => this.connections.connectionOf(id) !== undefined;
-    if (isFull()) this.state.endIdleSessions(isConnected, sessionsReplacedMax);
-    return !isFull();
+    if (isAtSessionLimit()) this.state.endIdleSessions(isConnected, sessionsReplacedMax);
+    return !isAtSessionLimit();
   }
 
   reportBug(error: unknown): void {

@@ -135,7 +135,7 @@ export class KeeperState<Watcher> {
   closeSession(session: KeeperSession): void {
     const transaction = this.#begin(session.id, []);
     for (const node of [...this.tree.ephemeralsOf(session.id)]) transaction.remove(node);
-    this.sessions.remove(session);
+    this.sessions.removeSession(session);
     this.#fire(transaction);
   }
 

@@ -77,7 +77,7 @@ export class SessionTable {
     else bucket.add(session);
   }
 
-  remove(session: KeeperSession): void {
+  removeSession(session: KeeperSession): void {
     this.#sessions.delete(session.id);
     this.#changeUrgently(session.id, null);
     this.#leaveBucket(session);

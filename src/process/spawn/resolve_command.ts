@@ -15,7 +15,7 @@ let lastResult:
   | undefined;
 
 export function resolveCommand(name: string, path: string | undefined): ResolvedCommand {
-  if (name.includes("/")) return resultFor(name, checkExecutable(name));
+  if (name.includes("/")) return resolvedCommandOf(name, checkExecutable(name));
   if (
     lastResult?.name === name && lastResult.path === path && lastResult.found.kind === "found" &&
     checkExecutable(lastResult.found.path) === "ok"
@@ -36,7 +36,7 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
     // execvp continues after a file that it may not execute: a later folder may have another one.
     if (state === "directory" || state === "forbidden") refused ??= file;
   }
-  if (refused !== null) return resultFor(refused, checkExecutable(refused));
+  if (refused !== null) return resolvedCommandOf(refused, checkExecutable(refused));
   return {
     kind: "not_found",
     message: `Cannot find the command "${name}" in any folder of PATH (${path ?? defaultPath})`,
@@ -58,14 +58,14 @@ function checkExecutable(file: string): FileState {
   }
 }
 
-const refusals = {
+const refusalReasons = {
   no_folder: "a part of its path is not a directory",
   directory: "it is a directory",
   forbidden: "this user may not execute it; see ls -l and chmod +x",
 } satisfies Partial<Record<FileState, string>>;
 
-function resultFor(file: string, state: FileState): ResolvedCommand {
+function resolvedCommandOf(file: string, state: FileState): ResolvedCommand {
   if (state === "ok") return { kind: "found", path: file };
   if (state === "absent") return { kind: "not_found", message: `Cannot run "${file}": no such file` };
-  return { kind: "not_executable", message: `Cannot run "${file}": ${refusals[state]}` };
+  return { kind: "not_executable", message: `Cannot run "${file}": ${refusalReasons[state]}` };
 }

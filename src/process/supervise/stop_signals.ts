@@ -51,9 +51,9 @@ export async function endBySignal(signal: NodeJS.Signals): Promise<never> {
 const echoMs = 200;
 
 export interface StopListener {
-  readonly onFirst: (signal: NodeJS.Signals) => void;
+  readonly onFirstSignal: (signal: NodeJS.Signals) => void;
   /** Called for each further request that is not an echo of the first one. */
-  readonly onAgain: (signal: NodeJS.Signals) => void;
+  readonly onLaterSignal: (signal: NodeJS.Signals) => void;
   /** The signals to listen for; `stopSignals` when left out. */
   readonly signals?: readonly NodeJS.Signals[];
 }
@@ -79,11 +79,11 @@ export class StopRequestClassifier {
 
 /** Calls `listener` for the signals that ask for the end. Returns the function that removes it. */
 export function listenForStops(source: SignalSource, clock: Clock, listener: StopListener): () => void {
-  const { onFirst, onAgain, signals = stopSignals } = listener;
+  const { onFirstSignal, onLaterSignal, signals = stopSignals } = listener;
   const requests = new StopRequestClassifier(clock);
   return source.listen(signals, (signal) => {
     const request = requests.classify(signal);
-    if (request === "first") onFirst(signal);
-    else if (request === "again") onAgain(signal);
+    if (request === "first") onFirstSignal(signal);
+    else if (request === "again") onLaterSignal(signal);
   });
 }

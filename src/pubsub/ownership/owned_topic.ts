@@ -376,7 +376,7 @@ export class OwnedTopic {
     if (reply?.kind === "refused") this.#keptReason = reply.why;
     const isHopeless = reply?.kind === "refused" || clock.now() >= this.#handoffDeadlineMs;
     if (!isHopeless) await this.#pause(this.#rechecks++);
-    else if (action.mayTakeBack) return await this.#takeBack();
+    else if (action.mayTakeBack) return await this.#takeBackTopic();
     else {
       this.#handoffDeadlineMs = 0;
       this.#scheduleRecheck();
@@ -385,7 +385,7 @@ export class OwnedTopic {
     return "goes on";
   }
 
-  async #takeBack(): Promise<"goes on"> {
+  async #takeBackTopic(): Promise<"goes on"> {
     const { knownNode } = this;
     if (knownNode === null || knownNode === undefined) return "goes on";
     const next = takenBackNode(knownNode.node);

@@ -172,7 +172,11 @@ export class RequestHandler {
   /** Returns false if the request was refused. */
   #admit(queue: Set<PendingAdmission>, envelope: Envelope, message: ClientMessage): boolean {
     if (this.#admitted >= admissionsMax) {
-      this.#refuse(envelope, message, `${admissionsMax} requests already wait for admission; ask again`);
+      this.#refuse(
+        envelope,
+        message,
+        `the server is overloaded: ${admissionsMax} requests already wait; try again later`,
+      );
       return false;
     }
     const { clock } = this.#options;

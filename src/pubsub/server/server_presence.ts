@@ -18,7 +18,7 @@ export interface ServerPresenceOptions {
 }
 
 /** Wait before the next try, in milliseconds. */
-const retryMs = 1000;
+const retryDelayMs = 1000;
 
 export class ServerPresence implements Disposable {
   readonly #options: ServerPresenceOptions;
@@ -73,7 +73,7 @@ export class ServerPresence implements Disposable {
     } catch (thrown) {
       if (zk.session.ended.aborted) return;
       onProblem(thrown);
-      clock.startTimer(retryMs, () => void this.watch(zk));
+      clock.startTimer(retryDelayMs, () => void this.watch(zk));
     }
   }
 

@@ -206,7 +206,7 @@ export class StoreEngine {
     if (isNew) this.#changedTopics.add(topic);
     if (isRaised) {
       this.#mustCommit = true;
-      this.#decideFencedGets(topic, client);
+      this.#decideGetsOfFencedTopics(topic, client);
     }
     return client;
   }
@@ -359,7 +359,7 @@ export class StoreEngine {
     if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no undelivered message");
   }
 
-  #decideFencedGets(topic: StoredTopic, client: TopicClient): void {
+  #decideGetsOfFencedTopics(topic: StoredTopic, client: TopicClient): void {
     for (const get of this.#waiting.getsOf(topic)) {
       if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
     }

@@ -106,7 +106,9 @@ export class TopicTransfer {
       here !== null && (here.incarnation !== incarnation || here.log.lastId !== here.baseOffset || here.epoch >= epoch)
     ) {
       throw staleError(
-        `Cannot create topic ${quote(name)} (${incarnation}) in epoch ${epoch}: ${describeState(here)} is stored`,
+        `Cannot create topic ${quote(name)} (incarnation ${incarnation}, epoch ${epoch}): this server already stores ${
+          describeState(here)
+        }`,
       );
     }
     if (here !== null) return this.#reopen(here, epoch);

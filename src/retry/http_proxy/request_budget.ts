@@ -36,7 +36,7 @@ export class RequestBudget {
   readonly #bytes = { received: 0, sent: 0 };
   /** Some requests are not being read. */
   #isMemoryShort = false;
-  #cancelCheck: (() => void) | null = null;
+  #cancelMemoryCheck: (() => void) | null = null;
 
   constructor(options: RequestBudgetOptions) {
     this.#options = options;
@@ -131,9 +131,9 @@ export class RequestBudget {
       for (const share of this.#unfinished) share.setReading(true, nowMs);
     }
     this.#isMemoryShort = isShort;
-    if (isShort) return this.#scheduleCheck();
-    this.#cancelCheck?.();
-    this.#cancelCheck = null;
+    if (isShort) return this.#scheduleMemoryCheck();
+    this.#cancelMemoryCheck?.();
+    this.#cancelMemoryCheck = null;
   }
 
   #resumeShortest(room: number): void {
@@ -146,11 +146,11 @@ export class RequestBudget {
   }
 
   /** Refuses slow requests while memory is short. */
-  #scheduleCheck(): void {
-    this.#cancelCheck ??= this.#options.clock.startTimer(checkEveryMs, () => {
-      this.#cancelCheck = null;
+  #scheduleMemoryCheck(): void {
+    this.#cancelMemoryCheck ??= this.#options.clock.startTimer(checkEveryMs, () => {
+      this.#cancelMemoryCheck = null;
       while (this.#isMemoryShort && this.refuseSlow());
-      if (this.#isMemoryShort) this.#scheduleCheck();
+      if (this.#isMemoryShort) this.#scheduleMemoryCheck();
     });
   }
 }

@@ -22,7 +22,7 @@ import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
 import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "./rate_limit.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
-import type { Order } from "../queue/due_messages.ts";
+import type { RetryOrder } from "../queue/due_messages.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -54,7 +54,7 @@ export interface RetryProcessorOptions {
   readonly leaseMs: number;
   readonly graceMs: number;
   readonly concurrency: number;
-  readonly order: Order;
+  readonly order: RetryOrder;
   readonly rate: Rate | null;
   readonly pacing: BatchPacerOptions;
   readonly breaker: BreakerOptions;

@@ -259,7 +259,7 @@ export class StoreProcessor implements AsyncDisposable {
   async #watchStore(): Promise<void> {
     const clock = systemClock();
     const steps = new ClockSteps(clock.now(), Date.now());
-    while (await this.#pause(watchEveryMs)) {
+    while (await this.#waitUnlessEnding(watchEveryMs)) {
       this.#parts.store.checkForChanges();
       clock.noticeSuspend();
       this.#logClockStep(steps.stepSinceLastCheck(clock.now(), Date.now()));
@@ -284,11 +284,11 @@ export class StoreProcessor implements AsyncDisposable {
       } catch (error) {
         if (!(error instanceof BatonError)) throw error; // the processor meets the same error and reports it
       }
-    } while (await this.#pause(forgetEveryMs));
+    } while (await this.#waitUnlessEnding(forgetEveryMs));
   }
 
   /** False: the background work has to end. */
-  async #pause(milliseconds: number): Promise<boolean> {
+  async #waitUnlessEnding(milliseconds: number): Promise<boolean> {
     await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }

@@ -4,11 +4,11 @@ import { tables } from "./retry_tables.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
 
 /** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
-export type Order = "none" | "key" | "fifo";
+export type RetryOrder = "none" | "key" | "fifo";
 
 export interface DueOptions {
   readonly max: number;
-  readonly order: Order;
+  readonly order: RetryOrder;
   readonly nowMs: number;
 }
 
@@ -40,7 +40,7 @@ export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions)
   return at === null ? null : Number(at);
 }
 
-function nextOfKeyCondition(order: Order): string {
+function nextOfKeyCondition(order: RetryOrder): string {
   return order === "key" ? "AND is_next = 1" : "";
 }
 
@@ -48,7 +48,7 @@ function nextOfKeyCondition(order: Order): string {
  * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged or
  * waits behind a damaged one.
  */
-export function canBeTried(database: RetryDatabase, order: Order): boolean {
+export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean {
   const open = (limit: number) =>
     database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);
   const found = order === "fifo"

@@ -1,5 +1,5 @@
 /** All calls to an open store, each inside a transaction; the same with and without a thread. */
-import { canBeTried, countDamaged, type Order } from "./due_messages.ts";
+import { canBeTried, countDamaged, type RetryOrder } from "./due_messages.ts";
 import { DeadLetterIndex } from "./dead_letter_index.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
@@ -46,7 +46,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     reserveLog: () => database.reserveLog(),
     disk: () => database.diskSpace(),
     damageCount: () => database.damage.count,
-    canBeTried: (order: Order) => canBeTried(database, order),
+    canBeTried: (order: RetryOrder) => canBeTried(database, order),
     countDamaged: () => countDamaged(database),
   };
 }

@@ -23,7 +23,7 @@ import { CurveTraffic } from "./curve_traffic.ts";
 import {
   handshakeFailed,
   handshakeGoesOn,
-  handshakeRefused,
+  handshakeRefusedError,
   type HandshakeStep,
   type Mechanism,
   type MechanismContext,
@@ -179,7 +179,7 @@ class CurveServer implements Mechanism {
     const error = this.#context.acceptProperties(properties, userId);
     if (error !== null) {
       key.fill(0);
-      return handshakeRefused(error);
+      return handshakeRefusedError(error);
     }
     const nonce = this.#sent.takeNext();
     const ready = commandLayouts.READY.write({

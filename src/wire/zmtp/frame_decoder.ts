@@ -244,15 +244,15 @@ export class FrameDecoder {
  * long. A command or a large frame ends the run, so that it is not kept in memory with it.
  */
 function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
-  const endMax = Math.min(chunk.byteLength, from + slabBytes);
+  const runEndMax = Math.min(chunk.byteLength, from + slabBytes);
   let end = to;
-  while (end + headerBytesMax <= endMax) {
+  while (end + headerBytesMax <= runEndMax) {
     const flags = chunk[end] as number;
     if ((flags & wireFlags.command) !== 0) break;
     const isLong = (flags & wireFlags.long) !== 0;
     const length = isLong ? readSmallLength(chunk, end + 1) : chunk[end + 1] as number;
     const next = end + (isLong ? headerBytesMax : 2) + length;
-    if (length > smallBodyBytes || next > endMax) break;
+    if (length > smallBodyBytes || next > runEndMax) break;
     end = next;
   }
   return end;

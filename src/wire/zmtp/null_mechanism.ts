@@ -2,7 +2,7 @@
 import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
 import {
   handshakeFailed,
-  handshakeRefused,
+  handshakeRefusedError,
   type HandshakeStep,
   type Mechanism,
   type MechanismContext,
@@ -38,7 +38,7 @@ class NullMechanism implements Mechanism {
     if (name !== "READY") throw new ZmtpError("COMMAND", `The peer sent ${name} where its READY is due`);
     const properties = decodeMetadata(data);
     const error = this.#context.acceptProperties(properties, "");
-    if (error !== null) return handshakeRefused(error);
+    if (error !== null) return handshakeRefusedError(error);
     return { send: [], outcome: { kind: "done", properties, userId: "" } };
   }
 

@@ -60,7 +60,7 @@ export function handshakeFailed(error: ZmtpError, ...send: Uint8Array[]): Handsh
  * Ends a handshake because of the peer's properties. An ERROR tells the peer why, except for a temporary reason: an
  * ERROR is final for these properties (RFC 37), and libzmq does not connect again after one.
  */
-export function handshakeRefused(error: ZmtpError): HandshakeStep {
+export function handshakeRefusedError(error: ZmtpError): HandshakeStep {
   if (error.reason === "IDENTITY_TAKEN") return handshakeFailed(error);
   return handshakeFailed(error, encodeErrorCommand(error.message));
 }

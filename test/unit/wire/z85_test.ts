@@ -37,7 +37,7 @@ test("the ends of what 32 bits can say", () => {
 });
 
 test("what is no Z85 is said without repeating it", () => {
-  expect(wrong("0000")).toBe("its 4 characters are no multiple of 5");
+  expect(wrong("0000")).toBe("it has 4 characters, which is not a multiple of 5");
   expect(wrong("0000_")).toBe("its character 5 is none of Z85");
   expect(wrong("00 00")).toBe("its character 3 is none of Z85");
   expect(wrong("ö0000")).toBe("its character 1 is none of Z85");

@@ -98,7 +98,7 @@ describe("the order of things", () => {
     bench.ending = { kind: "breach", child: null, survivors: [42] };
     expect(await bench.run([])).toBe(83);
     expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise"]);
-    expect(bench.io.stderr()).toContain("still running: 42");
+    expect(bench.io.stderr()).toContain("(pids 42)");
   });
 
   test("without a lock there is nothing to guard, and the session is ended", async () => {

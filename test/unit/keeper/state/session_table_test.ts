@@ -34,7 +34,7 @@ test("a removed session is not overdue, and the log hears of it", () => {
   const table = new SessionTable(tickTimeMs);
   const session = table.add({ id: 1n, password, timeoutMs: 1000 }, 0);
   table.takeChanges();
-  table.remove(session);
+  table.removeSession(session);
   expect(table.expiredSessions(1e9)).toEqual([]);
   expect([...table.takeChanges()]).toEqual([[1n, null]]);
 });

@@ -15,8 +15,8 @@ function listening(clock: FakeClock) {
     },
   };
   const unlisten = listenForStops(source, clock, {
-    onFirst: (signal) => heard.push(`first ${signal}`),
-    onAgain: (signal) => heard.push(`again ${signal}`),
+    onFirstSignal: (signal) => heard.push(`first ${signal}`),
+    onLaterSignal: (signal) => heard.push(`again ${signal}`),
   });
   return { heard, unlisten, send: (signal: NodeJS.Signals) => send(signal) };
 }

@@ -12,9 +12,10 @@ test("what was admitted and given back leaves nothing behind", () => {
   for (let n = 0; n < 100; n++) expect(admission.admit(clients[n % 2 as 0 | 1], `t${n % 7}`, n)).toBe(null);
   expect([admission.requests, admission.bytes]).toEqual([100, 4950]);
   for (let n = 0; n < 100; n++) admission.release(clients[n % 2 as 0 | 1], `t${n % 7}`, n);
-  expect([admission.requests, admission.bytes, ...clients.flatMap((it) => [it.requests, it.bytes])]).toEqual(
-    [0, 0, 0, 0, 0, 0],
-  );
+  expect([admission.requests, admission.bytes, ...clients.flatMap((it) => [it.requests, it.bytes])])
+    .toEqual(
+      [0, 0, 0, 0, 0, 0],
+    );
 });
 
 test("what is refused is not counted", () => {
