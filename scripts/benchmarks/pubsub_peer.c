@@ -175,7 +175,7 @@ static void baton_get(uint64_t last) {
 
 static void baton_put(uint64_t number) {
   char header[256];
-  snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nlow: %llu\r\n\r\n", token,
+  snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nfirst-unacked: %llu\r\n\r\n", token,
            (unsigned long long)number, (unsigned long long)acked);
   put_count[number % RING] = 1;
   baton_say(&publisher, number, header, body_bytes);
@@ -191,7 +191,7 @@ static void stamp(uint64_t number) {
 /* The first one is stamped. */
 static void baton_put_batch(uint64_t first, size_t count) {
   char header[256];
-  snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nlow: %llu\r\ncount: %zu\r\n\r\n", token,
+  snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nfirst-unacked: %llu\r\ncount: %zu\r\n\r\n", token,
            (unsigned long long)first, (unsigned long long)acked, count);
   put_count[first % RING] = count;
   zmtp_frame(&publisher, 1, sizeof first);
