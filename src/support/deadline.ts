@@ -33,7 +33,7 @@ export class WaitTimeout extends BatonError {
 
   constructor(waitMs: number) {
     super("UNREACHABLE", `No server responded within ${formatDuration(waitMs)}`);
-    this.name = "WaitOver";
+    this.name = "WaitTimeout";
     this.waitMs = waitMs;
   }
 }
