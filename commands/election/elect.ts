@@ -242,21 +242,23 @@ export class TermSignals implements Disposable {
 export const electCommand = defineCommand({
   name: "elect",
   summary: "run a command while leader",
-  usage: "NAME --value VALUE [options] -- COMMAND [ARGUMENT…]",
+  usage: "NAME [options] -- COMMAND [ARGUMENT…]",
   details: [
     "Stands for election, runs the command while it leads, and stops it before another candidate can lead. When leadership " +
     "is lost, or the leader steps down (baton resign, or --health fails), it stands again. A command that ends by itself " +
     "ends baton with its exit code, unless --restart says otherwise. Signals are passed on to the command; after TERM, INT " +
     "and QUIT baton does not stand again.",
-    "baton leader prints the leader's --value, baton forward connects to it, and --leader-file stores it.",
+    "baton leader prints the leader's --value, baton forward connects to it, and --leader-file stores it. Without --value, it " +
+    "is the host name; two candidates on one machine then have the same value, and baton who --kind election shows their pids.",
   ],
   examples: [
-    ["baton elect echo --value $(hostname):9000 -- ./echo-server --port 9000", "one of many runs; the others wait"],
+    ["baton elect cleanup -- ./cleanup.sh", "one of many runs; the others wait"],
+    ["baton elect echo --value $(hostname):9000 -- ./echo-server --port 9000", "clients find the leader by its value"],
     [
       "baton elect db --value db1:5432 --health 'pg_isready -q' -- ./primary.sh",
       "step down when the check fails three times",
     ],
-    ["baton elect vip --value $(hostname) --restart never -- ./hold-address.sh", "one term; exit 79 when it is lost"],
+    ["baton elect vip --restart never -- ./hold-address.sh", "one term; exit 79 when it is lost"],
     [
       "baton elect echo --value a:1 --priority foreground --preempt -- ./serve.sh",
       "ask a leader of worse priority to step down",

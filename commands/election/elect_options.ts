@@ -1,4 +1,5 @@
-/** Options of `baton elect`. Pure. */
+/** Options of `baton elect`. */
+import { hostname } from "node:os";
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
@@ -17,6 +18,7 @@ const flags = {
   value: setting(textType("text"), {
     flag: "--value",
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
+    unset: "the host name",
   }),
   leaderFile: setting(textType("file"), {
     flag: "--leader-file",
@@ -61,19 +63,16 @@ export interface ElectOptions {
 /** Throws USAGE for missing or invalid arguments. */
 export function electOptionsOf(call: Call<typeof electCommandSettings>): ElectOptions {
   const { values, names, command, sources } = call;
-  const example = "as in: baton elect NAME --value HOST:PORT -- COMMAND";
+  const example = "as in: baton elect NAME -- COMMAND";
   const [name, ...more] = names;
   if (name === undefined) throw new BatonError("USAGE", `baton elect needs the name of an election, ${example}`);
   if (more.length > 0) {
     throw new BatonError("USAGE", `baton elect takes one name, not "${names.join('", "')}"`);
   }
   electionPath(name); // throws for an invalid name
-  if (values.value === undefined) {
-    throw new BatonError("USAGE", `baton elect needs --value, ${example}`);
-  }
-  checkValue(values.value);
+  const { quiet, verbose, value = hostname() } = values;
+  checkValue(value);
   const [program, ...args] = command ?? [];
   if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command after --, ${example}`);
-  const { quiet, verbose } = values;
-  return { name, value: values.value, command: [program, ...args], quiet, verbose, values, sources };
+  return { name, value, command: [program, ...args], quiet, verbose, values, sources };
 }

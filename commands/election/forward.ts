@@ -111,7 +111,8 @@ function leaderAddressOf(change: LeaderChange, name: string, complain: (sentence
   const address = parseAddress(value);
   const isReachable = address !== null && (address.kind === "unix" || address.port > 0);
   if (!isReachable) {
-    complain(`Cannot connect to the leader of "${name}": its value ${JSON.stringify(value)} is not host:port`);
+    const hint = "start it with baton elect --value HOST:PORT";
+    complain(`Cannot connect to the leader of "${name}": its value ${JSON.stringify(value)} is not host:port; ${hint}`);
   }
   return isReachable ? address : null;
 }

@@ -1,6 +1,7 @@
 /** `baton elect`, `leader`, `resign` and `forward` as scripts use them: exit codes, options, signals, files. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import process from "node:process";
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
@@ -63,7 +64,7 @@ describe("the exit code", () => {
 
   test("is 64 for what cannot be meant, and nothing is begun", async () => {
     const wrong: [string, RegExp][] = [
-      ["n -- true", /needs --value/],
+      ['n --value "" -- true', /--value: the value is empty/],
       ["--value a:1 -- true", /needs the name of an election/],
       ["a b --value a:1 -- true", /takes one name/],
       ["n --value a:1", /needs a command after --/],
@@ -105,6 +106,14 @@ describe("a term", () => {
       tokens.push(BigInt(token));
     }
     expect(tokens[1] ?? 0n).toBeGreaterThan(tokens[0] ?? 0n);
+  });
+
+  test("has the host name as its value where none is given, without the pid: a script can use it as an address", async () => {
+    const running = session.start(elect("named -- sh -c 'echo $BATON_ELECTION_VALUE; >$dir/named; exec sleep 60'"));
+    await session.made("named");
+    expect(await leader("named")).toBe(hostname());
+    process.kill(running.child.pid ?? 0, "SIGTERM");
+    expect((await running.ended).stdout).toBe(`${hostname()}\n`);
   });
 
   test("is followed by another candidate's when it is resigned from, and the first campaigns again", async () => {
@@ -362,7 +371,7 @@ describe("baton forward", () => {
     const forwarding = session.start('exec "$baton" forward -z embedded strange --listen :0');
     await says(
       forwarding,
-      'Cannot connect to the leader of "strange": its value "not an address" is not host:port',
+      'Cannot connect to the leader of "strange": its value "not an address" is not host:port; start it with baton elect --value HOST:PORT',
     );
     for (const one of [forwarding, running]) one.child.kill("SIGTERM");
     expect((await forwarding.ended).signal).toBe("SIGTERM");
