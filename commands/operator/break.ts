@@ -9,19 +9,23 @@ import { interopRecipes } from "../../src/coordination/interop/interop_node_name
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { readUseStatus, type UseHolder } from "../../src/coordination/admin/use_status.ts";
 import { formatDuration } from "../../src/support/duration.ts";
+import { printable } from "../../src/support/text.ts";
 import { userName } from "../../src/support/user_name.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { BreakJson } from "../json_shapes/lock_shapes.ts";
-import { onlyName } from "./name_arguments.ts";
+import { describeOtherUses, onlyName } from "./name_arguments.ts";
 
 const settings = {
   holder: setting(textType("id"), {
     flag: "--holder",
     once: true,
     help: "id of the holder, as baton who shows it, or its first characters",
+    unset: "the only holder",
   }),
   wait: setting(durationType(), {
     flag: "-w, --wait",
@@ -45,19 +49,20 @@ const settings = {
 export const breakCommand = defineCommand({
   name: "break",
   summary: "ask a holder to release its lock, or take it by force",
-  usage: "NAME --holder ID [options]",
+  usage: "NAME [options]",
   details: [
-    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. The id makes sure " +
-    "that no other holder is affected. Exits with 75 if the lock was not released within --wait, with 1 if there is no such " +
-    "holder.",
+    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If there are several " +
+    "holders, it prints them and asks none (64); --holder chooses one. With --holder, no other holder is affected, also if the " +
+    "lock was granted again meanwhile. Exits with 75 if the lock was not released within --wait, with 1 if there is no such holder.",
     "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and reacts if it " +
     "made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout of another program is " +
     "unknown: --force then waits for the --session-timeout of this call.",
   ],
   examples: [
-    ["baton break nightly --holder 3f2a", "ask the holder whose id starts with 3f2a, and wait for the release"],
-    ["baton break nightly --holder 3f2a --force", "take the lock if the holder does not react"],
-    ["baton break --recipe curator /app/locks/nightly --holder 3f2a", "a lock that Curator programs use too"],
+    ["baton break nightly", "ask the holder, and wait for the release"],
+    ["baton break gpu --holder 3f2a", "ask the one of several holders whose id starts with 3f2a"],
+    ["baton break nightly --force", "take the lock if the holder does not react"],
+    ["baton break --recipe curator /app/locks/nightly", "a lock that Curator programs use too"],
   ],
   settings,
   completes: "locks",
@@ -65,21 +70,16 @@ export const breakCommand = defineCommand({
   async run(call) {
     const { values, io } = call;
     const name = onlyName("break", call.names);
-    const { holder: holderId, reason = "" } = values;
-    if (holderId === undefined) {
-      throw new BatonError("USAGE", `baton break needs --holder ID; baton who ${name} shows the ids`);
-    }
+    const { root, recipe, reason = "" } = values;
     const revocation = { by: userName(), reason };
-    const { recipe } = values;
     if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
-    const { holder, outcome } = await runConnected(
-      call,
-      (zk) =>
-        recipe === undefined
-          ? breakLock(zk, name, holderId, { ...options, root: values.root })
-          : breakInteropLock(zk, name, holderId, { ...options, recipe }),
-    );
+    const { holder, outcome } = await runConnected(call, async (zk) => {
+      const holderId = values.holder ?? await onlyHolderId(zk, { kind: "lock", name, root, recipe });
+      return recipe === undefined
+        ? await breakLock(zk, name, holderId, { ...options, root })
+        : await breakInteropLock(zk, name, holderId, { ...options, recipe });
+    });
     if (values.json) {
       const { holderId: id, host, pid, user } = holder;
       printJson<BreakJson>(io, { version: 1, name, outcome, holder: { id, host, pid, user } });
@@ -104,3 +104,23 @@ export const breakCommand = defineCommand({
     }
   },
 });
+
+/** The id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
+async function onlyHolderId(zk: ZooKeeper, lock: Parameters<typeof readUseStatus>[1] & { root: string }): Promise<string> {
+  const { name, recipe } = lock;
+  const { holders } = await readUseStatus(zk, lock);
+  const [holder] = holders;
+  if (holder === undefined) {
+    const other = recipe === undefined ? await describeOtherUses(zk, lock) : "";
+    throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
+  }
+  if (holders.length === 1 && holder.id !== null) return holder.id;
+  const choices = holders.map((one) => `\n  --holder ${one.id}  ${describeChoice(one, Date.now())}`).join("");
+  const what = `Lock "${name}" has ${holders.length} holders`;
+  throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
+}
+
+function describeChoice(holder: UseHolder, nowMs: number): string {
+  const since = holder.sinceMs === 0 ? "" : `, for ${formatDuration(Math.max(0, nowMs - holder.sinceMs))}`;
+  return `${nameOfHolder(holder)}${since}${holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`}`;
+}

@@ -70,9 +70,9 @@ for (const kind of backends) {
         );
         await session.made(recipe);
         const who = JSON.parse((await session.run(`"$baton" who --recipe ${recipe} ${path} --json`)).stdout);
-        const id = who.holders[0].id.slice(0, 8);
+        const only = recipe === "kazoo" ? "" : `--holder ${who.holders[0].id.slice(0, 8)}`;
         expect(await session.run(`"$baton" break --recipe ${recipe} ${path} --holder ffff`)).toMatchObject({ code: 1 });
-        const broken = await session.run(`"$baton" break --recipe ${recipe} ${path} --holder ${id} --reason now`);
+        const broken = await session.run(`"$baton" break --recipe ${recipe} ${path} ${only} --reason now`);
         expect(broken).toMatchObject({ code: 0, stderr: expect.stringContaining(`has released "${path}"`) });
         const { code, stderr } = await held.ended;
         expect([code, stderr]).toEqual([80, expect.stringMatching(/was revoked by \w+, reason "now"/)]);

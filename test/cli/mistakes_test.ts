@@ -31,7 +31,6 @@ test("words in the wrong place, unknown or missing", async () => {
     ["who a --root x", '--root: "x" is not a ZooKeeper path: it does not start with a slash'],
     ["ls x", "baton ls takes no names"],
     ["ls --all=yes", "The option --all takes no value"],
-    ["break x", "baton break needs --holder ID; baton who x shows the ids"],
     ['break x --holder ""', "--holder: the value is empty; expected id"],
     ["break x --holder a --wait 5", '--wait: "5" is not a duration: write a number with a unit'],
     ["leader", "needs the name of one election"],

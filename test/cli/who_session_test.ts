@@ -177,10 +177,37 @@ describe("other kinds", () => {
 });
 
 describe("break", () => {
-  test("needs to be told whom, and says who there is", async () => {
-    expect((await session.run('"$baton" break any')).stderr).toStartWith(
-      "baton: baton break needs --holder ID; baton who any shows the ids\n",
-    );
+  test("needs no --holder if there is one holder, or none", async () => {
+    const free = await session.run('"$baton" break any');
+    expect(free).toMatchObject({ code: 1, stderr: 'baton: Cannot break lock "any": no process holds it\n' });
+    const holder = session.start('exec "$baton" lock one -- sh -c ">one; exec sleep 60"');
+    await session.made("one");
+    const broken = await session.run('"$baton" break one --reason maintenance');
+    expect(broken).toMatchObject({ code: 0, stderr: expect.stringContaining('has released "one"') });
+    const ended = await holder.ended;
+    expect([ended.code, ended.stderr]).toEqual([80, expect.stringContaining('reason "maintenance"')]);
+  });
+
+  test("with several holders prints the options to choose from, and asks none; each of them works", async () => {
+    const hold = (name: string) =>
+      session.start(`exec "$baton" lock -N 2 some --reason '${name}' -- sh -c ">some-${name}; exec sleep 60"`);
+    const held = [hold("a"), hold("b")];
+    await Promise.all([session.made("some-a"), session.made("some-b")]);
+    const asked = await session.run('"$baton" break some');
+    expect([asked.code, asked.stdout]).toEqual([64, ""]);
+    const [first, ...rest] = asked.stderr.trimEnd().split("\n");
+    const choices = rest.filter((line) => line.startsWith("  "));
+    expect(first).toBe('baton: Lock "some" has 2 holders; run the same command with one of these options:');
+    expect(choices.map((line) => /reason "(.)"$/.exec(line)?.[1]).sort()).toEqual(["a", "b"]);
+    expect((await whoOf("some")).holders).toMatchObject([{ revoke: null }, { revoke: null }]);
+    for (const line of choices) {
+      const [option = "", id = ""] = line.trim().split(" ");
+      expect(await session.run(`"$baton" break -q some ${option} ${id}`)).toMatchObject({ code: 0, stderr: "" });
+    }
+    expect((await Promise.all(held.map(({ ended }) => ended))).map(({ code }) => code)).toEqual([80, 80]);
+  });
+
+  test("is 1 for a holder that does not exist", async () => {
     const nobody = await session.run('"$baton" break any --holder abc');
     expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abc": no process holds it\n' });
   });
