@@ -19,10 +19,13 @@ import { runBarrier } from "./run_barrier.ts";
 
 export const barrierCommand = defineCommand({
   name: "barrier",
-  summary: "start a command in several processes at the same time, and wait for all of them",
-  usage: "NAME -N COUNT [options] -- COMMAND [ARGUMENT…] | NAME --set|--lift|--wait",
+  summary: "wait until several processes have come; start a command in all of them at the same time",
+  usage: "NAME -N COUNT [options] [-- COMMAND [ARGUMENT…]] | NAME --set|--lift|--wait",
   details: [
-    "Each call waits until COUNT calls have entered and are alive. Then each runs its command, waits until the commands of all " +
+    "Each call waits until COUNT calls have entered and are alive. Without a command, it then exits with 0: a rendezvous. It waits " +
+    "for no other call to exit, so it also exits with 0 if another one is killed from then on. The next round starts when all " +
+    "calls of this one have exited, or their sessions have ended.",
+    "With a command, each call runs its command, waits until the commands of all " +
     "members have ended, and exits with the exit code of its own command. The number of a member is BATON_RANK, from 0 to " +
     "BATON_SIZE - 1. A call that arrives when the group is complete waits for the next round, which starts when this one has ended.",
     "If a member is lost before the start, the others print its name and exit with 82; with --on-member-lost wait they wait for " +
@@ -30,6 +33,7 @@ export const barrierCommand = defineCommand({
     "A gate is simpler: --set closes the gate for all processes, --lift opens it, and --wait waits until it is open.",
   ],
   examples: [
+    ["baton barrier built -N 4 -w 10m && ./test.sh", "four jobs of a build, on any machines: all go on when the last has come"],
     ["baton barrier agents -N 8 -- ./agent.sh", "eight calls on any machines: all agents start together"],
     [
       "baton barrier agents -N 8 -w 1m -- ./agent.sh",

@@ -31,17 +31,22 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Flags for running a command; gates refuse them. */
+/** Flags for the command; a rendezvous and gates refuse them. */
 const { onMemberLost, maxHold } = flags;
 const { scope: _scope, ...childSettings } = jobSettings;
-const flagsOfRuns = { onMemberLost, maxHold, ...jobFlags, ...childSettings } satisfies SettingTable;
+const { foreground, passAuth, ...reportFlags } = jobFlags;
+const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
+
+/** Flags of a barrier; gates refuse them. */
+const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
 
 export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
 
 export interface BarrierCommandOptions {
   readonly name: string;
   readonly parties: number;
-  readonly command: readonly [string, ...string[]];
+  /** Null for a rendezvous, which runs nothing. */
+  readonly command: readonly [string, ...string[]] | null;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: BarrierValues;
@@ -78,11 +83,17 @@ export function barrierOptionsOf(
       `baton barrier needs -N COUNT, ${example}; or --set, --lift, --wait for a gate`,
     );
   }
-  const [program, ...args] = command ?? [];
-  if (program === undefined) throw new BatonError("USAGE", `baton barrier needs a command after --, ${example}`);
   if (values.json) throw new BatonError("USAGE", "--json is for a gate; use --status-file for the report of a command");
   const { quiet, verbose } = values;
-  return { name, parties, command: [program, ...args], quiet, verbose, values, sources };
+  const barrier = { name, parties, quiet, verbose, values, sources };
+  if (command === null) {
+    const flag = givenFlag(flagsOfCommands, sources.flags);
+    if (flag === null) return { ...barrier, command };
+    throw new BatonError("USAGE", `${flag} is for a barrier with a command, ${example}`);
+  }
+  const [program, ...args] = command;
+  if (program === undefined) throw new BatonError("USAGE", `baton barrier has no command after --, ${example}`);
+  return { ...barrier, command: [program, ...args] };
 }
 
 function refuseBesideGate(

@@ -17,7 +17,7 @@ import { abortable } from "../../src/support/abort.ts";
 import { announceCoordination } from "../coordination/connected.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
@@ -65,7 +65,10 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       zk = session;
       guard.setSession(formatSessionHandle(place.connect, session.session));
     };
-    const member = await enterInSession(options, run, { place, limit: limit.signal, opened });
+    const entering = enterInSession(options, run, { place, limit: limit.signal, opened });
+    const { command } = options;
+    if (command === null) return await meet(entering, options, run);
+    const member = await entering;
     limit.cancel();
     const grantedAtMs = deps.clock.now();
     facts.granted([member], member.waitedMs);
@@ -75,7 +78,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     const { waitedMs } = member;
     const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
     const outcome = await superviseChild({
-      ...superviseOptions(options, io, deps),
+      ...superviseOptions({ ...options, command }, io, deps),
       lease: member,
       guard,
       keepsGuard: true, // it may also be killed while it waits for the others
@@ -100,6 +103,26 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
     limit.cancel();
   }
+}
+
+/**
+ * A rendezvous ends when all have arrived. It waits for no other member to leave: the others have nothing to do but to exit, and a dead
+ * one would only delay this call. The caller closes the session, by which this member leaves.
+ */
+async function meet(
+  entering: Promise<BarrierMembership>,
+  { verbose }: BarrierCommandOptions,
+  { io, facts }: BarrierRun,
+): Promise<LockEnding> {
+  try {
+    const member = await entering;
+    facts.granted([member], member.waitedMs);
+    if (verbose) io.err(startLine(member));
+  } catch (thrown) {
+    // All have arrived. The loss of this member concerns no command.
+    if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_LOST") throw thrown;
+  }
+  return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
 }
 
 /** Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result. */
@@ -162,7 +185,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
         ...(values.within === 0 ? { wait: 0 } : {}),
         root: values.root,
         sinceMs: startMs,
-        info: holderInfo(options),
+        info: holderInfo({ ...options, command: options.command ?? ["baton"] }),
         onWaiting: gatheredPrinter(options, io),
         ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
       });

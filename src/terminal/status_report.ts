@@ -11,7 +11,7 @@ export interface StatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
-  /** command_exited, command_signaled, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
+  /** command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
   readonly reason: string;
   /** The exit code of baton; null if `signal` ended it. */
   readonly exit_code: number | null;

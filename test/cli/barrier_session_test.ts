@@ -90,6 +90,46 @@ describe("a barrier", () => {
   });
 });
 
+describe("a rendezvous, which is a barrier without a command", () => {
+  test("all calls end with 0 when the last has come, round after round", async () => {
+    const [first, second] = members(2, () => '"$baton" barrier -q -v m3 -N 3; echo "$? $(ls m3-last 2>&1)"');
+    if (first === undefined || second === undefined) throw new Error("no members");
+    await Promise.all([first, second].map((running) => said(running, "of 3 are here")));
+    const last = session.start('touch m3-last; "$baton" barrier -q --status-file m3-status m3 -N 3; echo $?');
+    expect((await last.ended).stdout).toBe("0\n");
+    for (const { ended } of [first, second]) expect((await ended).stdout).toBe("0 m3-last\n");
+    expect(JSON.parse(session.read("m3-status"))).toMatchObject({ reason: "all_arrived", exit_code: 0 });
+    const steps = 'for step in 1 2 3 4 5; do echo "$step" >> steps; "$baton" barrier -q steps -N 3 || exit; done';
+    const ended = await Promise.all(members(3, () => steps).map((running) => running.ended));
+    expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""], [0, ""], [0, ""]]);
+    expect(session.read("steps").trim().split("\n")).toEqual([1, 2, 3, 4, 5].flatMap((step) => Array(3).fill(`${step}`)));
+  });
+
+  test("is 75 when they do not come in time, 82 when one is killed while it waits", async () => {
+    expect(await session.run('"$baton" barrier -q m4 -N 2 -w 100ms')).toMatchObject({ code: 75, stderr: "" });
+    const other = session.start('"$baton" barrier -v m5 -N 3');
+    await said(other, "1 of 3 are here");
+    const killed = session.start('exec "$baton" barrier -v m5 -N 3');
+    await said(killed, "2 of 3 are here");
+    process.kill(killed.child.pid ?? 0, "SIGKILL");
+    expect((await other.ended).code).toBe(82);
+  });
+
+  test("does not wait for a member that is still there; the next round does, until that one is dead", async () => {
+    const running = session.start("exec \"$baton\" barrier -q m6 -N 2 -- sh -c '>m6; exec sleep 1000'");
+    expect(await session.run('"$baton" barrier -q m6 -N 2')).toMatchObject({ code: 0, stderr: "" });
+    await session.made("m6");
+    expect(await session.run('"$baton" barrier m6 -N 1 -w 200ms --servers embedded')).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining("the previous generation has not ended"),
+    });
+    const next = session.start('"$baton" barrier -q m6 -N 1');
+    process.kill(running.child.pid ?? 0, "SIGKILL");
+    expect((await next.ended).code).toBe(0);
+    await running.ended;
+  });
+});
+
 describe("a barrier that does not start", () => {
   test("75, or the code of -E, when the others do not come in time, and says who is there", async () => {
     const first = session.start('"$baton" barrier -q -v w -N 3 --on-member-lost wait --reason "part one" -- true');
@@ -145,7 +185,7 @@ describe("a barrier that does not start", () => {
     expect((await session.run('"$baton" barrier -q m -N 2 -- true')).code).toBe(0);
     expect((await first.ended).code).toBe(0);
     for (
-      const words of ["m -- true", "-N 2 -- true", "a b -N 2 -- true", "m -N 2", "m --set --lift", "m --wait -N 2"]
+      const words of ["m -- true", "-N 2 -- true", "a b -N 2 -- true", "m -N 2 --", "m --set --lift", "m --wait -N 2"]
     ) {
       expect([words, (await session.run(`"$baton" barrier ${words}`)).code]).toEqual([words, 64]);
     }

@@ -31,6 +31,14 @@ describe("what a command line comes to", () => {
     expect([values.within, values.onMemberLost]).toEqual([10_000, "wait"]);
   });
 
+  test("without a command it is a rendezvous", async () => {
+    expect(await optionsOf("built", "-N", "4", "-w", "10m", "--status-file", "f")).toMatchObject({
+      name: "built",
+      parties: 4,
+      command: null,
+    });
+  });
+
   test("a gate has a name and no command", async () => {
     for (const gate of ["set", "lift", "wait"] as const) {
       expect(await optionsOf("g", `--${gate}`)).toEqual({ name: "g", do: gate });
@@ -43,7 +51,9 @@ describe("is refused, with a sentence that says what to write", () => {
     [["-N", "2", "--", "true"], "needs one name, but none was given"],
     [["a", "b", "-N", "2", "--", "true"], 'needs one name, but "a", "b" were given'],
     [["a", "--", "true"], "needs -N"],
-    [["a", "-N", "2"], "needs a command after --"],
+    [["a", "-N", "2", "--"], "has no command after --"],
+    [["a", "-N", "2", "--max-hold", "1s"], "--max-hold is for a barrier with a command"],
+    [["a", "-N", "2", "--kill-after", "1s"], "--kill-after is for a barrier with a command"],
     [["a", "-N", "1001", "--", "true"], "1000"],
     [["a", "-N", "2", "--wait", "10s", "--", "true"], 'needs one name, but "a", "10s" were given'],
     [["a", "-N", "2", "--wait", "--", "true"], "--wait and -N"],
