@@ -1,4 +1,4 @@
-/** Progress of a bulk transfer in one terminal line: number of messages, rate, percentage and remaining time. */
+/** Progress of bulk work in one terminal line: number of items, rate, percentage and remaining time. */
 import type { Io } from "../src/terminal/io.ts";
 import { WaitLine } from "../src/terminal/progress_line.ts";
 import { countWithNoun } from "../src/support/text.ts";
@@ -9,10 +9,13 @@ const showEveryMs = 200;
 const etaMsMin = 1000;
 
 export interface BulkProgress {
-  readonly messages: number;
+  /** The number of items done by this process. */
+  readonly count: number;
+  /** The noun for one item: message. */
+  readonly noun: string;
   /** The participle of the work: stored, received. */
   readonly verb: string;
-  /** Work done by this process and before it, in the unit of `total`: messages or bytes. */
+  /** Work done by this process and before it, in the unit of `total`: items or bytes. */
   readonly done: number;
   readonly before: number;
   /** Null if the total is unknown. */
@@ -21,14 +24,24 @@ export interface BulkProgress {
 }
 
 /** Pure. */
-export function progressText({ messages, verb, done, before, total, elapsedMs }: BulkProgress): string {
-  const rate = Math.round(messages / Math.max(0.001, elapsedMs / 1000));
-  const text = `${countWithNoun(messages, "message")} ${verb}, ${rate} a second`;
+export function progressText({ count, noun, verb, done, before, total, elapsedMs }: BulkProgress): string {
+  const text = `${countWithNoun(count, noun)} ${verb}${rateText(count / Math.max(0.001, elapsedMs / 1000))}`;
   if (total === null || total === 0) return text;
   const all = Math.min(total, before + done);
   const share = `, ${Math.floor(100 * all / total)} %`;
   if (elapsedMs < etaMsMin || done === 0) return text + share;
   return `${text}${share}, ${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`;
+}
+
+/** A rate that is too low for one item a second is shown by the minute or the hour. */
+function rateText(perSecond: number): string {
+  if (perSecond === 0) return "";
+  const [rate, unit] = perSecond >= 1
+    ? [perSecond, "a second"]
+    : perSecond >= 1 / 60
+    ? [60 * perSecond, "a minute"]
+    : [3600 * perSecond, "an hour"];
+  return `, ${rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate)} ${unit}`;
 }
 
 /** The call of the command that shows the progress. */
@@ -39,13 +52,17 @@ interface ProgressCall {
 
 export class BulkProgressLine implements Disposable {
   readonly #line: WaitLine | null;
-  readonly #verb: string;
-  readonly #total: number | null;
+  readonly #noun: string;
+  readonly #afterMs: number;
+  readonly #everyMs: number;
   readonly #startMs = performance.now();
   #shownMs = -Infinity;
-  #messages = 0;
+  #count = 0;
   #done = 0;
   #before = 0;
+  /** Both may change during the work. */
+  verb: string;
+  total: number | null;
 
   /** Whether a progress line can be shown. */
   static canShow({ io, values }: ProgressCall): boolean {
@@ -53,31 +70,51 @@ export class BulkProgressLine implements Disposable {
   }
 
   /** Shows nothing if a line cannot be shown, or with `isWanted: false`. */
-  constructor(call: ProgressCall, { verb, total, isWanted }: {
+  constructor(call: ProgressCall, { noun = "message", verb, total, isWanted, afterMs = 0, everyMs = showEveryMs }: {
+    readonly noun?: string;
     readonly verb: string;
     readonly total: number | null;
     readonly isWanted: boolean;
+    /** Work that takes less time than this shows no line. */
+    readonly afterMs?: number;
+    /** The interval between two updates. */
+    readonly everyMs?: number;
   }) {
     this.#line = isWanted && BulkProgressLine.canShow(call) ? new WaitLine(call.io) : null;
-    this.#verb = verb;
-    this.#total = total;
+    this.#noun = noun;
+    this.#afterMs = afterMs;
+    this.#everyMs = everyMs;
+    this.verb = verb;
+    this.total = total;
   }
 
-  addProgress(messages: number, done: number): void {
-    this.#messages += messages;
+  addProgress(count: number, done: number): void {
+    this.#count += count;
     this.#done += done;
-    const nowMs = performance.now();
-    if (this.#line === null || nowMs - this.#shownMs < showEveryMs) return;
-    this.#shownMs = nowMs;
-    this.#line.show(progressText({
-      ...{ messages: this.#messages, verb: this.#verb, done: this.#done, before: this.#before, total: this.#total },
-      elapsedMs: nowMs - this.#startMs,
-    }));
+    this.update();
   }
 
   /** Counts work that was done before this process. */
   addEarlierWork(done: number): void {
     this.#before += done;
+  }
+
+  /** Updates the line if its interval is over. */
+  update(): void {
+    const nowMs = performance.now();
+    const elapsedMs = nowMs - this.#startMs;
+    if (this.#line === null || elapsedMs < this.#afterMs || nowMs - this.#shownMs < this.#everyMs) return;
+    this.#shownMs = nowMs;
+    this.#line.show(progressText({
+      ...{ count: this.#count, noun: this.#noun, verb: this.verb, done: this.#done, before: this.#before },
+      total: this.total,
+      elapsedMs,
+    }));
+  }
+
+  /** Erases the line, for other output; the next update shows it again. */
+  erase(): void {
+    this.#line?.erase();
   }
 
   [Symbol.dispose](): void {

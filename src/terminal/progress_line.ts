@@ -21,7 +21,13 @@ export class WaitLine implements Disposable {
     this.#shown = true;
   }
 
-  [Symbol.dispose](): void {
+  /** Erases the line; it can be shown again. */
+  erase(): void {
     if (this.#shown) this.#io.err("\r\x1b[K");
+    this.#shown = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.erase();
   }
 }
