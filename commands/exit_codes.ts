@@ -22,6 +22,7 @@ export const exitCodes = {
   FENCED: 84,
   STORE_FULL: 85,
   STALE_TOKEN: 86,
+  ITEM_FAILED: 123,
   TIME_LIMIT: 124,
   START_FAILED: 125,
   NOT_EXECUTABLE: 126,
@@ -56,6 +57,8 @@ export const exitCodeMeanings = {
   FENCED: "another session of this client ID took over",
   STORE_FULL: "the store is full: a limit was reached",
   STALE_TOKEN: "the fencing token is stale: the lock was granted to another holder since",
+  ITEM_FAILED:
+    "an item of a pool failed; the others were run, as xargs does; baton prints which, and --joblog stores it",
   TIME_LIMIT: "the command ran longer than --max-hold",
   START_FAILED: "the command could not be started",
   NOT_EXECUTABLE: "the command is not executable",

@@ -33,7 +33,10 @@ export const barrierCommand = defineCommand({
     "A gate is simpler: --set closes the gate for all processes, --lift opens it, and --wait waits until it is open.",
   ],
   examples: [
-    ["baton barrier built -N 4 -w 10m && ./test.sh", "four jobs of a build, on any machines: all go on when the last has come"],
+    [
+      "baton barrier built -N 4 -w 10m && ./test.sh",
+      "four jobs of a build, on any machines: all go on when the last has come",
+    ],
     ["baton barrier agents -N 8 -- ./agent.sh", "eight calls on any machines: all agents start together"],
     [
       "baton barrier agents -N 8 -w 1m -- ./agent.sh",

@@ -9,7 +9,7 @@ import { interopRecipes } from "../../src/coordination/interop/interop_node_name
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { readUseStatus, type UseHolder } from "../../src/coordination/admin/use_status.ts";
+import { readUseStatus, type UseHolder, type UseStatusOptions } from "../../src/coordination/admin/use_status.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { printable } from "../../src/support/text.ts";
 import { userName } from "../../src/support/user_name.ts";
@@ -106,7 +106,7 @@ export const breakCommand = defineCommand({
 });
 
 /** The id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
-async function onlyHolderId(zk: ZooKeeper, lock: Parameters<typeof readUseStatus>[1] & { root: string }): Promise<string> {
+async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly root: string }): Promise<string> {
   const { name, recipe } = lock;
   const { holders } = await readUseStatus(zk, lock);
   const [holder] = holders;

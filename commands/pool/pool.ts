@@ -11,14 +11,20 @@ export const poolCommand = defineCommand({
   usage: "COMPONENT [options] [-- COMMAND [ARGUMENT…]] | status COMPONENT [options] | clear COMPONENT [options]",
   details: [
     "A call locks the component, reads the list of items, locks up to -j items that no other call processes, unlocks the component, " +
-    "and runs the command for each of these items. {item} and {} in the arguments, and BATON_ITEM, are the item. Each item has its own " +
-    "lock, which is released when all processes of its command have ended. So the same cron job can run on all machines.",
-    "A call runs -j items; with --loop it continues until no item is left. A call runs each item of its list once. If several calls " +
-    "have the same list, use --done-ttl, so that they skip completed items, or let the query omit completed items.",
-    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 1 if an item failed; 75 if other calls process all items, " +
-    "or as many items as --total allows; 81 if the component is locked.",
-    "A call waits while another call chooses items. With --loop and --total, a call waits for a permit while items are left. " +
-    "-w limits both waits; if items are left then, the exit code is 75.",
+    "and runs the command for each of these items. {} and {item} in the arguments, and BATON_ITEM, are the item; if the command has " +
+    "none of them, the item is its last argument. Each item has its own lock, which is released when all processes of its command " +
+    "have ended.",
+    "With --items, the call starts the next item when one has ended, until it has run all that are free, and prints a summary. With " +
+    "--query it runs one round, of at most -j items, and the next call, for example of the same cron job on another machine, runs " +
+    "others. --one-round and --loop choose the other way. A call runs each item of its list once. If several calls have the same " +
+    "list, use --done-ttl, so that they skip completed items, or let the query omit completed items.",
+    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with xargs; 75 if other calls " +
+    "process all items, or as many items as --total allows; 81 if the component is locked. An item that was stopped because its " +
+    "lock was lost, or whose command could not be started, gives the exit code that baton lock has for it.",
+    "A call waits while another call chooses items. A call that runs all items and has --total waits for a permit while items are " +
+    "left. -w limits both waits; if items are left then, the exit code is 75.",
+    "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, duration in seconds, 0, 0, exit " +
+    "code (128 + N for signal N), signal, command. With --retries, it is the last try.",
     "A component can have its own section in a configuration file, [pool.component.COMPONENT], with jobs, query, total, done_ttl, " +
     "retries and command. Then `baton pool COMPONENT` is enough. Options on the command line override the section.",
     "By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM, so baton who, ls, break and lock can be " +
@@ -30,17 +36,18 @@ export const poolCommand = defineCommand({
     "It also removes all stored data of a component that is no longer used.",
   ],
   examples: [
+    ["baton pool thumbs --items a.png,b.png,c.png -j 2 -- ./thumbnail.sh", "process all items, two at the same time"],
+    [
+      "ls inbox | baton pool inbox --items - --joblog log -- ./process.sh inbox/{}",
+      "process all files; awk '$7 != 0' log",
+    ],
+    [
+      "baton pool inbox --items @list --done-ttl 1d --retries 2 -j 8 -- ./process.sh {}",
+      "run on many machines; each item once a day",
+    ],
     [
       "baton pool import --query ./new_batches.sh -j 4 -- ./import.sh {item}",
-      "process four items at the same time, from cron",
-    ],
-    [
-      "ls inbox | baton pool inbox --items - --loop -- ./process.sh inbox/{}",
-      "process one item after the other until none is left",
-    ],
-    [
-      "baton pool inbox --items @list --loop --done-ttl 1d --retries 2 -j 8 -- ./process.sh {}",
-      "run on many machines; each item once a day",
+      "for cron: process at most four items in each call",
     ],
     [
       "baton pool import --query ./new_batches.sh -j 4 --total 10 -- ./import.sh {}",

@@ -6,7 +6,6 @@ import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import type { PreparedChild, SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
-import type { Io } from "../../src/terminal/io.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../src/coordination/pool/pool_run_options.ts";
@@ -17,11 +16,12 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
+import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
 
 export interface PoolJobContext {
-  readonly io: Io;
+  readonly report: Pick<PoolReport, "io" | "jobLog">;
   readonly clock: Clock;
   readonly signals: PoolSignals;
   readonly guard: Guard;
@@ -83,7 +83,7 @@ export class PoolJobs {
 
   /** The exit code of a run with failed jobs. */
   exitCode(): ExitCode {
-    return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.FALSE;
+    return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.ITEM_FAILED;
   }
 
   run(job: PoolJob): Promise<PoolJobEnd> {
@@ -92,13 +92,15 @@ export class PoolJobs {
 
   /** Prepares an item before it can start. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
-    const { component, command, isLine, values, verbose } = this.#options;
-    const { io } = this.#context;
+    const { component, isLine, values, verbose } = this.#options;
+    const { io, jobLog } = this.#context.report;
+    const { clock } = this.#context;
+    const command = commandFor(this.#options.command, item, isLine);
     const what = JSON.stringify(item);
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
-      command: commandFor(command, item, isLine),
+      command,
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,
@@ -107,14 +109,22 @@ export class PoolJobs {
     return {
       drop,
       run: async () => {
+        const started = { atMs: clock.now(), wallMs: Date.now() };
         const running = run(); // start it before printing
+        jobLog?.start(item);
         if (verbose) {
           io.err(
             `baton: item ${what} starts${attempt > 1 ? `, try ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
           );
         }
         const { outcome, ending } = await running;
-        return this.#toJobEnd(what, outcome, ending);
+        if (ending !== null) {
+          const { exitCode } = ending;
+          const signal = outcome.kind === "signaled" ? outcome.signalNumber : 0;
+          const tookMs = clock.now() - started.atMs;
+          jobLog?.endTry(item, { startedMs: started.wallMs, tookMs, exitCode, signal, command });
+        }
+        return this.#toJobEnd(what, outcome, { ending, attempt });
       },
     };
   }
@@ -185,7 +195,7 @@ export class PoolJobs {
   async #prepareSupervised(
     { lease, itemLease, command, pool, maxHoldMs, more }: LeasedCommand,
   ): Promise<PreparedCommand> {
-    const { io, clock, signals, guard, beside, place, prepare } = this.#context;
+    const { report: { io }, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
     const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
     const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
@@ -207,9 +217,12 @@ export class PoolJobs {
     return { child, note };
   }
 
-  #toJobEnd(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
-    const { quiet, verbose, command } = this.#options;
-    const { io } = this.#context;
+  #toJobEnd(what: string, outcome: ChildOutcome, { ending, attempt }: {
+    readonly ending: LockEnding | null;
+    readonly attempt: number;
+  }): PoolJobEnd {
+    const { quiet, verbose, command, values: { retries } } = this.#options;
+    const { io } = this.#context.report;
     const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
     if (ending === null) return { ...end, result: "not_started" };
     const { exitCode, message } = ending;
@@ -222,8 +235,9 @@ export class PoolJobs {
       : outcome.kind === "signaled"
       ? `ended by ${outcome.signal}`
       : message ?? outcome.kind;
-    if (message !== null) io.err(`baton: item ${what}: ${message}\n`);
-    else if (!quiet) io.err(`baton: item ${what} ${how}\n`);
+    const tries = retries === 0 ? "" : `, try ${attempt} of ${retries + 1}`;
+    if (message !== null) io.err(`baton: item ${what}: ${message}${tries}\n`);
+    else if (!quiet) io.err(`baton: item ${what} ${how}${tries}\n`);
     const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
     if (!isOwn) this.#severe.add(exitCode);
     const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);

@@ -26,7 +26,12 @@ const flags = {
   }),
   loop: setting(toggleType(), {
     flag: "--loop",
-    help: "process the next item when one has ended, and run --query again, until no item is left",
+    help: "with --query, run all items, and run the query again, until no item is left; always so with --items",
+    default: false,
+  }),
+  oneRound: setting(toggleType(), {
+    flag: "--one-round",
+    help: "run at most -j items, and leave the others to the next call; always so with --query",
     default: false,
   }),
   drain: setting(toggleType(), {
@@ -38,7 +43,7 @@ const flags = {
   wait: setting(durationType(), {
     flag: "-w, --wait",
     help:
-      "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and with --loop for a permit of --total",
+      "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: setting(integerType("code", { min: 0, max: 255 }), {
@@ -57,6 +62,11 @@ const flags = {
     default: false,
   }),
   json: setting(toggleType(), { flag: "--json", help: "for status: print one JSON object", default: false }),
+  joblog: setting(textType("FILE|+FILE"), {
+    flag: "--joblog",
+    once: true,
+    help: "write a line for each item that was run to this file, in the format of GNU parallel; + appends to the file",
+  }),
   ...statusFlags,
 } satisfies SettingTable;
 
@@ -94,6 +104,8 @@ export interface PoolCommandOptions {
   readonly command: readonly [string, ...string[]];
   /** The last argument is a shell command from a configuration file. */
   readonly isLine: boolean;
+  /** The call runs all items, and not only -j of them. */
+  readonly loop: boolean;
   /** The exit code if the component is busy. */
   readonly conflictExitCode: number;
   readonly quiet: boolean;
@@ -157,11 +169,14 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
     );
   }
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  if (values.loop && values.oneRound) throw new BatonError("USAGE", "--loop and --one-round cannot be used together");
   const { quiet, verbose } = values;
+  const items = itemSourceOf(values, sources);
   return {
     component,
     path: configuredPoolPath(component, values, sources),
-    items: itemSourceOf(values, sources),
+    items,
+    loop: values.loop || (items.kind !== "query" && !values.oneRound),
     ...given,
     conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
     quiet,
@@ -231,7 +246,10 @@ function itemSourceOf(
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
 }
 
-/** The command for one item. In a shell command (`isLine`), the item is inserted in quotation marks. */
+/**
+ * The command for one item. Without a place for the item, it is the last argument, unless the command uses the variable. In a shell
+ * command (`isLine`), the item is inserted in quotation marks, and is also $1: text after a command could become another command.
+ */
 export function commandFor(
   command: readonly [string, ...string[]],
   item: string,
@@ -239,7 +257,8 @@ export function commandFor(
 ): [string, ...string[]] {
   const written = isLine ? shellQuote(item) : item;
   const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => written));
-  return [program ?? "", ...args];
+  const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
+  return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
 }
 
 /** The name of the section with the settings of a call. */

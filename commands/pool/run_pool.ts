@@ -16,12 +16,14 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { announceCoordination } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { jobDependencies } from "../job/job.ts";
+import { type JobDependencies, jobDependencies } from "../job/job.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { ReportFacts, runReported } from "../job/reported.ts";
 import { nestedJob } from "../job/held_job.ts";
+import { JobLog } from "./job_log.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
+import { PoolReport } from "./pool_report.ts";
 import { PoolSignals } from "./pool_signals.ts";
 import { readItems } from "./pool_source.ts";
 import {
@@ -46,16 +48,38 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
   const facts = new ReportFacts();
   const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
   return await runReported({ ...options, ...about, io, facts }, async () => {
-    const { counts, ...ending } = await connectAndRun(options, io, guard);
+    const jobLog = openJobLog(options, guard);
+    const deps = jobDependencies();
+    using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
+    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard });
     facts.items = counts;
-    return ending;
+    return withJobLog(ending, jobLog);
   });
 }
 
-async function connectAndRun(options: PoolCommandOptions, io: Io, guard: Guard): Promise<PoolEnding> {
+function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): JobLog | null {
+  try {
+    return joblog === undefined ? null : new JobLog(joblog);
+  } catch (thrown) {
+    guard.end();
+    throw thrown;
+  }
+}
+
+/** An incomplete job log is a failure of the call, because programs read it. */
+function withJobLog(ending: LockEnding, jobLog: JobLog | null): LockEnding {
+  const message = jobLog?.failure ?? null;
+  if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
+  return { exitCode: exitCodes.IO, reason: "io", message };
+}
+
+async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard }: {
+  readonly deps: JobDependencies;
+  readonly guard: Guard;
+}): Promise<PoolEnding> {
   const { values, component, quiet } = options;
-  const deps = jobDependencies();
   const { clock } = deps;
+  const { io } = report;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   const waitMs = values.wait ?? 0;
   const limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
@@ -76,8 +100,16 @@ async function connectAndRun(options: PoolCommandOptions, io: Io, guard: Guard):
     zk = await openSession(deps.connect, place.connect, opening);
     warnOfTimeout(options, io, { place, zk });
     guard.setSession(formatSessionHandle(place.connect, zk.session));
-    jobs = new PoolJobs(options, { io, clock, signals, guard, place, beside: new JobTable(), prepare: prepareChild });
-    return await runItems(zk, jobs, options, { io, clock, signals, place, wait });
+    jobs = new PoolJobs(options, {
+      report,
+      clock,
+      signals,
+      guard,
+      place,
+      beside: new JobTable(),
+      prepare: prepareChild,
+    });
+    return await runItems(zk, jobs, options, { report, clock, signals, place, wait });
   } finally {
     // A process could not be killed, so the session and the guard process must stay until their time is over.
     if (jobs?.hasBreach !== true) {
@@ -98,15 +130,16 @@ async function runItems(
   zk: ZooKeeper,
   jobs: PoolJobs,
   options: PoolCommandOptions,
-  { io, clock, signals, place, wait }: {
-    readonly io: Io;
+  { report, clock, signals, place, wait }: {
+    readonly report: PoolReport;
     readonly clock: Clock;
     readonly signals: PoolSignals;
     readonly place: Coordination;
     readonly wait: ComponentWait;
   },
 ): Promise<PoolEnding> {
-  const { values, component, path, items } = options;
+  const { values, component, path, items, loop } = options;
+  const { io } = report;
   using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
   await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
@@ -116,7 +149,7 @@ async function runItems(
       clock,
       jobs: values.jobs,
       total: values.total ?? null,
-      loop: values.loop,
+      loop,
       retries: values.retries,
       rememberMs: values.doneTtl ?? null,
       wait: poolWaitOf(values),
@@ -129,6 +162,7 @@ async function runItems(
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
       prepare: (job) => jobs.prepare(job),
+      onItemEnded: (end) => report.itemEnded(end),
       stop: signals.stop,
       limit: wait.limit,
       onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
@@ -136,17 +170,20 @@ async function runItems(
       acl: place.connect.acl,
       closesSession: true,
     });
-    if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
     const isStopped = signals.stop.aborted;
-    return poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, isStopped });
+    const ending = poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
+    if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
+    if (isStopped && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
+    return ending;
   } catch (thrown) {
+    report.summarize();
     if (!(thrown instanceof BatonError)) throw thrown;
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
       return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
     }
     // A failed item is more specific than a later error of the session.
     const exitCode = jobs.exitCode();
-    if (exitCode === exitCodes.FALSE) throw thrown;
+    if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
 }

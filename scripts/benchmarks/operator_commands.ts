@@ -69,7 +69,8 @@ async function prepared(env: Environment): Promise<AsyncDisposable & { readonly 
   };
   const inJob = await eventually(read, { withinMs: 20_000, what: "a job under a lock" });
   const items = Array.from({ length: 20 }, (_, index) => `item-${index}\n`).join("");
-  const pool = Bun.spawn([baton, "pool", "-q", "papers", "--items", "-", "--done-ttl", "1h", "-j", "4", "--", "true"], {
+  const round = ["--one-round", "-j", "4", "--items", "-", "--done-ttl", "1h"];
+  const pool = Bun.spawn([baton, "pool", "-q", "papers", ...round, "--", "true"], {
     env,
     stdin: new TextEncoder().encode(items),
     stdout: "ignore",

@@ -18,7 +18,7 @@ export async function poolThroughput(rounds: number): Promise<string> {
   return table([
     [`${items} items of ${seconds} s over ${processes}`, "min", "p50", "max"],
     row("xargs, s", ({ xargsMs }) => xargsMs / 1000),
-    row("baton pool --loop -j 1 --done-ttl, s", ({ poolMs }) => poolMs / 1000),
+    row("baton pool -j 1 --done-ttl, s", ({ poolMs }) => poolMs / 1000),
     row("throughput ÷ xargs", ({ xargsMs, poolMs }) => xargsMs / poolMs),
   ]);
 }

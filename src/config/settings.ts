@@ -187,7 +187,7 @@ export const poolComponentSettings = {
   componentCommand: setting(commandLineType(), {
     key: "pool.component.NAME.command",
     help:
-      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item",
+      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item, which is also $1",
   }),
 } satisfies SettingTable;
 

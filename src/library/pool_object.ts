@@ -23,7 +23,10 @@ export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock"
   readonly jobs?: number;
   /** Number of items of the component that run at the same time in all processes, the same everywhere; no limit when left out. */
   readonly total?: number;
-  /** True: take another item when one has ended, and request the list again while there are items. */
+  /**
+   * True: take another item when one has ended, and request the list again while there are items. False: one round, of at most `jobs`
+   * items. When left out: true for a list of items, false for a function.
+   */
   readonly loop?: boolean;
   /** Number of retries of an item whose work has failed, immediately and under the same lock; 0 when left out. */
   readonly retries?: number;
@@ -132,7 +135,7 @@ export class Pool implements AsyncDisposable {
       acl,
       jobs = 1,
       total,
-      loop = false,
+      loop = typeof items !== "function",
       retries = 0,
       doneTtlMs,
       wait = { whileChoosingMs: choosingMsMax },

@@ -102,11 +102,13 @@ describe("a rendezvous, which is a barrier without a command", () => {
     const steps = 'for step in 1 2 3 4 5; do echo "$step" >> steps; "$baton" barrier -q steps -N 3 || exit; done';
     const ended = await Promise.all(members(3, () => steps).map((running) => running.ended));
     expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""], [0, ""], [0, ""]]);
-    expect(session.read("steps").trim().split("\n")).toEqual([1, 2, 3, 4, 5].flatMap((step) => Array(3).fill(`${step}`)));
+    expect(session.read("steps").trim().split("\n")).toEqual(
+      [1, 2, 3, 4, 5].flatMap((step) => Array(3).fill(`${step}`)),
+    );
   });
 
   test("is 75 when they do not come in time, 82 when one is killed while it waits", async () => {
-    expect(await session.run('"$baton" barrier -q m4 -N 2 -w 100ms')).toMatchObject({ code: 75, stderr: "" });
+    expect(await session.run('"$baton" barrier -q m4 -N 2 -w 1s')).toMatchObject({ code: 75, stderr: "" });
     const other = session.start('"$baton" barrier -v m5 -N 3');
     await said(other, "1 of 3 are here");
     const killed = session.start('exec "$baton" barrier -v m5 -N 3');

@@ -16,7 +16,7 @@ test.skipIf(!canMount)("a full /dev/shm is in nobody's way", async () => {
   const script = `mount -t tmpfs -o size=4k none /dev/shm; dd if=/dev/zero of=/dev/shm/full bs=4k count=1 2>/dev/null
     "$baton" lock a -- "$baton" check -q; echo lock $?
     held=$("$baton" hold a --pid $$) || exit; eval "$held"; "$baton" check -q; echo hold $?; "$baton" release a; echo $?
-    "$baton" pool a --items x -- "$baton" check -q; echo pool $?
+    "$baton" pool a -q --items x -- env item={} "$baton" check -q; echo pool $?
     echo body | "$baton" retry-processor submit -q --store mail >id; "$baton" retry-processor run -q --store mail --once --exec cat`;
   const ended = await session.run(`unshare -rm sh -c '${script}'`);
   expect(ended.stdout).toBe("lock 0\nhold 0\n0\npool 0\nbody\n");

@@ -49,7 +49,7 @@ test.skipIf(!canHide)("what is left of a job as another user is no job that has 
 test.skipIf(!canHide)("one of several jobs ends beside another one's that runs as another user", async () => {
   const long = asRoot("until [ -e go ]; do sleep 0.01; done");
   const job = `if [ $1 = a ]; then ${long}; else until [ -e pids ]; do sleep 0.01; done; touch $1; fi`;
-  const pool = session.start(hidden(`pool p --items a,b,c --jobs 2 --loop -- sh -c '${job}' sh {}`));
+  const pool = session.start(hidden(`pool p --items a,b,c --jobs 2 -- sh -c '${job}' sh {}`));
   await session.made("c"); // there was room for it when b was over
   await session.run("touch go");
   expect((await pool.ended).code).toBe(0);

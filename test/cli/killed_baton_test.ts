@@ -122,7 +122,7 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
 
     test("every item of a pool", async () => {
       const job = `'echo $$ >p.$1; exec sleep 600' sh {}`;
-      const pool = session.start(`exec "$baton" pool p --items a,b,c -j 2 --loop -- sh -c ${job}`);
+      const pool = session.start(`exec "$baton" pool p --items a,b,c -j 2 -- sh -c ${job}`);
       const pids = [...await scene.pidsIn("p.a"), ...await scene.pidsIn("p.b")];
       await scene.freed(pool.child.pid ?? 0, "p/a", { job: pids });
       expect((await scene.who("p/b")).holders).toEqual([]);

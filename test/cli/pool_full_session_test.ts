@@ -18,8 +18,8 @@ test("64: the job around it holds the component, for which it would wait for eve
       ),
     });
   }
-  const inner = `"$baton" pool nest --items a,b -- printenv BATON_ITEM`;
-  const inside = await session.run(`"$baton" pool nest --items a,b -- ${inner}`);
+  const inner = `"$baton" pool nest --one-round --items a,b -- printenv BATON_ITEM`;
+  const inside = await session.run(`"$baton" pool nest --one-round --items a,b -- ${inner}`);
   expect(inside).toMatchObject({ code: 0, stdout: "b\n" });
 });
 
@@ -28,8 +28,8 @@ test("75: items are free, and as many as --total allows run already", async () =
     `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${untilMade("end-full")}'`,
   );
   await session.made("full");
-  for (const loop of ["", "-w 0s --loop", "-w 700ms --loop"]) {
-    const none = await session.run(`"$baton" pool full --items b,c --total 1 ${loop} --status-fd 1 -- echo ran {}`);
+  for (const words of ["--one-round", "-w 0s", "-w 700ms --loop"]) {
+    const none = await session.run(`"$baton" pool full --items b,c --total 1 ${words} --status-fd 1 -- echo ran {}`);
     expect([none.code, none.stderr]).toEqual([
       75,
       'baton: no item of pool "full" can start: 1 item runs already, the limit of --total; 2 items are left\n',
@@ -55,10 +55,10 @@ test("75: items are free, and as many as --total allows run already", async () =
   });
 });
 
-test("two calls that loop under one --total leave nothing undone, and wait for each other's permits", async () => {
+test("two calls under one --total leave nothing undone, and wait for each other's permits", async () => {
   for (const words of ["--total 1 -j 2", "--total 2 -j 2 --done-ttl 1h", "--total 3 -j 2 --done-ttl 1h"]) {
     const name = words.replaceAll(/[^0-9]/g, "-");
-    const call = `exec "$baton" pool t${name} --items @hundred --loop ${words} -- sh -c 'echo {} >> ran${name}'`;
+    const call = `exec "$baton" pool -q t${name} --items @hundred ${words} -- sh -c 'echo {} >> ran${name}'`;
     await session.run("seq 100 > hundred");
     const ended = await Promise.all([session.run(call), session.run(call)]);
     expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""], [0, ""]]);
@@ -75,7 +75,7 @@ test("78: a machine without the configuration that the others have runs nothing 
       "exec " + call(first, `--items a -- sh -c 'touch ${first}; ${untilMade(`end-${first}`)}'`),
     );
     await session.made(first);
-    for (const words of ["--items a", "--items b --loop -w 30s", "--query 'touch never; echo a'"]) {
+    for (const words of ["--items a", "--items b -w 30s", "--query 'touch never; echo a'"]) {
       const refused = await session.run(call(second, `${words} -- touch never`));
       expect([refused.code, refused.stdout]).toEqual([78, ""]);
       const pid = /^baton: Cannot run pool "paper" at the same time as \S+@\S+ \(pid (\d+), sh\): /.exec(refused.stderr)

@@ -11,7 +11,7 @@ afterAll(() => session[Symbol.asyncDispose]());
 const lines = (text: string) => text.split("\n").filter((line) => line !== "");
 
 test("status lists what is free, running, done and failed, as a table and for programs", async () => {
-  await session.run(`"$baton" pool look --items good,bad --loop -q --done-ttl 1h -- sh -c '[ {} = good ]'`);
+  await session.run(`"$baton" pool look --items good,bad -q --done-ttl 1h -- sh -c '[ {} = good ]'`);
   const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${untilMade("end-look")}'`);
   await session.made("look");
   const table = await session.run('"$baton" pool status look --items good,bad,on,new');
@@ -67,7 +67,7 @@ test("status prints the holder of the component's lock on stderr, and not with -
 });
 
 test("results stored under another template are shown, and can be cleared", async () => {
-  await session.run('"$baton" pool -q moved --items a,b --loop --done-ttl 1h -- true');
+  await session.run('"$baton" pool -q moved --items a,b --done-ttl 1h -- true');
   const env = { BATON_POOL_ITEM_PATH: "/moved/{1}-{2}" };
   const status = await session.run('"$baton" pool status -q moved', env);
   expect([status.code, lines(status.stdout).map((line) => line.slice(0, 8))]).toEqual([

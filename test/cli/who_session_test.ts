@@ -171,7 +171,7 @@ describe("other kinds", () => {
       code: 1,
       stderr: 'baton: gate "maint" is open\n',
     });
-    const pool = `printf 'a\\n' | "$baton" pool -q comp --items - --total 2 -- "$baton" ls`;
+    const pool = `printf 'a\\n' | "$baton" pool -q comp --items - --total 2 -- sh -c '"$baton" ls'`;
     expect((await session.run(pool)).stdout).toMatch(/\nlock +comp\/a +1 +0\n(.*\n)*pool +comp +1 +0\n/);
   });
 });

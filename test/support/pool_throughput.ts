@@ -4,7 +4,7 @@ import type { BatonSession } from "./baton_session.ts";
 export interface PoolLoad {
   readonly items: number;
   readonly processes: number;
-  /** Of one item. */
+  /** Of one item; with a fraction, because the names of the items are their seconds. */
   readonly seconds: number;
 }
 
@@ -19,10 +19,10 @@ export async function measurePool(
   name: string,
   { items, processes, seconds }: PoolLoad,
 ): Promise<PoolMeasure> {
-  await session.run(`seq ${items} > list; "$baton" lock warm -- true`);
-  const work = `sleep ${seconds}`;
+  await session.run(`seq -f '${seconds}%06.0f' ${items} > list; "$baton" lock warm -- true`);
+  const work = "sleep {}";
   const xargs = await session.run(`xargs -P ${processes} -I{} ${work} < list`);
-  const pool = `exec "$baton" pool ${name} -w 60s --items @list --loop -j 1 --done-ttl 1h -- ${work}`;
+  const pool = `exec "$baton" pool ${name} -w 60s --items @list -j 1 --done-ttl 1h -- ${work}`;
   const startMs = performance.now();
   const ended = await Promise.all(Array.from({ length: processes }, () => session.run(pool)));
   const poolMs = performance.now() - startMs;

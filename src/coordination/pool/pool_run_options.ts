@@ -5,6 +5,7 @@ import type { HolderInfo } from "../holder_info.ts";
 import type { Lease } from "../../process/lease.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import type { PoolPath } from "./pool_path.ts";
+import type { PoolCounts } from "./work_list.ts";
 
 /**
  * The maximum wait for the component's lock, and with `loop` for a permit. `whileChoosingMs`: no limit for a permit; for the component,
@@ -36,6 +37,8 @@ export interface PoolRunOptions {
   readonly stop: AbortSignal;
   /** Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of `waitLimit`. */
   readonly limit?: AbortSignal;
+  /** Called when the last try of an item has ended. */
+  readonly onItemEnded?: (end: PoolItemEnd) => void;
   /** Called with an error that does not stop the run. */
   readonly onProblem: (thrown: unknown) => void;
   readonly info: HolderInfo;
@@ -43,6 +46,14 @@ export interface PoolRunOptions {
   readonly acl?: Acl[] | undefined;
   /** The caller closes the session immediately after the run, which releases everything; false by default. */
   readonly closesSession?: boolean;
+}
+
+export interface PoolItemEnd {
+  readonly item: string;
+  readonly result: "done" | "failed";
+  readonly counts: PoolCounts;
+  /** The number of items that this run still has to run. */
+  readonly left: number;
 }
 
 export interface PoolJob {

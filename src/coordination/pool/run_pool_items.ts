@@ -317,6 +317,10 @@ class PoolRun {
     else if (!this.#isSessionHeld()) this.#stopWithoutSession();
     if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
     this.#startClaimed(); // first, because the rest can be done in parallel
+    if (end !== null && end.result !== "not_started") {
+      const left = this.#workList.unfinishedCount();
+      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left });
+    }
     if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
     this.#isAtTotal = false;
     this.#cleanUpIfDue();

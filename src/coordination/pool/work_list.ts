@@ -131,6 +131,11 @@ export class WorkList {
     this.#busy.clear();
   }
 
+  /** The number of items that wait or run. */
+  unfinishedCount(): number {
+    return this.#waiting.size + this.#running.size;
+  }
+
   counts(): PoolCounts {
     return {
       ...this.#counts,

@@ -30,7 +30,7 @@ export interface PoolEvidence {
 /** After SIGKILL of a pool all its processes are gone within this, in milliseconds. */
 const goneMsMax = 1000;
 /** All good · some failed · unreachable · busy · outcome unknown · lost · skipped: the item comes to its turn again. */
-const codes = [0, 1, 69, 75, 76, 79, 81];
+const codes = [0, 69, 75, 76, 79, 81, 123];
 /** Others run it that are set up otherwise. */
 const refused = 78;
 

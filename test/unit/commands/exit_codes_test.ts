@@ -24,6 +24,7 @@ test("the numbers are those of the documented table", () => {
     FENCED: 84,
     STORE_FULL: 85,
     STALE_TOKEN: 86,
+    ITEM_FAILED: 123,
     TIME_LIMIT: 124,
     START_FAILED: 125,
     NOT_EXECUTABLE: 126,

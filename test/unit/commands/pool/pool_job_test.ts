@@ -22,7 +22,7 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
     clock: systemClock(),
   });
   const jobs = new PoolJobs(options, {
-    io,
+    report: { io, jobLog: null },
     clock,
     signals,
     guard: {} as Guard,

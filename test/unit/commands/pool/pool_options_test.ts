@@ -74,6 +74,24 @@ test("the item stands for {} and {item} wherever they are in the command's words
   expect([namesProgramByItem(["./{}.sh"]), namesProgramByItem(["./w", "{}"])]).toEqual([true, false]);
 });
 
+test("a command without a place for the item gets it as its last argument, unless it reads the variable", () => {
+  expect(commandFor(["./w", "-x"], "a b")).toEqual(["./w", "-x", "a b"]);
+  expect(commandFor(["sh", "-c", 'echo "$BATON_ITEM"'], "a")).toEqual(["sh", "-c", 'echo "$BATON_ITEM"']);
+  // Nothing is appended to a shell command: after a semicolon the item would be a command.
+  expect(commandFor(["/bin/sh", "-c", "./w; "], "a'b", true)).toEqual(["/bin/sh", "-c", "./w; ", "sh", "a'b"]);
+  expect(commandFor(["/bin/sh", "-c", "./w {}"], "a'b", true)).toEqual(["/bin/sh", "-c", "./w 'a'\\''b'", "sh", "a'b"]);
+});
+
+test("a list is run as a whole, a query round by round; each can be had the other way", () => {
+  const loops = (...words: string[]) => poolOptionsOf(callOf(["c", ...words, "--", "true"])).loop;
+  expect([loops("--items", "a"), loops("--items", "-"), loops("--items", "@f")]).toEqual([true, true, true]);
+  expect([loops("--query", "ls"), loops("--items", "a", "--one-round")]).toEqual([false, false]);
+  expect([loops("--query", "ls", "--loop"), loops("--items", "a", "--loop")]).toEqual([true, true]);
+  expect(refusalOf("c", "--items", "a", "--loop", "--one-round", "--", "true")).toBe(
+    "USAGE: --loop and --one-round cannot be used together",
+  );
+});
+
 test("status is a word of its own only where there is no command", () => {
   expect(poolOperationOf(callOf(["status", "c"]))?.component).toBe("c");
   expect(poolOperationOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
@@ -88,6 +106,8 @@ test("what says how items are run is refused where none is, and what a file or a
       [["-j", "2"], "--jobs"],
       [["--total", "3"], "--total"],
       [["--loop"], "--loop"],
+      [["--one-round"], "--one-round"],
+      [["--joblog", "f"], "--joblog"],
       [["--done-ttl", "1h"], "--done-ttl"],
       [["-w", "1s"], "--wait"],
       [["--status-fd", "3"], "--status-fd"],
