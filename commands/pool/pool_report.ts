@@ -1,4 +1,4 @@
-/** What a run of a pool prints and stores about its items: progress on a terminal, the summary at the end, the job log. */
+/** Output of a run of a pool about its items: progress on a terminal, the summary at the end, the job log. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { PoolItemEnd } from "../../src/coordination/pool/pool_run_options.ts";
 import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";

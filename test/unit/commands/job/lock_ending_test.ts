@@ -52,7 +52,9 @@ describe("how a command ended, as an exit code", () => {
       lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
     expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
     expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not notified of the lock$/);
-    expect(messageOf({ kind: "breach", child: null, survivors: [12] })).toMatch(/^The script under "a" may still be running/);
+    expect(messageOf({ kind: "breach", child: null, survivors: [12] })).toMatch(
+      /^The script under "a" may still be running/,
+    );
   });
 
   test("a request to stop before the start has no exit code", () => {
