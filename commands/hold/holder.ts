@@ -135,6 +135,7 @@ function holderIo(
   return {
     env,
     stdinIsTerminal: false,
+    stdoutIsTerminal: false,
     stderrIsTerminal: columns !== null,
     inheritedFds: [],
     columns: columns ?? 80,

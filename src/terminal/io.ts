@@ -7,6 +7,7 @@ import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts"
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdinIsTerminal: boolean;
+  readonly stdoutIsTerminal: boolean;
   readonly stderrIsTerminal: boolean;
   /** Descriptors from 3 up that were open when the process started. */
   readonly inheritedFds: readonly number[];
@@ -29,6 +30,9 @@ export function systemIo(): Io {
     env: process.env,
     inheritedFds: inheritedDescriptors(),
     stdinIsTerminal: isTerminal(0),
+    get stdoutIsTerminal() {
+      return isTerminal(1); // few commands need it
+    },
     stderrIsTerminal: isTerminal(2),
     get columns() {
       return process.stderr.columns || 80; // 0 if the terminal has no size

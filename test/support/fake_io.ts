@@ -12,6 +12,7 @@ export function fakeIo(options: Partial<Io> = {}): FakeIo {
   return {
     env: {},
     stdinIsTerminal: false,
+    stdoutIsTerminal: false,
     stderrIsTerminal: false,
     inheritedFds: [],
     columns: 80,

@@ -1,0 +1,40 @@
+/**
+ * Colors and type styles for people. They are on if the output is a terminal that can show them; NO_COLOR turns them off
+ * (no-color.org), CLICOLOR_FORCE turns them on for pipes and files, too, and CLICOLOR=0 turns them off on terminals.
+ */
+import type { Io } from "./io.ts";
+
+/** The escape codes that start and end a style. The 16 colors of the terminal's own palette suit light and dark backgrounds. */
+const codes = {
+  bold: [1, 22],
+  dim: [2, 22],
+  underline: [4, 24],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  blue: [34, 39],
+  magenta: [35, 39],
+  cyan: [36, 39],
+} as const;
+
+export type Style = keyof typeof codes;
+
+/** Returns `text` with the escape codes of `style`, or `text` itself where colors are off. */
+export type Paint = (style: Style, text: string) => string;
+
+/** The painter for texts that are written to `stream`. Texts from outside must pass `printable` first. */
+export function painterOf(io: Io, stream: "stdout" | "stderr"): Paint {
+  if (!hasColor(io, stream)) return (_style, text) => text;
+  return (style, text) => {
+    const [start, end] = codes[style];
+    return `\x1b[${start}m${text}\x1b[${end}m`;
+  };
+}
+
+function hasColor(io: Io, stream: "stdout" | "stderr"): boolean {
+  const { NO_COLOR: never = "", CLICOLOR_FORCE: always = "", CLICOLOR: wanted, TERM: terminal } = io.env;
+  if (never !== "") return false;
+  if (always !== "" && always !== "0") return true;
+  if (wanted === "0" || terminal === "dumb") return false;
+  return stream === "stdout" ? io.stdoutIsTerminal : io.stderrIsTerminal;
+}
