@@ -17,6 +17,7 @@ import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { formatDuration } from "../../src/support/duration.ts";
+import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
 import { defineCommand, givenFlag } from "../command.ts";
 import { ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -25,6 +26,7 @@ import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import type { Io } from "../../src/terminal/io.ts";
+import type { WorkProgress } from "../../src/support/work_progress.ts";
 
 const settings = {
   dataDir: setting(textType("folder"), {
@@ -50,11 +52,12 @@ const settings = {
     default: false,
   }),
   json: setting(toggleType(), { flag: "--json", help: "verify: print one JSON object", default: false }),
+  ...progressSettings,
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
 /** Settings that `verify` and `backup` do not take. */
-const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, ...flagsOfServing } = settings;
+const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, progress: _progress, ...flagsOfServing } = settings;
 
 export const keeperCommand = defineCommand({
   name: "keeper",
@@ -89,7 +92,7 @@ export const keeperCommand = defineCommand({
       ? ownKeeperLocation(values, sources)
       : locationOf(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is only for baton keeper verify");
-    if (names.length > 0) return runDataCommand(names, location, { io, json: values.json, given: sources.flags });
+    if (names.length > 0) return runDataCommand(names, location, { io, values, given: sources.flags });
     return serve({ ...values, ...serveOptionsOf(values, sources) }, location, io);
   },
 });
@@ -190,10 +193,15 @@ function logAddresses(log: (entry: LogEntry) => void, keeper: Keeper, page: Stat
   log({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
 }
 
+interface DataCall extends ProgressCall {
+  readonly values: ProgressCall["values"] & { readonly json: boolean };
+  readonly given: ReadonlyMap<string, string>;
+}
+
 async function runDataCommand(
   names: readonly string[],
   location: KeeperLocation,
-  { io, json, given }: { readonly io: Io; readonly json: boolean; readonly given: ReadonlyMap<string, string> },
+  { io, values, given }: DataCall,
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
   if (action === "backup" && file === undefined) {
@@ -209,15 +217,20 @@ async function runDataCommand(
   if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   const dataDir = dataDirOf(location);
   const { backUpData, verifyData } = await import("../../src/keeper/storage/data_check.ts");
+  const { ThreadProgress } = await import("../../src/terminal/progress_thread.ts");
+  const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
+    using progress = new ThreadProgress({ io, values });
+    return work(progress);
+  };
   if (file !== undefined) {
-    backUpData(dataDir, file);
+    withProgress((progress) => backUpData(dataDir, file, progress));
     return exitCodes.SUCCESS;
   }
-  const { nodes, sessions, zxid, bytes } = verifyData(dataDir);
+  const { nodes, sessions, zxid, bytes } = withProgress((progress) => verifyData(dataDir, progress));
   const answer: KeeperVerifyJson = { version: 1, folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
   const sentence =
     `${dataDir} has no damage: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
-  io.out(`${json ? JSON.stringify(answer) : sentence}\n`);
+  io.out(`${values.json ? JSON.stringify(answer) : sentence}\n`);
   return exitCodes.SUCCESS;
 }
 

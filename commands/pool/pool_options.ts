@@ -7,6 +7,7 @@ import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
+import { progressSettings } from "../../src/terminal/progress.ts";
 import { type Call, givenFlag } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
@@ -67,6 +68,7 @@ const flags = {
     once: true,
     help: "write a line for each item that was run to this file, in the format of GNU parallel; + appends to the file",
   }),
+  ...progressSettings,
   ...statusFlags,
 } satisfies SettingTable;
 

@@ -5,7 +5,7 @@ import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { printable } from "../../src/support/text.ts";
-import { BulkProgressLine } from "../bulk_progress.ts";
+import { ProgressLine } from "../../src/terminal/progress.ts";
 import type { JobLog } from "./job_log.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 
@@ -21,11 +21,10 @@ export class PoolReport implements Disposable {
   readonly #options: PoolCommandOptions;
   readonly #clock: Clock;
   readonly #startMs: number;
-  readonly #progress: BulkProgressLine;
+  readonly #progress: ProgressLine;
   readonly #failed: string[] = [];
   #counts: PoolCounts | null = null;
   #isSummarized = false;
-  #cancel = () => {};
 
   constructor(options: PoolCommandOptions, io: Io, { clock, jobLog }: {
     readonly clock: Clock;
@@ -35,8 +34,9 @@ export class PoolReport implements Disposable {
     this.#clock = clock;
     this.#startMs = clock.now();
     this.jobLog = jobLog;
-    this.#progress = new BulkProgressLine({ io, values: options }, {
-      ...{ noun: "item", verb: "done", total: null, isWanted: options.loop },
+    const { quiet, values: { progress } } = options;
+    this.#progress = new ProgressLine({ io, values: { quiet, progress } }, {
+      ...{ noun: "item", verb: "done", total: null, isWanted: options.loop || progress, clock },
       ...{ afterMs: progressMs.after, everyMs: progressMs.every },
     });
     const err = (text: string) => {
@@ -44,7 +44,6 @@ export class PoolReport implements Disposable {
       io.err(text);
     };
     this.io = Object.create(io, { err: { value: err } }) as Io; // a copy would read the size of the terminal now
-    if (options.loop && BulkProgressLine.canShow({ io, values: options })) this.#updateRepeatedly();
   }
 
   /** The last try of an item has ended. */
@@ -52,9 +51,9 @@ export class PoolReport implements Disposable {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
     this.#counts = counts;
-    this.#progress.verb = counts.failed === 0 ? "done" : `done (${counts.failed} failed)`;
-    this.#progress.total = counts.done + counts.failed + left;
-    this.#progress.addProgress(1, 1);
+    const note = counts.failed === 0 ? "" : `${counts.failed} failed`;
+    this.#progress.set({ note, total: counts.done + counts.failed + left });
+    this.#progress.add(1);
   }
 
   /**
@@ -71,14 +70,8 @@ export class PoolReport implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#cancel();
     this.#progress[Symbol.dispose]();
     this.jobLog?.[Symbol.dispose]();
-  }
-
-  #updateRepeatedly(): void {
-    this.#progress.update();
-    this.#cancel = this.#clock.startTimer(progressMs.every, () => this.#updateRepeatedly());
   }
 }
 

@@ -12,7 +12,7 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../../src/config/settings.ts";
-import { BulkProgressLine } from "../bulk_progress.ts";
+import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientRun } from "./client_options.ts";
@@ -60,7 +60,7 @@ export async function runClientGet(run: ClientRun): Promise<ExitCode> {
     const code = messages.length === 0 ? null : await sink(messages);
     if (code !== null) return code;
     had += messages.length;
-    progress.addProgress(messages.length, messages.length);
+    progress.add(messages.length);
     if (had >= max || peek || manual) break;
     if (messages.length === 0 && !follow) break;
   }
@@ -68,14 +68,14 @@ export async function runClientGet(run: ClientRun): Promise<ExitCode> {
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
-async function makeProgressLine({ call, target, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
+async function makeProgressLine({ call, target, client, signal }: ClientRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
-  if (isWanted && !follow && BulkProgressLine.canShow(call)) {
+  if (isWanted && !follow && progressForm(call) !== null) {
     total = Math.min(max, (await client.info(target.topic, { signal })).pending ?? 0);
   }
-  return new BulkProgressLine(call, { verb: "received", total, isWanted });
+  return new ProgressLine(call, { noun: "message", verb: "received", total, isWanted });
 }
 
 /** Fetches messages; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */

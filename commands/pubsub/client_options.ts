@@ -1,6 +1,7 @@
 /** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { progressSettings } from "../../src/terminal/progress.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -68,6 +69,7 @@ export const clientCommandSettings = {
     help: "print the result as JSON; get: one line for each message",
     default: false,
   }),
+  ...progressSettings,
   ...pubsubKeySettings,
   ...pubsubClientSettings,
   ...connectionSettings,
@@ -118,6 +120,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
   files: { flag: "--files", of: ["put"] },
   msgId: { flag: "--msg-id", of: ["put"] },
   resume: { flag: "--resume", of: ["put"] },
+  progress: { flag: "--progress", of: ["put", "get"] },
   json: { flag: "--json", of: ["get", "peek", "pending", "info", "topics", "bench"] },
 };
 

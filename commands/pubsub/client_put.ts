@@ -10,7 +10,7 @@ import {
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { BulkProgressLine } from "../bulk_progress.ts";
+import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
 import type { ClientCall, ClientRun } from "./client_options.ts";
 import { type Input, putInputOf, unsentFiles, unsentMessages } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
@@ -58,12 +58,12 @@ async function putInput(
   const { state } = client;
   const publisher = new Publisher(client, topic);
   const isWanted = input !== null && !isSingle(input);
-  const total = isWanted && BulkProgressLine.canShow(call) ? input.totalBytes() : null;
-  using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
+  const total = isWanted && progressForm(call) !== null ? input.totalBytes() : null;
+  using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
   using ending = new PutStop(until);
   const { signal } = ending;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
-  const onStored = (messages: number, bytes: number) => progress.addProgress(messages, inInput(messages, bytes));
+  const onStored = (messages: number, bytes: number) => progress.add(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
   else warnOfUnknownOutcomes(call, topic, state.countIntents(topic));

@@ -1,5 +1,7 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
 import { resolve } from "node:path";
+import { ProgressLine } from "../../src/terminal/progress.ts";
+import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -12,7 +14,7 @@ import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
-import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
+import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -184,11 +186,18 @@ async function runMoves(
   const { values, io } = call;
   const outcomes = new Map<string, MoveResult>();
   await runConnected(call, async (zk) => {
+    using progress = new ProgressLine(call, { noun: "topic", verb: "moved", total: 0, isWanted: !values.dryRun });
     const path = new PubsubPath(values.root);
+    let total = 0;
     await work(zk, path, async (moves) => {
+      total += moves.length;
+      progress.set({ total });
       const done = values.dryRun
         ? moves.map((one): MoveResult => ({ ...one, outcome: "planned", why: null }))
-        : await moveAll(zk, path, moves, serviceSecurity(values)?.internalDialOptions);
+        : await moveAll(zk, path, moves, {
+          socket: serviceSecurity(values)?.internalDialOptions,
+          onDone: () => progress.add(1),
+        });
       for (const one of done) outcomes.set(one.topic, one);
       return done.filter(({ outcome }) => outcome === "moved").length;
     });
@@ -213,7 +222,7 @@ async function moveAll(
   zk: ZooKeeper,
   path: PubsubPath,
   moves: readonly RequestedMove[],
-  socket: SocketOptions | undefined,
+  { socket, onDone }: { readonly socket: SocketOptions | undefined; readonly onDone: () => void },
 ): Promise<MoveResult[]> {
   const done: MoveResult[] = [];
   const rest = moves.values();
@@ -227,6 +236,7 @@ async function moveAll(
         outcome: outcome.kind,
         why: "why" in outcome ? outcome.why : null,
       });
+      onDone();
     }
   };
   await Promise.all(Array.from({ length: movesAtOnce }, worker));
@@ -281,9 +291,10 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
-async function verify({ values, io }: ServerCall): Promise<ExitCode> {
+async function verify(call: ServerCall): Promise<ExitCode> {
+  const { values, io } = call;
   const folder = requireDataDir(values.pubsubDataDir, "verify");
-  const { topics, messages, clients, problems } = verifyStore(folder);
+  const { topics, messages, clients, problems } = verifyWithProgress(call, folder);
   const result: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
   if (values.json) io.out(`${JSON.stringify(result)}\n`);
   else if (problems.length === 0) {
@@ -297,11 +308,17 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
-async function backup({ values }: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
-  const dataDir = requireDataDir(values.pubsubDataDir, "backup");
+async function backup(call: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
+  const dataDir = requireDataDir(call.values.pubsubDataDir, "backup");
   const folder = resolve(target);
-  backupStore(dataDir, folder, () => markBackup(dataDir, folder));
+  using progress = new ThreadProgress(call);
+  backupStore(dataDir, folder, () => markBackup(dataDir, folder), progress);
   return exitCodes.SUCCESS;
+}
+
+function verifyWithProgress(call: ServerCall, dataDir: string): TopicStoreReport {
+  using progress = new ThreadProgress(call);
+  return verifyStore(dataDir, progress);
 }
 
 function requireDataDir(dataDir: string | undefined, word: string): string {
@@ -352,14 +369,17 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
 
 /** The store stays open, so that no server can start on it meanwhile. */
 async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<RestoreResult> {
-  const { problems } = verifyStore(dataDir); // nothing is created if there is no store
+  const { problems } = verifyWithProgress(call, dataDir); // nothing is created if there is no store
   // The server refuses damaged data anyway; the rest is restored.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };
   await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
   claimDataDir(dataDir, id, { wasMoved: true });
-  const done = await runConnected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
+  using progress = new ProgressLine(call, { noun: "topic", verb: "checked", total: null });
+  const onTopic = () => progress.add(1);
+  const path = new PubsubPath(call.values.root);
+  const done = await runConnected(call, (zk) => restoreServer(zk, path, { id, store, onTopic }));
   if (broken !== null) throw broken;
   return done;
 }

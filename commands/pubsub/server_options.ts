@@ -2,6 +2,7 @@
 import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { progressSettings } from "../../src/terminal/progress.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
@@ -46,6 +47,7 @@ export const serverCommandSettings = {
     help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
     default: false,
   }),
+  ...progressSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -62,6 +64,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
   undo: { flag: "--undo", of: ["drain"] },
   acceptLoss: { flag: "--accept-loss", of: ["forget", "forget-client", "restore"] },
   json: { flag: "--json", of: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "restore"] },
+  progress: { flag: "--progress", of: ["move", "drain", "rebalance", "verify", "backup", "restore"] },
   moved: { flag: "--moved", of: [""] },
   handOff: { flag: "--hand-off", of: [""] },
 };

@@ -3,6 +3,7 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { printJson } from "../../src/terminal/io.ts";
+import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
@@ -15,6 +16,7 @@ export const changeSettings = {
   ...inspectSettings,
   all: setting(toggleType(), { flag: "--all", help: "all waiting messages", default: false }),
   where: whereFlag,
+  ...progressSettings,
 } satisfies SettingTable;
 
 export type ChangeCall = Call<typeof changeSettings>;
@@ -77,12 +79,15 @@ export async function changeMessages(call: ChangeCall, kind: MessageChange): Pro
   checkSelection(call, kind);
   using store = openStoreToRead(call);
   if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
+  using progress = new ProgressLine(call, { noun: "message", verb: changeResultWords[kind], total: null });
   let changed = 0;
   const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
   for (let afterSeq = 0;;) {
     const found = store.read("list", { states: [state], ...where }, { afterSeq, max: changesMax });
     if (found.length === 0) return printChanges(call, { changed, refused: [] }, kind);
-    changed += changeEach(store, found.map(({ id }) => id), kind).changed;
+    const count = changeEach(store, found.map(({ id }) => id), kind).changed;
+    changed += count;
+    progress.add(count);
     afterSeq = found.at(-1)?.seq ?? afterSeq;
   }
 }

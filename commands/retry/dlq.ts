@@ -16,7 +16,7 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { BulkProgressLine } from "../bulk_progress.ts";
+import { progressForm, ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
@@ -26,6 +26,7 @@ import { listMessages, showMessage } from "./inspect.ts";
 export const dlqSettings = {
   ...inspectSettings,
   ...retryRedactSettings,
+  ...progressSettings,
   all: setting(toggleType(), { flag: "--all", help: "redrive, purge: all dead letters", default: false }),
   where: whereFlag,
   limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
@@ -41,15 +42,15 @@ export type DlqCall = Call<typeof dlqSettings>;
 
 export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as const;
 
-const { all, where, limit, rate, body } = dlqSettings;
+const { all, where, limit, rate, body, progress } = dlqSettings;
 
 /** Options that an operation refuses: purge --limit would otherwise silently purge everything. */
 export const flagsRefusedByDlq: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
-  ls: { all, rate, body, ...retryRedactSettings },
-  show: { all, where, limit, rate },
+  ls: { all, rate, body, progress, ...retryRedactSettings },
+  show: { all, where, limit, rate, progress },
   redrive: { limit, body, ...retryRedactSettings },
   purge: { limit, rate, body, ...retryRedactSettings },
-  export: { all, limit, rate, body },
+  export: { all, limit, rate, body, progress },
 };
 
 export const retryDlqCommand = defineCommand({
@@ -110,8 +111,12 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   if (kind === "redrive") {
     return printChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
   }
+  using progress = new ProgressLine(call, { noun: "message", verb: "purged", total: null });
   let changed = 0;
-  for (let count = -1; count !== 0; changed += count) count = store.call("purge", where, Date.now());
+  for (let count = -1; count !== 0; changed += count) {
+    count = store.call("purge", where, Date.now());
+    progress.add(count);
+  }
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
@@ -124,12 +129,8 @@ async function redriveAll(
 ): Promise<number> {
   const clock = systemClock();
   using stop = new StopRequest(processSignals());
-  const isWanted = BulkProgressLine.canShow(call);
-  using line = new BulkProgressLine(call, {
-    verb: "redriven",
-    total: isWanted ? store.read("countRedrivable", where) : null,
-    isWanted,
-  });
+  const total = progressForm(call) === null ? null : store.read("countRedrivable", where);
+  using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const number = store.call("startRedrive");
   let bucket = fullBucket(clock.now()), done = 0;
   for (;;) {
@@ -140,7 +141,7 @@ async function redriveAll(
       done += count;
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, changesMax)) return done;
-      line.addProgress(count, count);
+      progress.add(count);
     }
     // Yields to the event loop at least once, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);

@@ -1,5 +1,6 @@
 /** `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change nothing. */
-import { defineCommand } from "../command.ts";
+import { type Call, defineCommand } from "../command.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
 import {
   type InspectCall,
   inspectSettings,
@@ -14,12 +15,14 @@ import {
 } from "./inspect_options.ts";
 import { writeSync } from "node:fs";
 import { printJson, ReaderGone } from "../../src/terminal/io.ts";
+import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
+import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
-import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
+import { type RetryVerifyReport, verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -71,13 +74,15 @@ export const retryStatsCommand = defineCommand({
   run: printStats,
 });
 
+const verifySettings = { ...inspectSettings, ...progressSettings } satisfies SettingTable;
+
 export const retryVerifyCommand = defineCommand({
   name: "retry-processor verify",
   summary: "check a whole store for damage",
   usage: "[options]",
   details: ["Works while the store is in use. Exit code 74 if the store is damaged. Changes nothing."],
   examples: [["baton retry-processor verify --name stock", "after disk errors"]],
-  settings: inspectSettings,
+  settings: verifySettings,
   runsNothing: true,
   run: verifyStore,
 });
@@ -194,16 +199,21 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not
-export async function verifyStore(call: InspectCall): Promise<ExitCode> {
+export async function verifyStore(call: Call<typeof verifySettings>): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
   const { folder } = storeLocationOf(values, sources);
-  const { messages, bytes, problems } = verifyRetryStore(folder);
+  const { messages, bytes, problems } = verifyWithProgress(call, folder);
   if (values.json) printJson<RetryVerifyJson>(io, { version: 1, folder, messages, bytes, problems: [...problems] });
   else if (problems.length === 0) {
     io.out(`no damage found in ${folder}: ${countWithNoun(messages, "message")}, ${countWithNoun(bytes, "byte")}\n`);
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
+}
+
+function verifyWithProgress(call: ProgressCall, folder: string): RetryVerifyReport {
+  using progress = new ThreadProgress(call);
+  return verifyRetryStore(folder, progress);
 }
 
 /** Writes the bytes unchanged to stdout. */

@@ -8,7 +8,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
-import { WaitLine } from "../../src/terminal/progress_line.ts";
+import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { RetryStore } from "../../src/retry/queue/retry_store.ts";
@@ -34,6 +34,7 @@ export const submitSettings = {
     help: "run --order key tries messages with the same key one after the other",
   }),
   json: setting(toggleType(), { flag: "--json", help: "print the result as one JSON object", default: false }),
+  ...progressSettings,
   ...retryLimitSettings,
 } satisfies SettingTable;
 
@@ -130,16 +131,15 @@ class Submission {
   last: string | null = null;
   readonly #store: RetryStore;
   readonly #message: (body: Uint8Array) => NewMessage;
-  readonly #bar: WaitLine | null;
+  readonly #progress: ProgressLine;
   #chunk: NewMessage[] = [];
   #bytes = 0;
   #sending: Promise<void> = Promise.resolve();
-  #shownMs = 0;
 
-  constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, { io, values }: SubmitCall) {
+  constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, call: SubmitCall) {
     this.#store = store;
     this.#message = message;
-    this.#bar = WaitLine.canShow(io) && !values.quiet ? new WaitLine(io) : null;
+    this.#progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
   }
 
   async add(items: readonly Uint8Array[]): Promise<void> {
@@ -154,13 +154,13 @@ class Submission {
   async end(): Promise<void> {
     if (this.#chunk.length > 0) await this.#send();
     await this.#sending;
-    this.#bar?.[Symbol.dispose]();
+    this.#progress[Symbol.dispose]();
   }
 
   /** Waits for the transaction in progress, whether it succeeds or not. */
   async settle(): Promise<void> {
     await this.#sending.catch(() => {});
-    this.#bar?.[Symbol.dispose]();
+    this.#progress[Symbol.dispose]();
   }
 
   /** Sends one transaction after the other, so that no line is stored after a refused one. Meanwhile further lines are read. */
@@ -172,14 +172,8 @@ class Submission {
       this.first ??= stored[0]?.id ?? null;
       this.last = stored.at(-1)?.id ?? this.last;
       this.stored += stored.length;
-      this.#showProgress();
+      this.#progress.add(stored.length);
     });
     this.#sending.catch(() => {}); // awaited by the next call
-  }
-
-  #showProgress(): void {
-    if (this.#bar === null || performance.now() - this.#shownMs < 200) return;
-    this.#shownMs = performance.now();
-    this.#bar.show(`${countWithNoun(this.stored, "message is", "messages are")} stored`);
   }
 }

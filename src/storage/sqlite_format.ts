@@ -45,6 +45,12 @@ export function checkSchema(database: DatabaseSync, schema: string): void {
   }
 }
 
+/** Returns the size that a copy without free pages has. */
+export function usedBytes(database: DatabaseSync): number {
+  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
+  return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+}
+
 function schemaOf(database: DatabaseSync): string {
   const sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
   return JSON.stringify(database.prepare(sql).all());

@@ -1,6 +1,7 @@
 /** Verifies a store of tables with checksums: SQLite's structure, the schema, and every row's checksum. */
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../errors.ts";
+import { noProgress, type WorkProgress } from "../support/work_progress.ts";
 import { describeDamagedRow } from "./damage.ts";
 import type { SqlRow } from "./sql_row.ts";
 import { checkSchema } from "./sqlite_format.ts";
@@ -28,15 +29,18 @@ export function verifyPart(what: string, addProblem: ReportProblem, check: () =>
 }
 
 /** Verifies one snapshot. `damaged` returns a sentence about a damaged row, null for an intact one. */
-export function verifyTables(database: DatabaseSync, { schema, tables, addProblem, columns = {}, damaged }: {
+export function verifyTables(database: DatabaseSync, options: {
   readonly schema: string;
   readonly tables: readonly ChecksumTable<string>[];
   readonly addProblem: ReportProblem;
   /** More columns to read, by table name. */
   readonly columns?: Readonly<Record<string, string>>;
   readonly damaged?: (table: ChecksumTable<string>, row: SqlRow) => string | null;
+  readonly progress?: WorkProgress;
 }): void {
+  const { schema, tables, addProblem, columns = {}, damaged, progress = noProgress } = options;
   const rows = (sql: string) => database.prepare(sql).iterate() as IterableIterator<SqlRow>;
+  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
   verifyPart("the database", addProblem, () => {
     for (const row of rows("PRAGMA integrity_check")) {
       if (row["integrity_check"] !== "ok") addProblem(`SQLite: ${row["integrity_check"]}`);
@@ -46,6 +50,7 @@ export function verifyTables(database: DatabaseSync, { schema, tables, addProble
   const sentence = damaged ?? ((table, row) => {
     return table.isIntact(row) ? null : describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store");
   });
+  progress.startPart({ noun: "row", verb: "checked", total: estimateRows(database, tables), file: null });
   for (const table of tables) {
     // Read the table itself, without using an index.
     const sql = `SELECT ${table.allColumns}${columns[table.name] ?? ""} FROM ${table.name} NOT INDEXED`;
@@ -53,7 +58,22 @@ export function verifyTables(database: DatabaseSync, { schema, tables, addProble
       for (const row of rows(sql)) {
         const problem = sentence(table, row);
         if (problem !== null) addProblem(problem);
+        progress.add(1);
       }
     });
   }
+}
+
+/** Estimates the number of rows by their ids, without reading them. Tables without ids, and damaged ones, are not counted. */
+function estimateRows(database: DatabaseSync, tables: readonly ChecksumTable<string>[]): number {
+  let total = 0;
+  for (const { name } of tables) {
+    try {
+      const ids = database.prepare(`SELECT min(rowid) AS first, max(rowid) AS last FROM ${name}`).get();
+      if (typeof ids?.["last"] === "number") total += ids["last"] - Number(ids["first"]) + 1;
+    } catch {
+      // the check of the table reports the reason
+    }
+  }
+  return total;
 }

@@ -3,8 +3,10 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
+import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import { describeOlderThanMark, ownerOfCopies, readPieces, storedFormat } from "./keeper_database.ts";
+import { usedBytes } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
@@ -20,24 +22,25 @@ export interface DataReport {
  * was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a write that a crash
  * interrupted.
  */
-export function verifyData(dataDir: string): DataReport {
+export function verifyData(dataDir: string, progress: WorkProgress = noProgress): DataReport {
   return withData(dataDir, "verify", (database) => ({
-    ...checkRows(database),
+    ...checkRows(database, progress),
     bytes: statSync(join(dataDir, databaseName)).size,
   }));
 }
 
 /** Checks one snapshot: the owner of the data continues meanwhile. */
-function checkRows(database: DatabaseSync): Omit<DataReport, "bytes"> {
+function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<DataReport, "bytes"> {
   database.exec("BEGIN");
   try {
-    return checkRowsNow(database);
+    return checkRowsNow(database, progress);
   } finally {
     database.exec("ROLLBACK");
   }
 }
 
-function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
+function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<DataReport, "bytes"> {
+  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
   const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
   if (found[0] !== "ok") throw new Error(found.join("; "));
   const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
@@ -49,11 +52,14 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
   const paths = new Set<string>();
   const sessions = new Set<bigint>();
   let zxid = 0n;
+  const total = Number(database.prepare("SELECT count(*) AS n FROM nodes").get()?.["n"]);
+  progress.startPart({ noun: "node", verb: "checked", total, file: null });
   for (const piece of readPieces(database)) {
     const rows = decodeRows(piece);
     if (rows.zxid !== 0n) zxid = rows.zxid;
     for (const row of rows.sessions) sessions.add(sessionOf(row).id);
     for (const row of rows.nodes) checkNode(nodeOf(row), { paths, sessions, zxid });
+    progress.add(rows.nodes.length);
   }
   return { zxid, nodes: paths.size, sessions: sessions.size };
 }
@@ -62,7 +68,7 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
  * Writes a snapshot into a new file from which a keeper can start, and reads it back. The copy is on the disk when this returns;
  * when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO otherwise.
  */
-export function backUpData(dataDir: string, file: string): void {
+export function backUpData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");
   // The copy has another name until it is complete: a killed backup leaves nothing that could be taken for a copy.
   const part = `${file}.part`;
@@ -70,11 +76,12 @@ export function backUpData(dataDir: string, file: string): void {
   let made = part;
   try {
     withData(dataDir, "back up", (database) => {
+      progress.startPart({ noun: "byte", verb: "copied", total: usedBytes(database), file: part });
       vacuumInto(database, part, file);
       markAsCopy(part);
       fsyncSync(copy);
     });
-    checkCopy(part);
+    checkCopy(part, progress);
     renameSync(part, file);
     made = file;
     flushPath(dirname(file));
@@ -94,9 +101,9 @@ function markAsCopy(file: string): void {
   copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);
 }
 
-function checkCopy(file: string): void {
+function checkCopy(file: string, progress: WorkProgress): void {
   using copied = new DatabaseSync(file, { readOnly: true });
-  checkRows(copied);
+  checkRows(copied, progress);
 }
 
 /** Copies the database. SQLite accepts an empty target file, and does not flush it. */

@@ -40,7 +40,12 @@ export interface RestoreResult {
 export async function restoreServer(
   zk: ZooKeeper,
   path: PubsubPath,
-  { id, store }: { readonly id: string; readonly store: RestorableStore },
+  { id, store, onTopic = () => {} }: {
+    readonly id: string;
+    readonly store: RestorableStore;
+    /** Called after each topic of the service. */
+    readonly onTopic?: () => void;
+  },
 ): Promise<RestoreResult> {
   await checkEmptiness(zk, path, { id, store, task: "restore" });
   return await withServerName(zk, path, { id, what: "restore" }, async () => {
@@ -49,6 +54,7 @@ export async function restoreServer(
     for await (const listed of readTopicList(zk, path)) {
       const what = await restoreTopic(nodes, listed, { id, store });
       if (what !== "kept") done[what].push(listed.topic);
+      onTopic();
     }
     // Accepted last: the server starts only when all topics are done.
     await new StoreGeneration(zk, path, { id, store }).accept();

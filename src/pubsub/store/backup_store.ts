@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { countWithNoun } from "../../support/text.ts";
+import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { flushParentFolders, flushPath } from "../../storage/durable_file.ts";
+import { usedBytes } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
 import { verifyRows } from "./verify_topic_store.ts";
@@ -16,7 +18,12 @@ import { verifyRows } from "./verify_topic_store.ts";
  * Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, IO otherwise, also if the data is damaged.
  * After an error no copy is left.
  */
-export function backupStore(dataDir: string, target: string, mark: () => void = () => {}): void {
+export function backupStore(
+  dataDir: string,
+  target: string,
+  mark: () => void = () => {},
+  progress: WorkProgress = noProgress,
+): void {
   const path = join(target, databaseName);
   // Written under another name until it is complete, so that an interrupted backup is never mistaken for a store.
   const part = `${path}.part`;
@@ -29,9 +36,10 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
     closeSync(openSync(part, "wx", 0o600));
     ours = part;
     if (damage !== null) throw damagedData(dataDir, target, [damage]);
+    progress.startPart({ noun: "byte", verb: "copied", total: usedBytes(database), file: part });
     database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
     flushPath(part);
-    checkCopy(dataDir, target, part);
+    checkCopy(dataDir, target, { part, progress });
     mark();
     renameSync(part, path);
     ours = path;
@@ -53,9 +61,13 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
 }
 
 /** Reads the copy back: damage in the store is also in the copy, and an older backup may still be good. */
-function checkCopy(dataDir: string, target: string, part: string): void {
+function checkCopy(
+  dataDir: string,
+  target: string,
+  { part, progress }: { readonly part: string; readonly progress: WorkProgress },
+): void {
   using copy = new DatabaseSync(part, { readOnly: true });
-  const { problems } = verifyRows(copy);
+  const { problems } = verifyRows(copy, progress);
   if (problems.length > 0) throw damagedData(dataDir, target, problems);
 }
 

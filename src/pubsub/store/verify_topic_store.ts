@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
+import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
@@ -24,11 +25,11 @@ export interface TopicStoreReport {
 type TopicRow = { readonly title: string } & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
-export function verifyStore(dataDir: string): TopicStoreReport {
+export function verifyStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
   const damage = damageInLog(join(dataDir, databaseName));
   const database = openToRead(dataDir);
   try {
-    const report = verifyRows(database);
+    const report = verifyRows(database, progress);
     return damage === null ? report : { ...report, problems: [damage, ...report.problems] };
   } finally {
     database.close();
@@ -36,7 +37,7 @@ export function verifyStore(dataDir: string): TopicStoreReport {
 }
 
 /** Checks an open database in one consistent snapshot. */
-export function verifyRows(database: DatabaseSync): TopicStoreReport {
+export function verifyRows(database: DatabaseSync, progress: WorkProgress = noProgress): TopicStoreReport {
   const { problems, addProblem } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
@@ -44,6 +45,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     schema,
     tables: Object.values(tables),
     addProblem,
+    progress,
     columns: { messages: ", records" },
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
@@ -52,9 +54,11 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
       return isMessages ? describeDamagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
   });
+  progress.startPart({ noun: "topic", verb: "compared with their rows", total: null, file: null });
   verifyPart("the topics", addProblem, () => {
     for (const row of readRows(database, "SELECT * FROM topics NOT INDEXED")) {
       verifyTopic(database, row, { addProblem, report });
+      progress.add(1);
     }
   });
   verifyPart("the messages", addProblem, () => {

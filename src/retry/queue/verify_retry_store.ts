@@ -1,6 +1,7 @@
 /** Checks everything in a message store, even one in use, and reports what is inconsistent. Changes nothing. */
 import { type MessageState, messageStates } from "./message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
+import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { stateNumbers } from "./retry_totals.ts";
 import { schema, tables } from "./retry_tables.ts";
@@ -13,15 +14,16 @@ export interface RetryVerifyReport {
 }
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
-export function verifyRetryStore(folder: string): RetryVerifyReport {
+export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, addProblem } = problemList();
   try {
     return database.readSnapshot(() => {
-      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem }));
+      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem, progress }));
+      progress.startPart({ noun: "message", verb: "compared with their bodies", total: null, file: null });
       let [messages, bytes] = [0, 0];
       verifyPart("the messages", addProblem, () => {
-        const counted = verifyMessages(database, addProblem);
+        const counted = verifyMessages(database, addProblem, progress);
         verifyTotals(database, counted, addProblem);
         for (const { count, bytes: some } of Object.values(counted)) {
           [messages, bytes] = [messages + count, bytes + some];
@@ -36,13 +38,14 @@ export function verifyRetryStore(folder: string): RetryVerifyReport {
 
 type CountedStates = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, addProblem: ReportProblem): CountedStates {
+function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, progress: WorkProgress): CountedStates {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as CountedStates;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
       LEFT JOIN processors AS p ON p.id = m.owner ORDER BY m.seq`,
   );
   for (const row of rows) {
+    progress.add(1);
     const what = `message ${row["seq"]}`;
     const state = messageStates[Number(row["state"])];
     if (state === undefined) {

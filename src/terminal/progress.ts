@@ -1,0 +1,183 @@
+/**
+ * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one second after
+ * the start; with --progress also elsewhere, as a line from time to time.
+ */
+import { setting, type SettingTable } from "../config/setting.ts";
+import { toggleType } from "../config/value_types.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { formatDuration } from "../support/duration.ts";
+import { formatSize } from "../support/size.ts";
+import { countWithNoun } from "../support/text.ts";
+import type { Io } from "./io.ts";
+import { WaitLine } from "./progress_line.ts";
+
+/** For every command that shows progress. */
+export const progressSettings = {
+  progress: setting(toggleType(), {
+    flag: "--progress",
+    help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+/** An operation that takes less time shows nothing on a terminal. Milliseconds, as all times here. */
+export const showAfterMs = 1000;
+/** The times between two updates: of the line on a terminal, of its time if nothing is reported, and between lines elsewhere. */
+export const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
+/** The remaining time is shown after this time; an earlier rate is not reliable. */
+const etaMsMin = 1000;
+
+export interface ProgressFacts {
+  /** What is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
+  readonly noun: string | null;
+  /** The participle of the work: stored, received. Without a noun what is being done. */
+  readonly verb: string;
+  readonly count: number;
+  /** Work done by this process and before it, in the unit of `total`. */
+  readonly done: number;
+  readonly before: number;
+  /** Null if the total is unknown. */
+  readonly total: number | null;
+  /** The total is the number of what is counted; otherwise it is a number of bytes. */
+  readonly countsTotal: boolean;
+  readonly elapsedMs: number;
+  /** More about the work: `1 failed`; empty if there is nothing. */
+  readonly note: string;
+}
+
+/** Pure. */
+export function progressText(facts: ProgressFacts): string {
+  const { noun, verb, count, done, before, total, elapsedMs, note } = facts;
+  const notes = note === "" ? [] : [note];
+  if (noun === null) return [verb, ...notes, formatDuration(1000 * Math.floor(elapsedMs / 1000))].join(", ");
+  const parts = [`${amountText(noun, facts)} ${verb}`, ...notes];
+  parts.push(count > 0 ? rateText(noun, count, elapsedMs) : formatDuration(1000 * Math.floor(elapsedMs / 1000)));
+  if (total === null || total === 0) return parts.join(", ");
+  const all = Math.min(total, before + done);
+  parts.push(`${Math.floor(100 * all / total)} %`);
+  if (elapsedMs >= etaMsMin && done > 0) {
+    parts.push(`${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`);
+  }
+  return parts.join(", ");
+}
+
+function amountText(noun: string, { count, before, total, countsTotal }: ProgressFacts): string {
+  if (noun === "byte") return total === null ? formatSize(count) : `${formatSize(count)} of ${formatSize(total)}`;
+  if (!countsTotal || total === null) return countWithNoun(count, noun);
+  return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
+}
+
+/** A rate that is too low for one item a second is shown by the minute or the hour. */
+function rateText(noun: string, count: number, elapsedMs: number): string {
+  const perSecond = count / Math.max(0.001, elapsedMs / 1000);
+  if (noun === "byte") return `${formatSize(perSecond)} a second`;
+  const [rate, unit] = perSecond >= 1
+    ? [perSecond, "a second"]
+    : perSecond >= 1 / 60
+    ? [60 * perSecond, "a minute"]
+    : [3600 * perSecond, "an hour"];
+  return `${rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate)} ${unit}`;
+}
+
+/** The call of the command that shows the progress. */
+export interface ProgressCall {
+  readonly io: Io;
+  readonly values: { readonly quiet: boolean; readonly progress: boolean };
+}
+
+/** How progress is shown: on the line of a terminal, as lines, or not at all. */
+export function progressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
+  if (values.quiet) return null;
+  if (WaitLine.canShow(io)) return "terminal";
+  return values.progress ? "lines" : null;
+}
+
+export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "total"> {
+  /** False if `total` is a number of bytes although messages are counted; true by default. */
+  readonly countsTotal?: boolean;
+  /** False: nothing is shown; true by default. */
+  readonly isWanted?: boolean;
+  /** Work that takes less time shows no line on a terminal. */
+  readonly afterMs?: number;
+  /** The minimum time between two updates on a terminal. */
+  readonly everyMs?: number;
+  readonly clock?: Clock;
+}
+
+/** Progress of work that lets the event loop run. Use ThreadProgress for work that blocks it. */
+export class ProgressLine implements Disposable {
+  readonly #io: Io;
+  readonly #form: ReturnType<typeof progressForm>;
+  readonly #line: WaitLine;
+  readonly #clock: Clock;
+  readonly #startMs: number;
+  readonly #afterMs: number;
+  readonly #everyMs: number;
+  #facts: Omit<ProgressFacts, "elapsedMs">;
+  #shownMs: number;
+  #cancelTimer = () => {};
+
+  constructor(
+    call: ProgressCall,
+    { noun, verb, total, countsTotal = true, isWanted = true, clock = systemClock(), ...times }: ProgressOptions,
+  ) {
+    this.#io = call.io;
+    this.#form = isWanted ? progressForm(call) : null;
+    this.#line = new WaitLine(call.io);
+    this.#afterMs = times.afterMs ?? showAfterMs;
+    this.#everyMs = times.everyMs ?? updateEveryMs.terminal;
+    this.#clock = clock;
+    this.#startMs = clock.now();
+    this.#shownMs = this.#startMs;
+    this.#facts = { noun, verb, count: 0, done: 0, before: 0, total, countsTotal, note: "" };
+    if (this.#form !== null) this.#startTimer();
+  }
+
+  /** `done`: in the unit of the total. */
+  add(count: number, done: number = count): void {
+    this.#facts = { ...this.#facts, count: this.#facts.count + count, done: this.#facts.done + done };
+    this.#update();
+  }
+
+  /** Counts work that was done before this process. */
+  addEarlierWork(done: number): void {
+    this.#facts = { ...this.#facts, before: this.#facts.before + done };
+  }
+
+  /** Replaces what has become known meanwhile. */
+  set(facts: Partial<Pick<ProgressFacts, "total" | "note">>): void {
+    this.#facts = { ...this.#facts, ...facts };
+  }
+
+  /** Erases the line, for other output; the next update shows it again. */
+  erase(): void {
+    this.#line.erase();
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancelTimer();
+    this.#line.erase();
+    if (this.#form === "lines") this.#io.err(`baton: ${this.#text()}\n`);
+  }
+
+  /** The time that is shown grows also while nothing is reported. */
+  #startTimer(): void {
+    this.#cancelTimer = this.#clock.startTimer(updateEveryMs.idle, () => {
+      this.#update();
+      this.#startTimer();
+    });
+  }
+
+  #update(): void {
+    const nowMs = this.#clock.now();
+    if (this.#form === null || nowMs < this.#startMs + this.#afterMs) return;
+    if (nowMs - this.#shownMs < (this.#form === "lines" ? updateEveryMs.lines : this.#everyMs)) return;
+    this.#shownMs = nowMs;
+    if (this.#form === "terminal") this.#line.show(this.#text());
+    else this.#io.err(`baton: ${this.#text()}\n`);
+  }
+
+  #text(): string {
+    return progressText({ ...this.#facts, elapsedMs: this.#clock.now() - this.#startMs });
+  }
+}
