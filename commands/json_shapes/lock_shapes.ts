@@ -19,26 +19,33 @@ const participant = {
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
 };
 
-export const whoShape = z.strictObject({
-  version,
+const useHolder = z.strictObject({
+  ...participant,
+  slot: count.nullable().describe("number of the permit"),
+  rank: count.nullable().describe("rank of a barrier's member"),
+  fencing_token: token.nullable(),
+});
+export type UseHolderJson = z.infer<typeof useHolder>;
+
+const useWaiter = z.strictObject({
+  ...participant,
+  place: count.describe("place in the queue, from 1"),
+  priority: count.nullable().describe("the lowest is served first"),
+});
+export type UseWaiterJson = z.infer<typeof useWaiter>;
+
+const useStatus = {
   kind,
   name: z.string(),
   path: z.string().describe("path of its node"),
   limit: count.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
-  holders: z.array(z.strictObject({
-    ...participant,
-    slot: count.nullable().describe("number of the permit"),
-    rank: count.nullable().describe("rank of a barrier's member"),
-    fencing_token: token.nullable(),
-  })).describe("in the order of their grants, for a barrier of their ranks"),
-  waiters: z.array(z.strictObject({
-    ...participant,
-    place: count.describe("place in the queue, from 1"),
-    priority: count.nullable().describe("the lowest is served first"),
-  })).describe("in the order of the queue"),
-});
+  holders: z.array(useHolder).describe("in the order of their grants, for a barrier of their ranks"),
+  waiters: z.array(useWaiter).describe("in the order of the queue"),
+};
+
+export const whoShape = z.strictObject({ version, ...useStatus });
 export type WhoJson = z.infer<typeof whoShape>;
 
 const use = { name: z.string(), holders: count.nullable(), waiters: count.nullable() };
@@ -52,6 +59,9 @@ export const lsShape = z.strictObject({
   barriers: z.array(z.strictObject(use)).describe("holders are running members, waiters wait for the start"),
   gates: z.array(z.strictObject(use)).describe("closed gates"),
   pools: z.array(z.strictObject(use)).describe("pools that run or have stored results; holders are running jobs"),
+  details: z.array(z.strictObject(useStatus)).optional().describe(
+    "only with --long: holders and waiters of everything but pools, as baton who prints them",
+  ),
 });
 export type LsJson = z.infer<typeof lsShape>;
 

@@ -7,12 +7,15 @@ import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
-import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
+import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
+import { readDetails } from "../../src/coordination/admin/read_details.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { onlyInteropPath } from "./name_arguments.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import type { LsJson } from "../json_shapes/lock_shapes.ts";
+import { isInUse, lsJson, lsLines, type LsReading, lsTable, unlistedLine } from "./ls_view.ts";
+import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
 
 const settings = {
   all: setting(toggleType(), { flag: "-a, --all", help: "also list unused ones", default: false }),
@@ -21,9 +24,12 @@ const settings = {
     flag: "--recipe",
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
+  ...watchSettings,
   json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
+
+type LsCall = Call<typeof settings>;
 
 export const lsCommand = defineCommand({
   name: "ls",
@@ -33,10 +39,15 @@ export const lsCommand = defineCommand({
     "Sorted by kind and name. HOLD is the number of holders of a lock, leaders, running members of a barrier, or jobs of a " +
     "pool, and 1 for a closed gate; WAIT is the number of waiters in the queue. A pool is listed while its jobs run. If " +
     "pool.item_path puts their locks elsewhere, it is listed only with --total; use baton pool status COMPONENT.",
+    "--long prints one line for each holder, with its user, host, pid, command, start, fencing token and session; waiters are " +
+    "shown by baton who -l. --watch shows every change until it is stopped: it draws the table again on a terminal, and " +
+    "prints a line with the time and the new numbers elsewhere.",
     "An unused lock stays until the server removes it, which it does by itself; --all lists it.",
   ],
   examples: [
     ["baton ls", "everything in use"],
+    ["baton ls -l", "with the holders"],
+    ["baton ls --watch --json", "one line for each change, for a program"],
     ["baton ls --kind election", "the elections with candidates"],
     ["baton ls --all --json", "everything, for programs"],
     ["baton ls --recipe curator /app/locks", "the locks of Curator programs below this node"],
@@ -53,61 +64,71 @@ export const lsCommand = defineCommand({
       );
     }
     const { root, kind } = values;
-    const kinds = kind === undefined ? useKinds : [kind];
-    const found = await runConnected(call, (zk) => listInUse(zk, { root, kinds }));
-    const shown = (of: UseKind) => found[of].filter((one) => values.all || isInUse(one));
-    if (values.json) {
-      printJson(io, toJson(shown));
-      return exitCodes.SUCCESS;
-    }
-    const rows = kinds.flatMap((of) => shown(of).map((one) => [of, one.name, ...countColumns(one)]));
-    if (rows.length > 0) printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
-    else if (!values.quiet) {
-      const unused = kinds.flatMap((of) => found[of]).length;
-      const what = kind === undefined ? "nothing" : `no ${kind}`;
-      io.err(`baton: ${what} is in use below ${root}${unused === 0 ? "" : `; --all shows ${unused} unused`}\n`);
-    }
+    const read = (zk: ZooKeeper) => readListed(zk, values);
+    const view = viewOf(() => `${kind === undefined ? "nothing" : `no ${kind}`} is in use below ${root}`);
+    if (values.watch) return await watchUse(call, read, { what: `in use below ${root}`, view });
+    const { unused, ...reading } = await runConnected(call, read);
+    if (values.json) printJson(io, lsJson(reading));
+    else printTable(io, lsTable(reading));
+    if (values.json || values.quiet || isListed(reading)) return exitCodes.SUCCESS;
+    io.err(`baton: ${view.empty(reading)}${unused === 0 ? "" : `; --all shows ${unused} unused`}\n`);
     return exitCodes.SUCCESS;
   },
 });
 
+interface Listed extends LsReading {
+  /** Number of unused objects that are not listed. */
+  readonly unused: number;
+}
+
+const isListed = ({ found }: LsReading) => useKinds.some((kind) => found[kind].length > 0);
+
+async function readListed(
+  zk: ZooKeeper,
+  { root, kind, all, long }: Pick<LsCall["values"], "root" | "kind" | "all" | "long">,
+): Promise<Listed> {
+  const kinds = kind === undefined ? useKinds : [kind];
+  const existing = await listInUse(zk, { root, kinds });
+  const shown = (of: UseKind) => kinds.includes(of) ? existing[of].filter((one) => all || isInUse(one)) : [];
+  const found: UseList = {
+    ...{ lock: shown("lock"), election: shown("election"), barrier: shown("barrier") },
+    ...{ gate: shown("gate"), pool: shown("pool") },
+  };
+  const count = (list: UseList) => kinds.reduce((sum, of) => sum + list[of].length, 0);
+  const details = long ? await readDetails(zk, found, { root, max: Infinity }) : null;
+  return { found, details, unused: count(existing) - count(found) };
+}
+
+const viewOf = (empty: (reading: LsReading) => string): UseView<LsReading> => ({
+  empty,
+  table: lsTable,
+  json: lsJson,
+  lines: lsLines,
+  gone: unlistedLine,
+});
+
 /** Lists the locks of other programs, which may be at any path. */
-async function listInteropLocks(call: Call<typeof settings>, recipe: InteropRecipe): Promise<ExitCode> {
+async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<ExitCode> {
   const { values, io, names } = call;
   const { all, json, quiet, kind = "lock" } = values;
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+  if (values.long) throw new BatonError("USAGE", "--recipe and --long do not go together; use baton who -l --recipe");
   const path = onlyInteropPath("ls", names, recipe);
-  const found = await runConnected(call, (zk) => listInterop(zk, path, recipe));
-  const shown = (found ?? []).filter((one) => all || isInUse(one));
-  if (json) printJson(io, toJson((of) => of === "lock" ? shown : []));
-  else if (shown.length > 0) {
-    const rows = shown.map((one) => ["lock", one.name, ...countColumns(one)]);
-    printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
-  } else if (!quiet) {
-    const what = found === null
-      ? `node "${path}" does not exist`
-      : `no lock of ${namingOf(recipe).title} is in use below "${path}"`;
-    io.err(`baton: ${what}\n`);
-  }
+  let isThere = true;
+  const read = async (zk: ZooKeeper): Promise<LsReading> => {
+    const found = await listInterop(zk, path, recipe);
+    isThere = found !== null;
+    return { found: { ...noUses, lock: (found ?? []).filter((one) => all || isInUse(one)) }, details: null };
+  };
+  const view = viewOf(() =>
+    isThere ? `no lock of ${namingOf(recipe).title} is in use below "${path}"` : `node "${path}" does not exist`
+  );
+  if (values.watch) return await watchUse(call, read, { what: `in use below ${path}`, view });
+  const reading = await runConnected(call, read);
+  if (json) printJson(io, lsJson(reading));
+  else if (isListed(reading)) printTable(io, lsTable(reading));
+  else if (!quiet) io.err(`baton: ${view.empty(reading)}\n`);
   return exitCodes.SUCCESS;
 }
 
-/** True also if an ACL hides the numbers. */
-function isInUse({ holders, waiters }: UseSummary): boolean {
-  return holders !== 0 || waiters !== 0;
-}
-
-function countColumns({ holders, waiters }: UseSummary): string[] {
-  return [String(holders ?? "?"), String(waiters ?? "?")];
-}
-
-function toJson(shown: (kind: UseKind) => readonly UseSummary[]): LsJson {
-  return {
-    version: 1,
-    locks: [...shown("lock")],
-    elections: [...shown("election")],
-    barriers: [...shown("barrier")],
-    gates: [...shown("gate")],
-    pools: [...shown("pool")],
-  };
-}
+const noUses: UseList = { lock: [], election: [], barrier: [], gate: [], pool: [] };

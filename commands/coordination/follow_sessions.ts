@@ -1,0 +1,52 @@
+/** Follows something on the servers over lost connections, expired sessions and unreachable servers. */
+import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import { openSession } from "../../src/coordination/connect/command_session.ts";
+import { reportOutages } from "../job/wait_display.ts";
+import { announceCoordination, type ConnectedCall } from "./connected.ts";
+
+export interface FollowSessionsOptions {
+  /** The subject of messages: `the leader of "echo"`. */
+  readonly what: string;
+  readonly signal: AbortSignal;
+  /** True: wait for the servers until the signal aborts, also for the first session. */
+  readonly waitsForServer?: boolean;
+}
+
+/** Yields what `follow` yields, with a new session when one has ended. Rejects with the signal's reason. */
+export async function* followSessions<T>(
+  { values, sources, io }: ConnectedCall,
+  follow: (zk: ZooKeeper, place: Coordination) => AsyncIterable<T>,
+  { what, signal, waitsForServer = false }: FollowSessionsOptions,
+): AsyncGenerator<T, never, void> {
+  const clock = systemClock();
+  const { quiet } = values;
+  const place = announceCoordination({ values, sources, quiet }, io, {});
+  const open = (options: ConnectOptions) => connect({ ...options, clock });
+  const opening = { isPatient: waitsForServer, io, clock, quiet, what };
+  const session = new CandidateSession({
+    connect: (options) => openSession(open, options, opening),
+    options: place.connect,
+    clock,
+    isPatient: true,
+    onUnreachable: (why) => quiet || io.err(`baton: ${why}; retrying\n`),
+  });
+  try {
+    for (;;) {
+      const zk = await session.openSession(signal);
+      using _outage = reportOutages(zk, what, { io, clock, quiet });
+      try {
+        yield* follow(zk, place);
+        throw signal.reason; // only the signal ends `follow`
+      } catch (thrown) {
+        if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      }
+    }
+  } finally {
+    await session.close(signal);
+  }
+}

@@ -1,0 +1,87 @@
+/** What `baton ls` prints: tables, lines of changes, JSON. Pure. */
+import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
+import { detailsKey } from "../../src/coordination/admin/read_details.ts";
+import type { UseHolder, UseStatus } from "../../src/coordination/admin/use_status.ts";
+import { type Cell, headCells } from "../../src/terminal/table.ts";
+import type { LsJson } from "../json_shapes/lock_shapes.ts";
+import { holderJson, sessionText, sinceText, waiterJson } from "./who_view.ts";
+
+export interface LsReading {
+  readonly found: UseList;
+  /** Only with --long; see `readDetails`. */
+  readonly details: ReadonlyMap<string, UseStatus> | null;
+}
+
+interface LsRow extends UseSummary {
+  readonly kind: UseKind;
+}
+
+/** True also if an ACL hides the numbers. */
+export function isInUse({ holders, waiters }: UseSummary): boolean {
+  return holders !== 0 || waiters !== 0;
+}
+
+const rowsOf = ({ found }: LsReading): LsRow[] => useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
+
+/** The table; empty if nothing is listed. */
+export function lsTable(reading: LsReading): Cell[][] {
+  const rows = rowsOf(reading);
+  if (rows.length === 0) return [];
+  const { details } = reading;
+  if (details === null) return [headCells(head), ...rows.map((row) => [...firstCells(row)])];
+  const long = rows.flatMap((row) => {
+    const holders = details.get(detailsKey(row.kind, row.name))?.holders ?? [];
+    return holders.length === 0
+      ? [[...firstCells(row), ...holderHead.map(() => "-")]]
+      : holders.map((holder) => [...firstCells(row), ...holderCells(holder)]);
+  });
+  return [headCells([...head, ...holderHead]), ...long];
+}
+
+const head = ["KIND", "NAME", "HOLD", "WAIT"];
+const holderHead = ["USER", "HOST", "PID", "COMMAND", "SINCE", "TOKEN", "SESSION"];
+
+const countText = (count: number | null) => String(count ?? "?");
+
+function firstCells({ kind, name, holders, waiters }: LsRow): Cell[] {
+  const waiting: Cell = waiters === 0 ? "0" : { text: countText(waiters), style: "yellow" };
+  return [kind, name, holders === 0 ? "0" : { text: countText(holders), style: "green" }, waiting];
+}
+
+function holderCells(holder: UseHolder): Cell[] {
+  const { user, host, pid, argv0, fencingToken } = holder;
+  const cells = [user, host, pid === 0 ? "" : String(pid), argv0, sinceText(holder), fencingToken?.toString()];
+  return [...cells, sessionText(holder)].map((text) => text || "-");
+}
+
+/** A line for each object, by kind and name. */
+export function lsLines(reading: LsReading): Map<string, string> {
+  return new Map(rowsOf(reading).map(({ kind, name, holders, waiters }) => {
+    const holding = reading.details?.get(detailsKey(kind, name))?.holders ?? [];
+    const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
+    const cells = [kind, name, countText(holders), countText(waiters), by];
+    return [detailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
+  }));
+}
+
+/** The line for an object that is no longer listed. */
+export function unlistedLine(line: string): string {
+  const [kind = "", name = ""] = line.split("  ");
+  return `${kind}  ${name}  0  0`;
+}
+
+export function lsJson({ found, details }: LsReading): LsJson {
+  return {
+    version: 1,
+    locks: [...found.lock],
+    elections: [...found.election],
+    barriers: [...found.barrier],
+    gates: [...found.gate],
+    pools: [...found.pool],
+    ...(details === null ? {} : { details: [...details.values()].map(detailsJson) }),
+  };
+}
+
+function detailsJson({ kind, name, path, limit, holders, waiters }: UseStatus) {
+  return { kind, name, path, limit, holders: holders.map(holderJson), waiters: waiters.map(waiterJson) };
+}

@@ -1,0 +1,168 @@
+/** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
+import { followReads } from "../../src/coordination/admin/follow_reads.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { toggleType } from "../../src/config/value_types.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { painterOf } from "../../src/terminal/color.ts";
+import { type Io, printJson } from "../../src/terminal/io.ts";
+import { type Cell, tableLines } from "../../src/terminal/table.ts";
+import { RedrawnLines } from "../../src/terminal/terminal_lines.ts";
+import { printable } from "../../src/support/text.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ConnectedCall } from "../coordination/connected.ts";
+import { followSessions } from "../coordination/follow_sessions.ts";
+
+export const watchSettings = {
+  watch: setting(toggleType(), {
+    flag: "--watch",
+    help: "show every change until stopped: drawn again on a terminal, as lines elsewhere; --json: one object per line",
+    default: false,
+  }),
+  long: setting(toggleType(), {
+    flag: "-l, --long",
+    help: "also user, host, pid, start, token and session of each holder",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+/** How a value is shown. All functions are pure; `nowMs` is the wall clock. */
+export interface UseView<T> {
+  /** Without rows: what is shown instead of a table. */
+  readonly empty: (value: T) => string;
+  readonly table: (value: T, nowMs: number) => readonly (readonly Cell[])[];
+  readonly json: (value: T) => unknown;
+  /** Lines without passing time, by what they stand for. */
+  readonly lines: (value: T) => ReadonlyMap<string, string>;
+  /** The line for something that is gone, from its last line. */
+  readonly gone: (line: string) => string;
+}
+
+export interface WatchCall extends ConnectedCall {
+  readonly values: ConnectedCall["values"] & { readonly json: boolean };
+}
+
+/** Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of messages. */
+export async function watchUse<T>(
+  call: WatchCall,
+  read: (zk: ZooKeeper) => Promise<T>,
+  { what, view }: { readonly what: string; readonly view: UseView<T> },
+): Promise<never> {
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  const clock = systemClock();
+  const following = followSessions(call, (zk) => followReads(zk, read, { signal, clock }), { what, signal });
+  using output = changeOutput(call, view, { what, clock });
+  for await (const value of following) output.show(value);
+  throw signal.reason;
+}
+
+/** Shows each value that differs from the previous one. */
+export interface ChangeOutput<T> extends Disposable {
+  show(value: T): void;
+}
+
+function changeOutput<T>(
+  { values, io }: WatchCall,
+  view: UseView<T>,
+  { what, clock }: { readonly what: string; readonly clock: Clock },
+): ChangeOutput<T> {
+  if (values.json) return new JsonChanges(io, view);
+  const isScreen = io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
+  return isScreen ? new ScreenChanges(io, view, { what, clock }) : new LineChanges(io, view);
+}
+
+/** One JSON object per line. */
+export class JsonChanges<T> implements ChangeOutput<T> {
+  readonly #io: Io;
+  readonly #view: UseView<T>;
+  #last = "";
+
+  constructor(io: Io, view: UseView<T>) {
+    this.#io = io;
+    this.#view = view;
+  }
+
+  show(value: T): void {
+    const json = this.#view.json(value);
+    const text = JSON.stringify(json);
+    if (text !== this.#last) printJson(this.#io, json);
+    this.#last = text;
+  }
+
+  [Symbol.dispose](): void {}
+}
+
+/** A line with the time for everything that is new, has changed, or is gone. */
+export class LineChanges<T> implements ChangeOutput<T> {
+  readonly #io: Io;
+  readonly #view: UseView<T>;
+  #last: ReadonlyMap<string, string> = new Map();
+
+  constructor(io: Io, view: UseView<T>) {
+    this.#io = io;
+    this.#view = view;
+  }
+
+  show(value: T): void {
+    const lines = this.#view.lines(value);
+    const gone = [...this.#last].filter(([key]) => !lines.has(key)).map(([, line]) => this.#view.gone(line));
+    const changed = [...lines].filter(([key, line]) => this.#last.get(key) !== line).map(([, line]) => line);
+    this.#last = lines;
+    const time = new Date().toISOString();
+    for (const line of [...gone, ...changed]) this.#io.out(`${time}  ${printable(line)}\n`);
+  }
+
+  [Symbol.dispose](): void {}
+}
+
+/** The time that passes is drawn again this often, in milliseconds. */
+const tickMs = 1000;
+
+/** A table that is drawn again in its place. */
+export class ScreenChanges<T> implements ChangeOutput<T> {
+  readonly #io: Io;
+  readonly #view: UseView<T>;
+  readonly #what: string;
+  readonly #clock: Clock;
+  readonly #lines: RedrawnLines;
+  #shown: { readonly value: T } | null = null;
+  #cancelTimer = () => {};
+
+  constructor(io: Io, view: UseView<T>, { what, clock }: { readonly what: string; readonly clock: Clock }) {
+    this.#io = io;
+    this.#view = view;
+    this.#what = what;
+    this.#clock = clock;
+    this.#lines = new RedrawnLines((text) => io.out(text));
+  }
+
+  show(value: T): void {
+    this.#shown = { value };
+    this.#draw();
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancelTimer();
+  }
+
+  #draw(): void {
+    this.#cancelTimer();
+    if (this.#shown === null) return;
+    const { value } = this.#shown;
+    const paint = painterOf(this.#io, "stdout");
+    const now = new Date();
+    const table = this.#view.table(value, now.getTime());
+    const time = paint("dim", now.toTimeString().slice(0, 8));
+    const body = table.length === 0 ? [printable(this.#view.empty(value))] : tableLines(table, paint);
+    this.#lines.show([`${paint("bold", printable(this.#what))}  ${time}`, ...body]);
+    this.#cancelTimer = this.#clock.startTimer(tickMs, () => {
+      try {
+        this.#draw();
+      } catch {
+        // the terminal is gone: SIGHUP, or the next change, ends the command
+      }
+    });
+  }
+}

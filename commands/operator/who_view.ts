@@ -1,0 +1,157 @@
+/** What `baton who` prints: tables, lines of changes, JSON. Pure. */
+import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
+import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import type { Style } from "../../src/terminal/color.ts";
+import { type Cell, headCells } from "../../src/terminal/table.ts";
+import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
+import { shortIds } from "./short_ids.ts";
+
+const holds: Readonly<Record<StatusKind, string>> = {
+  lock: "holds",
+  election: "leads",
+  barrier: "runs",
+  gate: "closed",
+};
+
+interface WhoRow {
+  readonly state: Cell;
+  readonly one: UseHolder | UseWaiter;
+  /** Place in the queue; empty for a holder. */
+  readonly place: string;
+  readonly how: string;
+  readonly token: string;
+}
+
+function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" | "waiters">): WhoRow[] {
+  const state = (text: string, style: Style): Cell => ({ text, style });
+  return [
+    ...holders.map((one): WhoRow => ({
+      state: state(holds[kind], one.revoke === null ? "green" : "red"),
+      one,
+      place: "",
+      how: describeHolding(kind, one).join(", "),
+      token: one.fencingToken?.toString() ?? "",
+    })),
+    ...waiters.map((one): WhoRow => ({
+      state: state("waits", "yellow"),
+      one,
+      place: String(one.place),
+      how: describeWaiting(kind, one).join(", "),
+      token: "",
+    })),
+  ];
+}
+
+/** The table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
+export function whoTable(status: UseStatus, { nowMs, long }: { readonly nowMs: number; readonly long: boolean }): Cell[][] {
+  const rows = whoRows(status);
+  if (rows.length === 0) return [];
+  if (long) return [headCells(longHead), ...rows.map(longRow)];
+  const ids = shortIds(rows.flatMap(({ one }) => one.id ?? []));
+  return [
+    headCells(["STATE", "WHO", "FOR", "HOW", "ID", "REASON"]),
+    ...rows.map(({ state, one, how }): Cell[] => [
+      state,
+      nameOfHolder(one),
+      one.sinceMs === 0 ? "-" : formatDuration(1000 * Math.floor(Math.max(0, nowMs - one.sinceMs) / 1000)),
+      how || "-",
+      one.id === null ? "-" : ids.get(one.id) ?? one.id,
+      reasonOf(one),
+    ]),
+  ];
+}
+
+const longHead = ["STATE", "QUEUE", "USER", "HOST", "PID", "COMMAND", "SINCE", "HOW", "TOKEN", "SESSION", "ID", "REASON"];
+
+function longRow({ state, one, place, how, token }: WhoRow): Cell[] {
+  const { user, host, pid, argv0, id } = one;
+  const rest = [host, pid === 0 ? "" : String(pid), argv0, sinceText(one), how, token, sessionText(one), id ?? ""];
+  return [state, ...[place, user, ...rest].map((text) => text || "-"), reasonOf(one)];
+}
+
+/** The start in UTC, to the second; empty if it is unknown. */
+export function sinceText({ sinceMs }: { readonly sinceMs: number }): string {
+  return sinceMs === 0 ? "" : new Date(sinceMs).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** The session as ZooKeeper's own tools write it; empty if there is none. */
+export function sessionText({ sessionId }: { readonly sessionId: bigint | null }): string {
+  return sessionId === null || sessionId === 0n ? "" : `0x${BigInt.asUintN(64, sessionId).toString(16)}`;
+}
+
+function reasonOf({ reason, revoke }: UseHolder | UseWaiter): string {
+  return revoke === null ? reason : `${reason} (asked to release it)`.trim();
+}
+
+/** A line for each holder and waiter, without the time that passes, by its id. */
+export function whoLines(status: UseStatus): Map<string, string> {
+  const rows = whoRows(status);
+  const ids = shortIds(rows.flatMap(({ one }) => one.id ?? []));
+  return new Map(rows.map(({ state, one, place, how }) => {
+    const word = typeof state === "string" ? state : state.text;
+    const cells = [word, nameOfHolder(one), how, place === "" ? "" : `place ${place}`, idText(one, ids), reasonOf(one)];
+    return [one.id ?? status.kind, cells.filter((cell) => cell !== "").join("  ")];
+  }));
+}
+
+const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>) => id === null ? "" : ids.get(id) ?? id;
+
+/** The line for a holder or waiter that is gone: its first word is its state. */
+export function goneLine(line: string): string {
+  return line.replace(/^\S+/, "gone ");
+}
+
+function describeHolding(kind: StatusKind, { mode, slot, rank, value }: UseHolder): string[] {
+  if (kind === "election") return value === undefined ? [] : [value];
+  return [
+    ...(mode === null ? [] : [mode]),
+    ...(slot === null ? [] : [`slot ${slot}`]),
+    ...(rank === null ? [] : [`rank ${rank}`]),
+  ];
+}
+
+function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter): string[] {
+  const first = kind === "election" ? value : mode;
+  return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
+}
+
+export function whoJson({ kind, name, path, limit, holders, waiters }: UseStatus): WhoJson {
+  return {
+    version: 1,
+    kind,
+    name,
+    path,
+    limit,
+    holders: holders.map(holderJson),
+    waiters: waiters.map(waiterJson),
+  };
+}
+
+const participantJson = (one: UseHolder | UseWaiter) => ({
+  id: one.id,
+  mode: one.mode,
+  host: one.host,
+  pid: one.pid,
+  user: one.user,
+  command: one.argv0,
+  reason: one.reason,
+  value: one.value ?? null,
+  since: one.sinceMs === 0 ? null : new Date(one.sinceMs).toISOString(),
+  session_id: one.sessionId?.toString() ?? null,
+  session_timeout_ms: one.sessionTimeoutMs,
+  revoke: one.revoke,
+});
+
+export const holderJson = (holder: UseHolder): UseHolderJson => ({
+  ...participantJson(holder),
+  slot: holder.slot,
+  rank: holder.rank,
+  fencing_token: holder.fencingToken?.toString() ?? null,
+});
+
+export const waiterJson = (waiter: UseWaiter): UseWaiterJson => ({
+  ...participantJson(waiter),
+  place: waiter.place,
+  priority: waiter.priority ?? null,
+});

@@ -1,0 +1,54 @@
+/** Lines that are drawn on a terminal, and drawn again in the same place. */
+import process from "node:process";
+
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** The size of the terminal of stdout; 80 x 24 if it has none. */
+export function terminalSize(): TerminalSize {
+  const { columns, rows } = process.stdout;
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
+const escape = "\x1b";
+const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
+
+/** Cuts a line after `columns` characters. The codes of styles have no width and are kept, so that each style ends. */
+export function cutLine(line: string, columns: number): string {
+  let left = columns;
+  return line.split(styleCode).map((part, index) => {
+    if (index % 2 === 1) return part;
+    const kept = [...part].slice(0, Math.max(0, left));
+    left -= kept.length;
+    return kept.join("");
+  }).join("");
+}
+
+/** A wide character must not wrap a line, or all lines below would move. */
+export const wrapping = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
+
+/** Lines at the end of the output: each call draws over the lines of the previous one. What scrolled away stays. */
+export class RedrawnLines {
+  readonly #write: (text: string) => void;
+  readonly #size: () => TerminalSize;
+  #drawn = 0;
+
+  constructor(write: (text: string) => void, size: () => TerminalSize = terminalSize) {
+    this.#write = write;
+    this.#size = size;
+  }
+
+  show(lines: readonly string[]): void {
+    const { columns, rows } = this.#size();
+    const room = Math.max(2, rows - 1); // the cursor is below the lines
+    const shown = lines.length <= room
+      ? lines
+      : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`];
+    const up = this.#drawn === 0 ? "" : `${escape}[${this.#drawn}A`;
+    const text = shown.map((line) => `${cutLine(line, columns)}${escape}[K\r\n`).join("");
+    this.#write(`${wrapping.off}\r${up}${text}${escape}[J${wrapping.on}`);
+    this.#drawn = shown.length;
+  }
+}
