@@ -30,6 +30,7 @@ export const commandLoaders: CommandLoaders = {
   who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
   ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
+  top: async () => (await import("./top/top.ts")).topCommand,
   check: async () => (await import("./job/check.ts")).checkCommand,
   doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
   fence: async () => (await import("./fence/fence.ts")).fenceCommand,

@@ -9,6 +9,7 @@ import * as lock from "./lock_shapes.ts";
 import * as machine from "./machine_shapes.ts";
 import * as pubsub from "./pubsub_shapes.ts";
 import * as retry from "./retry_shapes.ts";
+import * as top from "./top_shapes.ts";
 
 export interface JsonShape {
   /** The command line. */
@@ -20,7 +21,8 @@ export interface JsonShape {
 
 const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...string[]]][] = [
   ["baton who NAME --json", lock.whoShape, "who", "who_free", "who_election", "who_barrier", "who_gate"],
-  ["baton ls --json", lock.lsShape, "ls"],
+  ["baton ls --json", lock.lsShape, "ls", "ls_long"],
+  ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],
   ["baton leader NAME --watch", election.leaderLineShape, "leader_watch_leads", "leader_watch_vacant"],

@@ -19,7 +19,7 @@ const participant = {
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
 };
 
-const useHolder = z.strictObject({
+export const useHolder = z.strictObject({
   ...participant,
   slot: count.nullable().describe("number of the permit"),
   rank: count.nullable().describe("rank of a barrier's member"),
@@ -27,7 +27,7 @@ const useHolder = z.strictObject({
 });
 export type UseHolderJson = z.infer<typeof useHolder>;
 
-const useWaiter = z.strictObject({
+export const useWaiter = z.strictObject({
   ...participant,
   place: count.describe("place in the queue, from 1"),
   priority: count.nullable().describe("the lowest is served first"),

@@ -94,7 +94,7 @@ async function readListed(
     ...{ lock: shown("lock"), election: shown("election"), barrier: shown("barrier") },
     ...{ gate: shown("gate"), pool: shown("pool") },
   };
-  const count = (list: UseList) => kinds.reduce((sum, of) => sum + list[of].length, 0);
+  const count = (list: UseList) => kinds.flatMap((of) => list[of]).length;
   const details = long ? await readDetails(zk, found, { root, max: Infinity }) : null;
   return { found, details, unused: count(existing) - count(found) };
 }

@@ -1,4 +1,4 @@
-/** What `baton ls` prints: tables, lines of changes, JSON. Pure. */
+/** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
 import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { detailsKey } from "../../src/coordination/admin/read_details.ts";
 import type { UseHolder, UseStatus } from "../../src/coordination/admin/use_status.ts";
@@ -21,7 +21,8 @@ export function isInUse({ holders, waiters }: UseSummary): boolean {
   return holders !== 0 || waiters !== 0;
 }
 
-const rowsOf = ({ found }: LsReading): LsRow[] => useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
+const rowsOf = ({ found }: LsReading): LsRow[] =>
+  useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
 
 /** The table; empty if nothing is listed. */
 export function lsTable(reading: LsReading): Cell[][] {
@@ -56,12 +57,14 @@ function holderCells(holder: UseHolder): Cell[] {
 
 /** A line for each object, by kind and name. */
 export function lsLines(reading: LsReading): Map<string, string> {
-  return new Map(rowsOf(reading).map(({ kind, name, holders, waiters }) => {
-    const holding = reading.details?.get(detailsKey(kind, name))?.holders ?? [];
-    const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
-    const cells = [kind, name, countText(holders), countText(waiters), by];
-    return [detailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
-  }));
+  return new Map(
+    rowsOf(reading).map(({ kind, name, holders, waiters }) => {
+      const holding = reading.details?.get(detailsKey(kind, name))?.holders ?? [];
+      const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
+      const cells = [kind, name, countText(holders), countText(waiters), by];
+      return [detailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
+    }),
+  );
 }
 
 /** The line for an object that is no longer listed. */

@@ -29,7 +29,7 @@ export const watchSettings = {
 
 /** How a value is shown. All functions are pure; `nowMs` is the wall clock. */
 export interface UseView<T> {
-  /** Without rows: what is shown instead of a table. */
+  /** A sentence that is shown if the table has no rows. */
   readonly empty: (value: T) => string;
   readonly table: (value: T, nowMs: number) => readonly (readonly Cell[])[];
   readonly json: (value: T) => unknown;

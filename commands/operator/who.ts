@@ -7,7 +7,12 @@ import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
-import { readUseStatus, type StatusKind, statusKinds, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import {
+  readUseStatus,
+  type StatusKind,
+  statusKinds,
+  type UseStatus,
+} from "../../src/coordination/admin/use_status.ts";
 import { BatonError } from "../../src/errors.ts";
 import { describeOtherUses, onlyName } from "./name_arguments.ts";
 import { defineCommand } from "../command.ts";

@@ -1,4 +1,4 @@
-/** What `baton who` prints: tables, lines of changes, JSON. Pure. */
+/** The output of `baton who`: tables, lines of changes, JSON. Pure. */
 import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -44,7 +44,10 @@ function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" 
 }
 
 /** The table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
-export function whoTable(status: UseStatus, { nowMs, long }: { readonly nowMs: number; readonly long: boolean }): Cell[][] {
+export function whoTable(
+  status: UseStatus,
+  { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
+): Cell[][] {
   const rows = whoRows(status);
   if (rows.length === 0) return [];
   if (long) return [headCells(longHead), ...rows.map(longRow)];
@@ -62,7 +65,20 @@ export function whoTable(status: UseStatus, { nowMs, long }: { readonly nowMs: n
   ];
 }
 
-const longHead = ["STATE", "QUEUE", "USER", "HOST", "PID", "COMMAND", "SINCE", "HOW", "TOKEN", "SESSION", "ID", "REASON"];
+const longHead = [
+  "STATE",
+  "QUEUE",
+  "USER",
+  "HOST",
+  "PID",
+  "COMMAND",
+  "SINCE",
+  "HOW",
+  "TOKEN",
+  "SESSION",
+  "ID",
+  "REASON",
+];
 
 function longRow({ state, one, place, how, token }: WhoRow): Cell[] {
   const { user, host, pid, argv0, id } = one;
@@ -95,7 +111,8 @@ export function whoLines(status: UseStatus): Map<string, string> {
   }));
 }
 
-const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>) => id === null ? "" : ids.get(id) ?? id;
+const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>) =>
+  id === null ? "" : ids.get(id) ?? id;
 
 /** The line for a holder or waiter that is gone: its first word is its state. */
 export function goneLine(line: string): string {

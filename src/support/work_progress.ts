@@ -2,7 +2,7 @@
 
 /** A part of an operation. A later part replaces an earlier one. */
 export interface WorkPart {
-  /** What is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
+  /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
   readonly noun: string | null;
   /** The participle of the work: `checked`; without a noun what is being done: `checking the index`. */
   readonly verb: string;

@@ -11,7 +11,7 @@ import { countWithNoun } from "../support/text.ts";
 import type { Io } from "./io.ts";
 import { WaitLine } from "./progress_line.ts";
 
-/** For every command that shows progress. */
+/** Settings of every command that shows progress. */
 export const progressSettings = {
   progress: setting(toggleType(), {
     flag: "--progress",
@@ -28,7 +28,7 @@ export const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
 const etaMsMin = 1000;
 
 export interface ProgressFacts {
-  /** What is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
+  /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
   readonly noun: string | null;
   /** The participle of the work: stored, received. Without a noun what is being done. */
   readonly verb: string;

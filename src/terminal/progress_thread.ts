@@ -15,7 +15,7 @@ export interface SharedProgress {
 
 /** Indexes of the flags. */
 export const flagAt = { pen: 0, hasWritten: 1 } as const;
-/** Which thread may write to stderr: the display while it holds the pen; after `ended` only the thread that works. */
+/** States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that works. */
 export const pen = { free: 0, held: 1, ended: 2 } as const;
 
 /** The start of a part, sent to the display. */
@@ -24,7 +24,7 @@ export interface PartMessage {
   readonly startedMs: number;
 }
 
-/** What the display is started with. */
+/** The data with which the display is started. */
 export interface DisplayData {
   readonly shared: SharedProgress;
   readonly form: "terminal" | "lines";

@@ -75,7 +75,8 @@ export async function requestRelease(
 /** Finds the holder by its id, or by a unique beginning of it. Throws NOT_FOUND and USAGE. */
 export function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
-  const found = holders.filter(isMeant);
+  const whole = holders.filter((one) => one.holderId === holderId);
+  const found = whole.length > 0 ? whole : holders.filter(isMeant);
   const [holder] = found;
   if (holder !== undefined && found.length === 1) return holder;
   const list = holders.map((one) => `${one.holderId} is ${nameOfHolder(one)}`).join("; ") || "no process holds it";

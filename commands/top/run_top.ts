@@ -1,0 +1,188 @@
+/** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
+import { isTransient } from "../../src/coordination/request_errors.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { Event } from "../../src/support/event.ts";
+import { type Paint, painterOf } from "../../src/terminal/color.ts";
+import { FullScreen } from "../../src/terminal/full_screen.ts";
+import { printJson } from "../../src/terminal/io.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { runConnected } from "../coordination/connected.ts";
+import { followSessions } from "../coordination/follow_sessions.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { topJson } from "./top_json.ts";
+import { type BodySize, firstUi, keysOf, pressKey, type TopUi } from "./top_keys.ts";
+import type { TopCall } from "./top_options.ts";
+import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
+import { TopSources } from "./top_sources.ts";
+import { topScreen, topText } from "./top_view.ts";
+
+export async function runTop(call: TopCall): Promise<ExitCode> {
+  const { values, io } = call;
+  using sources = new TopSources(call);
+  const isLive = !values.once && !values.json && io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
+  return isLive ? await runLive(call, sources) : await printOnce(call, sources);
+}
+
+const uiOf = ({ values: { sort, filter = "" } }: TopCall): TopUi => ({ ...firstUi, sort, filter });
+
+async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> {
+  const { values, io } = call;
+  const signal = new AbortController().signal;
+  const reading = await runConnected(call, (zk, place) => sources.read(zk, place.servers, signal));
+  if (values.json) printJson(io, topJson(reading));
+  else {
+    const frame = { reading, rates: noRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
+    io.out(topText(frame, painterOf(io, "stdout")).map((line) => `${line}\n`).join(""));
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** The reason of the end after `q`. */
+class UserQuit extends Error {}
+
+async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
+  const clock = systemClock();
+  using stop = new StopRequest(processSignals());
+  const end = new AbortController();
+  using _stopping = { [Symbol.dispose]: onAbort(stop.signal, (reason) => end.abort(reason)) };
+  using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
+  const { signal } = end;
+  const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
+    readFromTimeToTime(() => sources.read(zk, servers, signal), zk, {
+      ...{ clock, signal, everyMs: call.values.interval },
+      onLate: (message) => screen.showMessage(message),
+      nextWish: () => screen.nextWish(),
+    });
+  try {
+    // Messages about servers that do not respond go to the screen, once there is one.
+    const io = { ...call.io, err: (text: string) => screen.showMessage(text) };
+    const what = "their response";
+    for await (const reading of followSessions({ ...call, io }, follow, { what, signal })) screen.showReading(reading);
+    throw signal.reason;
+  } catch (thrown) {
+    if (thrown instanceof UserQuit) return exitCodes.SUCCESS;
+    throw thrown;
+  }
+}
+
+/** Reading takes at most this part of the time. */
+const readShareMax = 0.25;
+
+async function* readFromTimeToTime(
+  read: () => Promise<TopReading>,
+  { session }: ZooKeeper,
+  { clock, signal, everyMs, onLate, nextWish }: {
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly everyMs: number;
+    /** Called with the reason why there is no new reading. */
+    readonly onLate: (message: string) => void;
+    /** The event of the user's next wish for a reading. */
+    readonly nextWish: () => Event;
+  },
+): AsyncGenerator<TopReading, void, void> {
+  while (!signal.aborted) {
+    if (session.ended.aborted) throw session.ended.reason;
+    const startMs = clock.now();
+    try {
+      yield await read();
+    } catch (thrown) {
+      if (signal.aborted) return;
+      if (session.ended.aborted) throw session.ended.reason;
+      if (!isTransient(thrown)) throw thrown;
+      onLate("baton: no server responds; the numbers are old\n");
+    }
+    const restMs = (clock.now() - startMs) * (1 / readShareMax - 1);
+    const event = nextWish();
+    const offs = [
+      onAbort(signal, event.set),
+      onAbort(session.ended, event.set),
+      clock.startTimer(Math.max(everyMs, restMs), event.set),
+    ];
+    await event.wait();
+    for (const off of offs) off();
+  }
+}
+
+/** Times are drawn again this often, in milliseconds. */
+const tickMs = 1000;
+
+/** The screen, from the first reading on. Before that, messages go to stderr. */
+class LiveScreen implements Disposable {
+  readonly #call: TopCall;
+  readonly #clock: Clock;
+  readonly #end: (reason: unknown) => void;
+  readonly #paint: Paint;
+  #screen: FullScreen | null = null;
+  #shown: { readonly reading: TopReading; readonly rates: TopRates } | null = null;
+  #ui: TopUi;
+  #body: BodySize = { lines: 0, room: 0 };
+  #message = "";
+  #wish = new Event();
+  #cancelTick = () => {};
+
+  constructor(call: TopCall, { clock, end }: { readonly clock: Clock; readonly end: (reason: unknown) => void }) {
+    this.#call = call;
+    this.#clock = clock;
+    this.#end = end;
+    this.#paint = painterOf(call.io, "stdout");
+    this.#ui = uiOf(call);
+  }
+
+  showReading(reading: TopReading): void {
+    const rates = this.#shown === null ? noRates : ratesBetween(this.#shown.reading, reading);
+    this.#shown = { reading, rates };
+    this.#message = "";
+    this.#screen ??= new FullScreen({ onInput: (text) => this.#handleInput(text), onRedraw: () => this.#draw() });
+    this.#draw();
+  }
+
+  showMessage(message: string): void {
+    if (this.#screen === null) return this.#call.io.err(message);
+    this.#message = message.replace(/^baton: /, "").trim();
+    this.#draw();
+  }
+
+  /** The event that is set when the user wishes a reading now. */
+  nextWish(): Event {
+    this.#wish = new Event();
+    return this.#wish;
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancelTick();
+    this.#screen?.[Symbol.dispose]();
+    this.#screen = null;
+  }
+
+  #handleInput(text: string): void {
+    for (const key of keysOf(text)) {
+      const { ui, action } = pressKey(this.#ui, key, this.#body);
+      this.#ui = ui;
+      if (action === "quit") return this.#end(new UserQuit());
+      if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT"));
+      if (action === "suspend") this.#screen?.suspend();
+      if (action === "refresh") this.#wish.set();
+    }
+    this.#draw();
+  }
+
+  /** Ends the program if the terminal is gone. */
+  #draw(): void {
+    this.#cancelTick();
+    if (this.#shown === null || this.#screen === null) return;
+    const frame = { ...this.#shown, ui: this.#ui, nowMs: Date.now(), message: this.#message };
+    const { lines, body } = topScreen(frame, { size: this.#screen.size, paint: this.#paint });
+    this.#body = body;
+    this.#ui = { ...this.#ui, offset: Math.max(0, Math.min(this.#ui.offset, body.lines - body.room)) };
+    try {
+      this.#screen.draw(lines);
+    } catch (thrown) {
+      return this.#end(thrown);
+    }
+    this.#cancelTick = this.#clock.startTimer(tickMs, () => this.#draw());
+  }
+}

@@ -1,0 +1,147 @@
+/** The keys of `baton top`, and what they change. Pure. */
+
+export const sortKeys = ["kind", "name", "hold", "wait", "age"] as const;
+export type SortKey = (typeof sortKeys)[number];
+
+/** The user's choices. */
+export interface TopUi {
+  readonly sort: SortKey;
+  readonly isReversed: boolean;
+  /** Only rows with this text are shown; empty: all. */
+  readonly filter: string;
+  /** The filter is being typed. */
+  readonly isTyping: boolean;
+  /** The first line of the body that is shown. */
+  readonly offset: number;
+  readonly isHelp: boolean;
+}
+
+export const firstUi: TopUi = {
+  ...{ sort: "kind", isReversed: false, filter: "", isTyping: false },
+  ...{ offset: 0, isHelp: false },
+};
+
+const escape = "\x1b";
+
+/** Sequences of terminals, in both of their modes for cursor keys. */
+const sequences: Readonly<Record<string, string>> = {
+  "[A": "up",
+  OA: "up",
+  "[B": "down",
+  OB: "down",
+  "[5~": "pageup",
+  "[6~": "pagedown",
+  "[H": "home",
+  OH: "home",
+  "[1~": "home",
+  "[F": "end",
+  OF: "end",
+  "[4~": "end",
+};
+
+const controls: Readonly<Record<string, string>> = {
+  "\r": "enter",
+  "\n": "enter",
+  "\x7f": "backspace",
+  "\b": "backspace",
+  "\x03": "^C",
+  "\x1a": "^Z",
+  "\x0c": "^L",
+  "\x15": "^U",
+  "\x04": "^D",
+};
+
+/** The keys in a text that a terminal has sent. A character stands for itself; unknown sequences are left out. */
+export function keysOf(text: string): string[] {
+  const keys: string[] = [];
+  for (let rest = text; rest !== "";) {
+    const sequence = rest.startsWith(escape) ? /^(?:\[[\d;?<]*[A-Za-z~]|O[A-Z])/.exec(rest.slice(1))?.[0] : undefined;
+    const [char = ""] = rest;
+    if (sequence !== undefined) {
+      const key = sequences[sequence];
+      if (key !== undefined) keys.push(key);
+      rest = rest.slice(1 + sequence.length);
+      continue;
+    }
+    if (char === escape) keys.push("escape");
+    else if (controls[char] !== undefined) keys.push(controls[char]);
+    else if (char >= " ") keys.push(char);
+    rest = rest.slice(char.length);
+  }
+  return keys;
+}
+
+/** The numbers of lines of the body: all of them, and those that the screen has room for. */
+export interface BodySize {
+  readonly lines: number;
+  readonly room: number;
+}
+
+/** An action of the program that a key requests. */
+export type TopAction = "quit" | "interrupt" | "suspend" | "refresh" | null;
+
+export interface KeyResult {
+  readonly ui: TopUi;
+  readonly action: TopAction;
+}
+
+/** Returns the change that a key makes. */
+export function pressKey(ui: TopUi, key: string, size: BodySize): KeyResult {
+  if (key === "^C") return { ui, action: "interrupt" };
+  if (key === "^Z") return { ui, action: "suspend" };
+  if (key === "^L") return { ui, action: "refresh" };
+  if (ui.isTyping) return { ui: typeKey(ui, key), action: null };
+  if (ui.isHelp) return { ui: { ...ui, isHelp: false }, action: key === "q" ? "quit" : null };
+  switch (key) {
+    case "q":
+    case "^D":
+      return { ui, action: "quit" };
+    case " ":
+      return { ui, action: "refresh" };
+    default:
+      return { ui: changedUi(ui, key, size), action: null };
+  }
+}
+
+function typeKey(ui: TopUi, key: string): TopUi {
+  if (key === "enter") return { ...ui, isTyping: false };
+  if (key === "escape") return { ...ui, isTyping: false, filter: "" };
+  if (key === "backspace") return { ...ui, filter: [...ui.filter].slice(0, -1).join(""), offset: 0 };
+  if (key === "^U") return { ...ui, filter: "", offset: 0 };
+  return [...key].length === 1 ? { ...ui, filter: ui.filter + key, offset: 0 } : ui;
+}
+
+function changedUi(ui: TopUi, key: string, { lines, room }: BodySize): TopUi {
+  const scrolled = (offset: number) => ({ ...ui, offset: Math.max(0, Math.min(offset, lines - room)) });
+  switch (key) {
+    case "up":
+    case "k":
+      return scrolled(ui.offset - 1);
+    case "down":
+    case "j":
+      return scrolled(ui.offset + 1);
+    case "pageup":
+      return scrolled(ui.offset - Math.max(1, room - 1));
+    case "pagedown":
+      return scrolled(ui.offset + Math.max(1, room - 1));
+    case "home":
+    case "g":
+      return scrolled(0);
+    case "end":
+    case "G":
+      return scrolled(lines);
+    case "s":
+      return { ...ui, sort: sortKeys[(sortKeys.indexOf(ui.sort) + 1) % sortKeys.length] ?? "kind" };
+    case "r":
+      return { ...ui, isReversed: !ui.isReversed };
+    case "/":
+      return { ...ui, isTyping: true };
+    case "escape":
+      return { ...ui, filter: "", offset: 0 };
+    case "?":
+    case "h":
+      return { ...ui, isHelp: true };
+    default:
+      return ui;
+  }
+}

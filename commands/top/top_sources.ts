@@ -1,0 +1,155 @@
+/** Reads what `baton top` shows: the coordination data, the message stores of this machine, and metrics of processes. */
+import { existsSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
+import { detailsKey, readDetails } from "../../src/coordination/admin/read_details.ts";
+import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { databaseName } from "../../src/retry/queue/retry_database.ts";
+import type { Address } from "../../src/sockets/connection.ts";
+import { parseListenAddress } from "../../src/sockets/parse_address.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { storeLocationOf } from "../retry/retry_store_location.ts";
+import { fetchMetrics } from "./fetch_metrics.ts";
+import type { TopCall } from "./top_options.ts";
+import type { TopProcess, TopReading, TopServer, TopStore, TopTopic, TopUse } from "./top_reading.ts";
+
+/** Holders are read of this many objects, those with the longest queues. */
+const detailsMax = 500;
+
+export class TopSources implements Disposable {
+  readonly #call: TopCall;
+  readonly #stores = new Map<string, DirectStore>();
+  readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
+
+  /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
+  constructor(call: TopCall) {
+    this.#call = call;
+    this.#addresses = metricsAddresses(call);
+    if (isStoreNamed(call)) storeLocationOf(call.values, call.sources);
+  }
+
+  /** Rejects for a failure of the coordination service. Other parts that fail are reported as problems. */
+  async read(zk: ZooKeeper, servers: string, signal: AbortSignal): Promise<TopReading> {
+    const { root } = this.#call.values;
+    const problems: string[] = [];
+    const [uses, overview, processes] = await Promise.all([
+      readUses(zk, root),
+      readPubsub(zk, new PubsubPath(root)),
+      this.#readProcesses(signal),
+    ]);
+    const stores = this.#readStores(problems);
+    return {
+      ...{ atMs: Date.now(), servers, root, uses, stores, processes, problems },
+      topics: overview.flatMap(topicsOf).sort((a, b) => a.topic < b.topic ? -1 : 1),
+      pubsubServers: overview.map((server): TopServer => ({
+        server: server.id,
+        endpoint: server.endpoint,
+        isDraining: server.isDraining,
+        topics: server.topics.length,
+      })),
+    };
+  }
+
+  [Symbol.dispose](): void {
+    for (const store of this.#stores.values()) store[Symbol.dispose]();
+    this.#stores.clear();
+  }
+
+  /** A process that is only configured may not run. */
+  async #readProcesses(signal: AbortSignal): Promise<TopProcess[]> {
+    const read = await Promise.all(
+      this.#addresses.map(async ({ address, isTyped }) => ({ process: await fetchMetrics(address, signal), isTyped })),
+    );
+    return read.filter(({ process, isTyped }) => process.error === null || isTyped).map(({ process }) => process);
+  }
+
+  #readStores(problems: string[]): TopStore[] {
+    return storeFolders(this.#call).flatMap(({ name, folder }) => {
+      try {
+        return [this.#readStore(name, folder)];
+      } catch (thrown) {
+        this.#stores.get(folder)?.[Symbol.dispose]();
+        this.#stores.delete(folder);
+        problems.push(messageOf(thrown));
+        return [];
+      }
+    });
+  }
+
+  #readStore(name: string, folder: string): TopStore {
+    const store = this.#stores.get(folder) ?? new DirectStore(folder, readOnlyRules, { mustExist: true });
+    this.#stores.set(folder, store);
+    const totals = store.read("totals");
+    return {
+      ...{ name, folder, isPaused: store.read("isPaused") },
+      ...{ waiting: totals.waiting.count, inFlight: totals.in_flight.count },
+      ...{ dead: totals.dead.count, done: totals.done.count },
+      ...store.read("waitingTimes"),
+    };
+  }
+}
+
+async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
+  const found = await listInUse(zk, { root });
+  const details = await readDetails(zk, found, { root, max: detailsMax });
+  return useKinds.flatMap((kind) =>
+    found[kind].filter(({ holders, waiters }) => holders !== 0 || waiters !== 0).map((one): TopUse => {
+      const status = details.get(detailsKey(kind, one.name));
+      return { kind, ...one, holder: status?.holders[0] ?? null, next: status?.waiters[0] ?? null };
+    })
+  );
+}
+
+async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
+  return await zk.exists(path.base) === null ? [] : await readOverview(zk, path);
+}
+
+function topicsOf({ id, endpoint, topics }: ServerOverview): TopTopic[] {
+  return topics.map(({ topic, node: { epoch, state } }) => ({
+    ...{ topic, server: id, epoch },
+    state: endpoint === null ? "offline" : state,
+  }));
+}
+
+const isStoreNamed = ({ sources: { flags } }: TopCall) => flags.has("retryName") || flags.has("retryStore");
+
+/** The store that --store or --name names; without these the configured store and all stores beside it. */
+function storeFolders(call: TopCall): { readonly name: string; readonly folder: string }[] {
+  const { values, sources } = call;
+  if (isStoreNamed(call)) return [storeLocationOf(values, sources)];
+  try {
+    const configured = storeLocationOf(values, sources);
+    const parent = dirname(configured.folder);
+    const names = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
+    return names.map((name) => ({
+      name: values.retryStore === undefined ? name : configured.name,
+      folder: join(parent, name),
+    }))
+      .filter(({ folder }) => existsSync(join(folder, databaseName)));
+  } catch {
+    return []; // this user has no home directory, and so no stores
+  }
+}
+
+function foldersIn(parent: string): string[] {
+  try {
+    return readdirSync(parent).sort();
+  } catch {
+    return [];
+  }
+}
+
+/** Addresses of --metrics, and those on which this machine's configuration lets processes listen. */
+function metricsAddresses({ values, sources }: TopCall): { readonly address: Address; readonly isTyped: boolean }[] {
+  const isTyped = sources.flags.has("metrics");
+  const configured = [values.keeperMetricsListen, values.pubsubMetricsListen, values.retryMetricsListen];
+  const texts = values.metrics ?? configured.filter((text) => text !== undefined);
+  return [...new Set(texts)].map((text) => {
+    const address = parseListenAddress(text);
+    if (address !== null) return { address, isTyped };
+    throw new BatonError("USAGE", `--metrics: "${text}" is no address: write host:port, :port or unix:/absolute/path`);
+  });
+}

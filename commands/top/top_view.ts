@@ -1,0 +1,233 @@
+/** Draws `baton top`: a reading and what the user has chosen become lines. Pure. */
+import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
+import type { Paint, Style } from "../../src/terminal/color.ts";
+import { type Cell, headCells, tableLines } from "../../src/terminal/table.ts";
+import type { TerminalSize } from "../../src/terminal/terminal_lines.ts";
+import type { BodySize, TopUi } from "./top_keys.ts";
+import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
+
+export interface TopFrame {
+  readonly reading: TopReading;
+  readonly rates: TopRates;
+  readonly ui: TopUi;
+  /** Wall clock, in milliseconds. */
+  readonly nowMs: number;
+  /** Shown below the title: no server responds. */
+  readonly message: string;
+}
+
+interface ViewOptions {
+  readonly size: TerminalSize;
+  readonly paint: Paint;
+}
+
+const helpLines = [
+  "up, down, page up, page down, home, end    scroll (also j, k, g, G and the wheel)",
+  "s                                          next order: kind, name, hold, wait, age",
+  "r                                          reverse the order",
+  "/                                          show only rows with a text; enter keeps it, escape shows all",
+  "space                                      read again now",
+  "q                                          end",
+];
+
+/** The lines of a screen, exactly as many as it has rows, and the size of the part that scrolls. */
+export function topScreen(
+  frame: TopFrame,
+  { size, paint }: ViewOptions,
+): { readonly lines: string[]; readonly body: BodySize } {
+  const { ui, message } = frame;
+  const body = ui.isHelp ? helpLines : topBody(frame, paint);
+  const room = Math.max(1, size.rows - 4);
+  const offset = Math.max(0, Math.min(ui.offset, body.length - room));
+  const shown = body.slice(offset, offset + room);
+  const end = offset + shown.length;
+  const place = body.length <= room ? "" : `lines ${offset + 1} to ${end} of ${body.length}`;
+  const filter = ui.isTyping
+    ? `filter: ${printable(ui.filter)}_`
+    : ui.filter === ""
+    ? ""
+    : `filter: ${printable(ui.filter)}`;
+  const order = ui.sort === "kind" && !ui.isReversed ? "" : `order: ${ui.sort}${ui.isReversed ? ", reversed" : ""}`;
+  const keys = "q quit  s order  r reverse  / filter  ? help";
+  return {
+    lines: [
+      titleLine(frame, paint),
+      message === ""
+        ? [filter, order, place].filter((part) => part !== "").join("  ")
+        : paint("red", printable(message)),
+      "",
+      ...shown,
+      ...Array.from({ length: room - shown.length }, () => ""),
+      paint("dim", keys),
+    ].slice(0, Math.max(1, size.rows)),
+    body: { lines: body.length, room },
+  };
+}
+
+/** Everything, for --once. */
+export function topText(frame: TopFrame, paint: Paint): string[] {
+  return [titleLine(frame, paint), "", ...topBody(frame, paint)];
+}
+
+function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
+  const { uses, topics, stores, servers, root } = reading;
+  const held = uses.reduce((sum, { holders }) => sum + (holders ?? 0), 0);
+  const waiting = uses.reduce((sum, { waiters }) => sum + (waiters ?? 0), 0);
+  const counts = [
+    `${countWithNoun(held, "holder")}, ${waiting} waiting`,
+    ...(topics.length === 0 ? [] : [countWithNoun(topics.length, "topic")]),
+    ...(stores.length === 0 ? [] : [countWithNoun(stores.length, "message store")]),
+  ];
+  const time = new Date(nowMs).toTimeString().slice(0, 8);
+  return `${paint("bold", "baton top")}  ${time}  ${printable(servers)} ${printable(root)}  ${counts.join("  ")}`;
+}
+
+/** All sections with rows, separated by empty lines. */
+export function topBody(frame: TopFrame, paint: Paint): string[] {
+  const { reading, ui } = frame;
+  const sections = [
+    usesTable(frame),
+    serversTable(frame),
+    topicsTable(frame),
+    storesTable(frame),
+    processesTable(frame),
+  ]
+    .map(([head, ...rows]) => ({ head: head ?? [], rows: rows.filter((row) => matches(row, ui.filter)) }))
+    .filter(({ rows }) => rows.length > 0)
+    .map(({ head, rows }) => tableLines([head, ...rows], paint));
+  const nothing = ui.filter === "" ? `nothing is in use below ${reading.root}` : `no row has "${ui.filter}"`;
+  if (sections.length === 0) sections.push([printable(nothing)]);
+  const problems = reading.problems.map((problem) => paint("red", printable(problem)));
+  if (problems.length > 0) sections.push(problems);
+  return sections.flatMap((lines, index) => index === 0 ? lines : ["", ...lines]);
+}
+
+const textOf = (cell: Cell) => typeof cell === "string" ? cell : cell.text;
+
+function matches(row: readonly Cell[], filter: string): boolean {
+  if (filter === "") return true;
+  const wanted = filter.toLowerCase();
+  return row.some((cell) => textOf(cell).toLowerCase().includes(wanted));
+}
+
+const ageMs = ({ holder, next }: TopUse, nowMs: number) => {
+  const since = holder?.sinceMs || next?.sinceMs || 0;
+  return since === 0 ? -1 : Math.max(0, nowMs - since);
+};
+
+/** The order of rows; equal ones stay in the order of kind and name. */
+function sortedUses({ reading: { uses }, ui, nowMs }: TopFrame): TopUse[] {
+  const compare: Readonly<Record<TopUi["sort"], (a: TopUse, b: TopUse) => number>> = {
+    kind: () => 0,
+    name: (a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0,
+    hold: (a, b) => (b.holders ?? 0) - (a.holders ?? 0),
+    wait: (a, b) => (b.waiters ?? 0) - (a.waiters ?? 0),
+    age: (a, b) => ageMs(b, nowMs) - ageMs(a, nowMs),
+  };
+  const sorted = [...uses].sort(compare[ui.sort]);
+  return ui.isReversed ? sorted.reverse() : sorted;
+}
+
+function usesTable(frame: TopFrame): Cell[][] {
+  return [
+    headCells(["KIND", "NAME", "HOLD", "WAIT", "HOLDER", "FOR", "TOKEN", "REASON"]),
+    ...sortedUses(frame).map((use) => useRow(use, frame.nowMs)),
+  ];
+}
+
+function useRow(use: TopUse, nowMs: number): Cell[] {
+  const { kind, name, holders, waiters, holder } = use;
+  const count = (number: number | null, style: Style): Cell =>
+    number === 0 ? "0" : { text: String(number ?? "?"), style };
+  const age = ageMs(use, nowMs);
+  const value = holder?.value ?? "";
+  const isAsked = holder !== null && holder.revoke !== null;
+  const asked = isAsked ? ["asked to release it"] : [];
+  return [
+    kind,
+    name,
+    count(holders, isAsked ? "red" : "green"),
+    count(waiters, "yellow"),
+    holder === null ? "-" : nameOfHolder(holder),
+    age < 0 ? "-" : durationText(age),
+    holder?.fencingToken?.toString() ?? "-",
+    [value, holder?.reason ?? "", ...asked].filter((text) => text !== "").join(", "),
+  ];
+}
+
+/** Whole seconds: fractions would change with every drawing. */
+const durationText = (ms: number) => formatDuration(1000 * Math.floor(ms / 1000));
+
+function serversTable({ reading: { pubsubServers } }: TopFrame): Cell[][] {
+  return [
+    headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]),
+    ...pubsubServers.map(({ server, endpoint, isDraining, topics }): Cell[] => [
+      server,
+      endpoint === null ? { text: "offline", style: "red" } : isDraining ? "draining" : "serving",
+      endpoint ?? "-",
+      String(topics),
+    ]),
+  ];
+}
+
+function topicsTable({ reading: { topics } }: TopFrame): Cell[][] {
+  return [
+    headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
+    ...topics.map(({ topic, server, state, epoch }): Cell[] => [
+      topic,
+      server,
+      state === "offline" ? { text: state, style: "red" } : state,
+      String(epoch),
+    ]),
+  ];
+}
+
+function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
+  return [
+    headCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
+    ...stores.map((store): Cell[] => storeRow(store, rates.stores.get(store.folder), nowMs)),
+  ];
+}
+
+function storeRow(store: TopStore, rate: number | undefined, nowMs: number): Cell[] {
+  const { name, isPaused, waiting, inFlight, dead, done, oldestMs, nextMs } = store;
+  const next = nextMs === null ? "-" : nextMs <= nowMs ? "due" : `in ${durationText(nextMs - nowMs)}`;
+  return [
+    name,
+    String(waiting),
+    String(inFlight),
+    dead === 0 ? "0" : { text: String(dead), style: "red" },
+    String(done),
+    rateText(rate),
+    oldestMs === null ? "-" : durationText(Math.max(0, nowMs - oldestMs)),
+    isPaused ? { text: "paused", style: "yellow" } : next,
+  ];
+}
+
+function rateText(perSecond: number | undefined): string {
+  if (perSecond === undefined) return "-";
+  return `${perSecond >= 10 || perSecond === 0 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10}/s`;
+}
+
+function processesTable({ reading: { processes }, rates }: TopFrame): Cell[][] {
+  return [
+    headCells(["PROCESS", "METRICS AT", "RATES", "NOW"]),
+    ...processes.map((process) => processRow(process, rates.processes.get(process.address) ?? {})),
+  ];
+}
+
+function processRow(
+  { process, address, error, gauges }: TopProcess,
+  rates: Readonly<Record<string, number>>,
+): Cell[] {
+  if (process === null) return [{ text: "unreachable", style: "red" }, address, "-", error ?? ""];
+  const busy = Object.entries(rates).filter(([, rate]) => rate > 0).sort(([, a], [, b]) => b - a).slice(0, 4);
+  return [
+    process,
+    address,
+    busy.map(([what, rate]) => `${rateText(rate)} ${what}`).join(", ") || "-",
+    Object.entries(gauges).map(([what, number]) => `${number} ${what}`).join(", "),
+  ];
+}

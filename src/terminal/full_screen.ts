@@ -1,0 +1,94 @@
+/**
+ * The whole terminal for one program: an alternate screen, keys without echo. Each way out restores the terminal: disposal, a signal
+ * that ends the process, ^Z, and the exit after an internal error.
+ */
+import process from "node:process";
+import { cutLine, type TerminalSize, terminalSize, wrapping } from "./terminal_lines.ts";
+import { writeWhole } from "../support/write_whole.ts";
+
+/** Alternate screen, no cursor, and the wheel sends cursor keys. */
+const enterCodes = `\x1b[?1049h\x1b[?25l\x1b[?1007h${wrapping.off}\x1b[2J`;
+const leaveCodes = `\x1b[0m${wrapping.on}\x1b[?1007l\x1b[?25h\x1b[?1049l`;
+
+export interface FullScreenHooks {
+  /** Text as the terminal sends it for keys. */
+  readonly onInput: (text: string) => void;
+  /** The screen must be drawn again: its size has changed, or the program continues after ^Z. */
+  readonly onRedraw: () => void;
+}
+
+export class FullScreen implements Disposable {
+  readonly #hooks: FullScreenHooks;
+  readonly #hasKeys = process.stdin.isTTY === true;
+  readonly #onData = (data: Uint8Array | string) => this.#hooks.onInput(data.toString());
+  readonly #onExit = () => this.#leave();
+  readonly #onResize = () => this.#hooks.onRedraw();
+  readonly #onStop = () => this.suspend();
+  readonly #onContinue = () => {
+    this.#enter();
+    this.#hooks.onRedraw();
+  };
+  #isEntered = false;
+
+  constructor(hooks: FullScreenHooks) {
+    this.#hooks = hooks;
+    process.on("exit", this.#onExit);
+    process.on("SIGWINCH", this.#onResize);
+    process.on("SIGTSTP", this.#onStop);
+    process.on("SIGCONT", this.#onContinue);
+    this.#enter();
+  }
+
+  get size(): TerminalSize {
+    return terminalSize();
+  }
+
+  /** Throws IO if the terminal is gone. */
+  draw(lines: readonly string[]): void {
+    if (!this.#isEntered) return;
+    const { columns } = this.size;
+    const text = lines.map((line) => `${cutLine(line, columns)}\x1b[K`).join("\r\n");
+    // Terminals that know mode 2026 show the new screen in one step; the others ignore it.
+    writeWhole(1, `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`);
+  }
+
+  /** Stops the process as ^Z does, with a restored terminal. It continues with SIGCONT. */
+  suspend(): void {
+    this.#leave();
+    process.kill(process.pid, "SIGSTOP");
+  }
+
+  [Symbol.dispose](): void {
+    process.off("exit", this.#onExit);
+    process.off("SIGWINCH", this.#onResize);
+    process.off("SIGTSTP", this.#onStop);
+    process.off("SIGCONT", this.#onContinue);
+    this.#leave();
+  }
+
+  #enter(): void {
+    if (this.#isEntered) return;
+    this.#isEntered = true;
+    if (this.#hasKeys) {
+      process.stdin.setRawMode(true);
+      process.stdin.on("data", this.#onData);
+      process.stdin.resume();
+    }
+    writeWhole(1, enterCodes);
+  }
+
+  #leave(): void {
+    if (!this.#isEntered) return;
+    this.#isEntered = false;
+    try {
+      if (this.#hasKeys) {
+        process.stdin.off("data", this.#onData);
+        process.stdin.pause();
+        process.stdin.setRawMode(false);
+      }
+      writeWhole(1, leaveCodes);
+    } catch {
+      // the terminal is gone
+    }
+  }
+}

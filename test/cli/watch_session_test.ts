@@ -1,0 +1,251 @@
+/** `baton who --watch`, `ls --watch`, `-l` and `top`: in a pipe, and on a terminal. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { constants } from "node:os";
+import { allShapes } from "../../commands/json_shapes/all_shapes.ts";
+import { BatonSession, type Running, untilMade } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { PtySession } from "../support/pty_session.ts";
+
+setDefaultTimeout(60_000);
+
+const escape = "\x1b";
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+const hold = (name: string) =>
+  session.start(`exec "$baton" lock ${name} -- sh -c 'touch ${name}; ${untilMade(`${name}.end`)}'`);
+const release = (name: string) => session.run(`touch ${name}.end`);
+const printed = (running: Running, text: string | RegExp) =>
+  eventually(() => typeof text === "string" ? running.stdout().includes(text) : text.test(running.stdout()), {
+    what: `${text} in ${JSON.stringify(running.stdout())}`,
+    withinMs: 15_000,
+  });
+const terminal = (command: string, env: Readonly<Record<string, string>> = {}) =>
+  new PtySession(["/bin/sh", "-c", `exec ${command}`], { env: { ...session.env, ...env }, cwd: session.folder });
+
+async function stop(running: Running): Promise<void> {
+  running.child.kill("SIGTERM");
+  expect((await running.ended).signal).toBe("SIGTERM");
+}
+
+describe("in a pipe", () => {
+  test("who --watch prints a line for each change, ls --watch the new numbers, --json one object per line", async () => {
+    const who = session.start('exec "$baton" who piped --watch');
+    const json = session.start('exec "$baton" who piped --watch --json');
+    const ls = session.start('exec "$baton" ls --watch');
+    await printed(json, '"holders":[]');
+    const holder = hold("piped");
+    await session.made("piped");
+    await printed(who, /^\S+Z {2}holds {2}\S+ \(pid \d+, sh\) {2}exclusive {2}[0-9a-f]{6}\n/m);
+    await printed(ls, /Z {2}lock {2}piped {2}1 {2}0\n/);
+    const waiter = session.start('exec "$baton" lock piped -- true');
+    await printed(who, /Z {2}waits {2}\S+ \(pid \d+, true\)/);
+    await printed(ls, /Z {2}lock {2}piped {2}1 {2}1\n/);
+    await release("piped");
+    for (const running of [holder, waiter]) expect((await running.ended).code).toBe(0);
+    await printed(who, /Z {2}gone .*sh\)/);
+    await printed(ls, /Z {2}lock {2}piped {2}0 {2}0\n/);
+    await printed(json, /"holders":\[\][^\n]*\n[^]*"holders":\[\][^\n]*\n$/);
+    const lines = json.stdout().trimEnd().split("\n").map((line) => JSON.parse(line));
+    const shape = allShapes.find(({ from }) => from.startsWith("baton who"))?.shape;
+    for (const line of lines) expect(shape?.safeParse(line).error?.issues ?? []).toEqual([]);
+    expect(who.stdout()).not.toContain("\x1b");
+    for (const running of [who, json, ls]) await stop(running);
+  });
+
+  test("a session that the server ends is replaced", async () => {
+    const who = session.start('exec "$baton" who again --watch --json');
+    await printed(who, '"holders":[]');
+    process.kill(session.keeperPid() ?? 0, "SIGKILL");
+    const holder = hold("again");
+    await session.made("again");
+    await printed(who, '"mode":"exclusive"');
+    await release("again");
+    expect((await holder.ended).code).toBe(0);
+    await stop(who);
+  });
+
+  test("-l prints user, host, pid, start, token and session", async () => {
+    const holder = hold("long");
+    await session.made("long");
+    const who = (await session.run('"$baton" who -l long')).stdout.split("\n").map((line) => line.split(/ {2,}/));
+    expect(who[0]).toEqual(
+      ["STATE", "QUEUE", "USER", "HOST", "PID", "COMMAND", "SINCE", "HOW", "TOKEN", "SESSION", "ID", "REASON"],
+    );
+    expect(who[1]?.[4]).toBe(String(holder.child.pid));
+    expect(who[1]?.[9]).toMatch(/^0x[0-9a-f]+$/);
+    const ls = (await session.run('"$baton" ls -l')).stdout;
+    expect(ls).toMatch(new RegExp(`lock +long +1 +0 +\\S+ +\\S+ +${holder.child.pid} +sh +\\S+Z +\\d+ +0x[0-9a-f]+\n`));
+    const json = JSON.parse((await session.run('"$baton" ls -l --json')).stdout);
+    expect(json.details).toMatchObject([{ kind: "lock", name: "long", holders: [{ pid: holder.child.pid }] }]);
+    await release("long");
+    await holder.ended;
+  });
+
+  test("a short id is enough for break", async () => {
+    const holder = hold("short");
+    await session.made("short");
+    const id = /([0-9a-f]{6}) *$/m.exec((await session.run('"$baton" who short')).stdout)?.[1];
+    expect((await session.run(`"$baton" break short --holder ${id}`)).code).toBe(0);
+    expect((await holder.ended).code).toBe(80);
+  });
+});
+
+describe("on a terminal", () => {
+  test("who --watch draws the table again in its place, and ends by the signal", async () => {
+    await using pty = terminal('"$baton" who drawn --watch');
+    await pty.shows('lock "drawn" is free');
+    const holder = hold("drawn");
+    await pty.showsAll(`${escape}[2A`, "holds");
+    await release("drawn");
+    await holder.ended;
+    pty.forget();
+    await pty.shows("is free");
+    pty.press("\x03");
+    expect((await pty.ended()).ended).toEqual({ signal: constants.signals.SIGINT });
+  });
+
+  test("colours, and none with NO_COLOR or in a pipe", async () => {
+    const holder = hold("coloured");
+    await session.made("coloured");
+    await using pty = terminal('"$baton" who coloured');
+    expect((await pty.ended()).ended).toEqual({ code: 0 });
+    expect(pty.output).toContain("\x1b[32mholds\x1b[39m");
+    await using plain = terminal('"$baton" who coloured', { NO_COLOR: "1" });
+    await plain.ended();
+    expect(plain.output).toContain("holds");
+    expect(plain.output).not.toContain("\x1b[");
+    expect((await session.run('"$baton" who coloured')).stdout).not.toContain("\x1b");
+    await release("coloured");
+    await holder.ended;
+  });
+});
+
+const leave = "\x1b[?25h\x1b[?1049l";
+
+describe("top", () => {
+  test("once where stdout is no terminal: locks with holders and waiters; JSON of its shape", async () => {
+    const holder = hold("first");
+    await session.made("first");
+    const waiter = session.start('exec "$baton" lock first -- true');
+    await eventually(async () => /lock +first +1 +1 /.test((await session.run('"$baton" top')).stdout));
+    const text = (await session.run('"$baton" top --filter first')).stdout;
+    expect(text).toMatch(/^baton top {2}.*1 holder, 1 waiting/);
+    expect(text).toMatch(/lock +first +1 +1 +\S+ \(pid \d+, sh\)/);
+    expect((await session.run('"$baton" top --filter nothing-like-it')).stdout).toContain(
+      'no row has "nothing-like-it"',
+    );
+    const json = JSON.parse((await session.run('"$baton" top --json')).stdout);
+    const shape = allShapes.find(({ from }) => from.startsWith("baton top"))?.shape;
+    expect(shape?.safeParse(json).error?.issues ?? []).toEqual([]);
+    await release("first");
+    for (const running of [holder, waiter]) await running.ended;
+  });
+
+  test("shows the message store that --store names, and a process that serves metrics", async () => {
+    await session.run('echo body | "$baton" retry-processor submit --store "$dir/store" -- false');
+    const text = (await session.run('"$baton" top --store "$dir/store" --metrics 127.0.0.1:1')).stdout;
+    expect(text).toMatch(/STORE +WAITING/);
+    expect(text).toMatch(/default +1 +0 +0 +0 /);
+    expect(text).toMatch(/unreachable +127\.0\.0\.1:1 /);
+    const missing = await session.run('"$baton" top --store "$dir/none"');
+    expect(missing.stdout).toContain("There is no message store in");
+    expect(missing.code).toBe(0);
+  });
+
+  test("draws, filters, orders and scrolls; q restores the terminal", async () => {
+    await session.run('echo body | "$baton" retry-processor submit --store "$dir/orders" -- false');
+    const names = ["topx1", "topx2", "topx3"];
+    const holders = names.map(hold);
+    for (const name of names) await session.made(name);
+    await using pty = terminal('"$baton" top --interval 200ms --store "$dir/orders" --filter topx');
+    await pty.showsAll(`${escape}[?1049h`, "topx3");
+    expect(await pty.modes()).toEqual({ echo: false, lines: false });
+    pty.resize(7, 60);
+    await pty.shows("lines 1 to 3 of 4");
+    pty.press("\x1b[B");
+    await pty.shows("lines 2 to 4 of 4");
+    pty.resize(24, 80);
+    pty.press("/2");
+    await pty.shows("filter: topx2_");
+    pty.forget();
+    pty.press("\r");
+    await pty.shows(/filter: topx2(?!_)/);
+    pty.press("\x1b");
+    await pty.shows("default");
+    pty.press("s");
+    await pty.shows("order: name");
+    pty.press("?");
+    await pty.shows("next order");
+    pty.press("xq");
+    const { ended, modes } = await pty.ended();
+    expect({ ended, modes }).toEqual({ ended: { code: 0 }, modes: { echo: true, lines: true } });
+    expect(pty.output).toContain(leave);
+    for (const name of names) await release(name);
+    await Promise.all(holders.map((holder) => holder.ended));
+  });
+
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s restores the terminal, and is how it ends", async (name) => {
+    await using pty = terminal('"$baton" top');
+    await pty.shows("q quit");
+    pty.signal(constants.signals[name]);
+    const { ended, modes } = await pty.ended();
+    expect({ ended, modes }).toEqual({
+      ended: { signal: constants.signals[name] },
+      modes: { echo: true, lines: true },
+    });
+    expect(pty.output).toContain(leave);
+  });
+
+  test("^C ends it by SIGINT", async () => {
+    await using pty = terminal('"$baton" top');
+    await pty.shows("q quit");
+    pty.press("\x03");
+    expect((await pty.ended()).ended).toEqual({ signal: constants.signals.SIGINT });
+    expect(pty.output).toContain(leave);
+  });
+
+  test("^Z stops it with a restored terminal; it continues where it was", async () => {
+    await using pty = terminal('"$baton" top');
+    await pty.shows("q quit");
+    pty.press("\x1a");
+    const { stopped, modes } = await pty.stopped();
+    expect({ stopped, modes }).toEqual({
+      stopped: constants.signals.SIGSTOP,
+      modes: { echo: true, lines: true },
+    });
+    expect(pty.output).toContain(leave);
+    pty.forget();
+    pty.signal(constants.signals.SIGCONT);
+    await pty.showsAll(`${escape}[?1049h`, "q quit");
+    expect(await pty.modes()).toEqual({ echo: false, lines: false });
+    pty.press("q");
+    expect((await pty.ended()).ended).toEqual({ code: 0 });
+  });
+
+  test("an error before the first reading is printed on the normal screen", async () => {
+    await using pty = terminal('"$baton" top --servers 127.0.0.1:1 --connect-timeout 200ms');
+    expect((await pty.ended()).ended).toEqual({ code: 69 });
+    expect(pty.output).not.toContain("\x1b[?1049h");
+  });
+});
+
+describe("progress", () => {
+  test("--progress prints a last line where stderr is no terminal; without it, and with -q, there is none", async () => {
+    const submit = (flags: string) =>
+      session.run(`seq 1 100 | "$baton" retry-processor submit --lines --store "$dir/progress" ${flags} -- true`);
+    expect((await submit("--progress")).stderr).toContain("baton: 100 messages stored, ");
+    expect((await submit("")).stderr).not.toContain("a second");
+    expect((await submit("--progress -q")).stderr).toBe("");
+  });
+
+  test("verify and backup, whose work blocks the program", async () => {
+    const verify = await session.run('"$baton" retry-processor verify --store "$dir/progress" --progress');
+    expect(verify.stderr).toMatch(/^baton: 300 messages compared with their bodies/);
+    const backup = await session.run('"$baton" keeper backup "$dir/keeper.copy" --progress');
+    expect(backup.stderr).toMatch(/^baton: \d+ of \d+ nodes? checked/);
+    expect(backup.code).toBe(0);
+  });
+});
