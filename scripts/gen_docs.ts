@@ -92,8 +92,8 @@ function configurationPage(): string {
     "The value of a setting is taken from the first of: the command line, the environment variable, the file given with " +
       "`--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without that variable), " +
       "`/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the mistakes in a file, " +
-      "`baton config show --origin` the origin of each value. Durations and sizes have a unit (`250ms`, `10s`, `5m`, `2h`; " +
-      "`64KiB`). A key with NAME has a section for each name that you choose, such as `[pool.component.import]`; it has no variable.",
+      "`baton config show --origin` the origin of each value. A duration is a number of seconds, or has a unit " +
+      "(`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section for each name that you choose, such as `[pool.component.import]`; it has no variable.",
     table(["file key", "flag", "variable", "meaning", "default"], rows),
   );
 }

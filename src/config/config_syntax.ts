@@ -124,6 +124,11 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
   switch (setting.type.fileType) {
     case "string":
       return z.pipe(z.string(), z.transform(check));
+    case "duration":
+      return z.pipe(
+        z.union([z.string(), z.number()]),
+        z.transform((value, context) => check(String(value), context)),
+      );
     case "integer":
       return z.pipe(z.int(), z.transform((value, context) => check(String(value), context)));
     case "boolean":
@@ -195,6 +200,7 @@ function issueError(
 
 const fileTypes = {
   string: "a string in quotation marks",
+  duration: "a number of seconds, or a string with a unit such as \"250ms\" or \"5m\"",
   integer: "a whole number without quotation marks",
   boolean: "true or false without quotation marks",
   strings: "a string or an array of strings",

@@ -7,7 +7,7 @@ export interface ValueType<T> {
   /** The name of the value in the help: `<duration>`; empty for a switch, which takes no value. */
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
-  readonly fileType: "string" | "integer" | "boolean" | "strings" | "words";
+  readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
   /** Parses `text`. Throws USAGE with a message that quotes the text and names the expected form. */
   parse(text: string): T;
   /** The text that `parse` reads as this value. */
@@ -61,13 +61,13 @@ export function integerType(placeholder: string, bounds: { min: number; max: num
   };
 }
 
-/** A duration with a unit; the value is in whole milliseconds. */
+/** A duration: seconds, or a number with a unit. The value is in whole milliseconds. */
 export function durationType(
   { minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {},
 ): ValueType<number> {
   return {
     placeholder: "duration",
-    fileType: "string",
+    fileType: "duration",
     parse(written) {
       const milliseconds = parseDuration(written);
       if (milliseconds < minMs) return refuse(written, `a duration of at least ${writeDuration(minMs)}`);

@@ -1,17 +1,14 @@
-/** Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`. In code a duration is a number of milliseconds. */
+/** Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`; a plain number is seconds. In code a duration is a number of milliseconds. */
 import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Parses a number with a unit into whole milliseconds: 2.01s is 2010. Throws USAGE for other texts, also without a unit. */
+/** Parses a duration into whole milliseconds: 2.01s is 2010, and so is 2.01. Throws USAGE for other texts. */
 export function parseDuration(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
-  const unit = match?.[2] === undefined ? undefined : units[match[2]];
+  const match = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text);
+  const unit = units[match?.[2] ?? "s"];
   if (match?.[1] === undefined || unit === undefined) {
-    throw new BatonError(
-      "USAGE",
-      `"${text}" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h`,
-    );
+    throw new BatonError("USAGE", `"${text}" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h`);
   }
   return Math.round(Number(match[1]) * unit);
 }

@@ -161,7 +161,7 @@ describe("a component's section", () => {
       'baton: pool.toml, line 9: there is no setting "pool.component.export.jops", did you mean "pool.component.export.jobs"?',
       'baton: pool.toml, line 10: pool.component.export.total = "2" is not a whole number without quotation marks',
       'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a shell command, or an array that begins with a program',
-      'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h',
+      'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
       "baton: pool.toml, line 14: pool.component.broken = 1 is not a section: write it as [SECTION] with settings below it",
     ]]);
   });

@@ -70,7 +70,7 @@ describe("64: the command line is wrong, and nothing was taken", () => {
       /^baton: baton lock needs a command after --, as in: baton lock NAME -- COMMAND\nbaton: see: baton lock --help\n$/,
     ],
     ["lock --wiat 1s a -- true", /^baton: There is no option --wiat, did you mean "--wait"\?\n/],
-    ["lock -w 10 a -- true", /^baton: --wait: "10" is not a duration/],
+    ["lock -w 10min a -- true", /^baton: --wait: "10min" is not a duration/],
     ["lock --status-fd 8 a -- true", /^baton: --status-fd 8: descriptor 8 is not open/],
     ["lock '' -- true", /^baton: "" cannot be the name of a lock: it is empty/],
     ["lock -z 'a:b' a -- true", /^baton: --servers: Cannot use "a:b" as the list of servers/],
@@ -145,16 +145,16 @@ describe("77: refused", () => {
 
 describe("78: the configuration does not fit", () => {
   test("a bad file is named with line, key, value and what was wanted", async () => {
-    writeFileSync(session.path("bad.toml"), '[lock]\n\nkill_after = "10"\n');
+    writeFileSync(session.path("bad.toml"), '[lock]\n\nkill_after = "10min"\n');
     const ended = await session.run('"$baton" lock --config bad.toml a -- true');
     expect(ended).toMatchObject({ code: 78, stdout: "" });
-    expect(ended.stderr).toStartWith('baton: bad.toml, line 3: lock.kill_after: "10" is not a duration');
+    expect(ended.stderr).toStartWith('baton: bad.toml, line 3: lock.kill_after: "10min" is not a duration');
   });
 
   test("so is a bad variable, and a value that another part cannot use", async () => {
-    const variable = await session.run('"$baton" lock a -- true', { BATON_SESSION_TIMEOUT: "1" });
+    const variable = await session.run('"$baton" lock a -- true', { BATON_SESSION_TIMEOUT: "10 s" });
     expect(variable.code).toBe(78);
-    expect(variable.stderr).toStartWith('baton: BATON_SESSION_TIMEOUT: "1" is not a duration');
+    expect(variable.stderr).toStartWith('baton: BATON_SESSION_TIMEOUT: "10 s" is not a duration');
     const servers = await session.run('"$baton" lock a -- true', { BATON_SERVERS: "a:b" });
     expect(servers.code).toBe(78);
     expect(servers.stderr).toStartWith('baton: BATON_SERVERS: Cannot use "a:b" as the list of servers');

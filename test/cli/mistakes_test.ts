@@ -32,7 +32,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["ls x", "baton ls takes no names"],
     ["ls --all=yes", "The option --all takes no value"],
     ['break x --holder ""', "--holder: the value is empty; expected id"],
-    ["break x --holder a --wait 5", '--wait: "5" is not a duration: write a number with a unit'],
+    ["break x --holder a --wait 5min", '--wait: "5min" is not a duration: write seconds, or a number with a unit'],
     ["leader", "needs the name of one election"],
     ["leader x --wait --watch", "--watch and --wait do not go together"],
     ["forward x", "baton forward needs --listen, as in: baton forward NAME --listen :9000"],

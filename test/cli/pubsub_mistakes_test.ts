@@ -131,7 +131,7 @@ test("options that do not fit the operation, each other, or what they are given"
     [64, "client alice get news --follow --until-empty", "get: use only one of --follow and --until-empty"],
     [64, "client alice get news --ack manual --follow", "get --ack manual takes one message"],
     [64, "client alice get news -n 0", '--count: "0" is not a whole number from 1'],
-    [64, "client alice get news --wait 5", '--wait: "5" is not a duration'],
+    [64, "client alice get news --wait 5min", '--wait: "5min" is not a duration'],
     [64, "client alice put news --lines --null file", "only one of --lines, --null and --files"],
     [64, "client alice put news file --msg-id ''", "--msg-id: the value is empty"],
     [64, "client alice put news --lines file --msg-id x", "--msg-id is for a single message"],

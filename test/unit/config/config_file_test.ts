@@ -23,13 +23,18 @@ describe("what is wrong is named with file, line, key, value and what was wanted
   const cases: [name: string, toml: string, complaint: string][] = [
     [
       "a bad value",
-      'servers = "a:1"\n# why\n[lock]\nkill_after = "10"\n',
-      'line 4: lock.kill_after: "10" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h',
+      'servers = "a:1"\n# why\n[lock]\nkill_after = "10 s"\n',
+      'line 4: lock.kill_after: "10 s" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
     ],
     [
       "a wrong type",
       "\n\nconnect.retries = 'three'",
       'line 3: connect.retries = "three" is not a whole number without quotation marks',
+    ],
+    [
+      "a duration of another type",
+      "lock.kill_after = true",
+      'line 1: lock.kill_after = true is not a number of seconds, or a string with a unit such as "250ms" or "5m"',
     ],
     [
       "an unknown key",
@@ -90,6 +95,16 @@ describe("what is wrong is named with file, line, key, value and what was wanted
 
   test("a broken file is named with the line", () => {
     expect(complaintOf("/c.toml", "root = '/a'\nservers = \n")).toStartWith("/c.toml, line 2: not valid TOML: ");
+  });
+});
+
+test("a duration in a file is a string, or a number of seconds", () => {
+  const source = '[lock]\nkill_after = 2\nforeground.wait = 0.5\nbackground.wait = "3"';
+  const { values } = parseConfigFile(allSettings, { path: "/c.toml", source });
+  expect(Object.fromEntries(values)).toEqual({
+    "lock.kill_after": "2",
+    "lock.foreground.wait": "0.5",
+    "lock.background.wait": "3",
   });
 });
 

@@ -44,12 +44,12 @@ describe("flag > variable > user's file > system's file > default", () => {
   });
 
   test("a bad flag is the caller's mistake, a bad variable the configuration's, and each is named", () => {
-    const flag = thrownBy(() => resolveSettings(settings, { ...nothing, flags: new Map([["wait", "5"]]) }));
+    const flag = thrownBy(() => resolveSettings(settings, { ...nothing, flags: new Map([["wait", "5 s"]]) }));
     expect(flag.code).toBe("USAGE");
-    expect(flag.message).toStartWith('--wait: "5" is not a duration');
-    const variable = thrownBy(() => resolveSettings(settings, { ...nothing, env: { BATON_LOCK_WAIT: "5" } }));
+    expect(flag.message).toStartWith('--wait: "5 s" is not a duration');
+    const variable = thrownBy(() => resolveSettings(settings, { ...nothing, env: { BATON_LOCK_WAIT: "5 s" } }));
     expect(variable.code).toBe("CONFIG");
-    expect(variable.message).toStartWith('BATON_LOCK_WAIT: "5" is not a duration');
+    expect(variable.message).toStartWith('BATON_LOCK_WAIT: "5 s" is not a duration');
   });
 });
 

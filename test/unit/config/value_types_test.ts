@@ -15,7 +15,7 @@ test("a size reads back as written", () => {
 
 test("a wrong value is quoted, with what was wanted", () => {
   const wrong: [() => unknown, RegExp][] = [
-    [() => types.durationType().parse("10"), /"10" is not a duration/],
+    [() => types.durationType().parse("1min"), /"1min" is not a duration/],
     [() => types.durationType({ minMs: 2000 }).parse("1s"), /"1s" is not a duration of at least 2s/],
     [() => types.sessionTimeoutType({ minMs: 2000 }).parse("30d"), /"30d" is not a duration of at most 576h/],
     [() => types.sizeType().parse("64K"), /"64K" is not a size/],

@@ -50,7 +50,7 @@ describe("what does not fit together is refused", () => {
     [["a", "-s", "-N", "2", "--", "true"], /-s and -N do not go together/],
     [["a", "--limit-policy", "adopt", "--", "true"], /--limit-policy and no -N do not go together/],
     [["a", "--min-hold", "2s", "--max-hold", "1s", "--", "true"], /--min-hold \(2000 ms\) is longer than --max-hold/],
-    [["a", "-w", "10", "--", "true"], /--wait: "10" is not a duration/],
+    [["a", "-w", "10 s", "--", "true"], /--wait: "10 s" is not a duration/],
     [["a", "-E", "256", "--", "true"], /--conflict-exit-code: "256" is not a whole number from 0 to 255/],
     [["a", "--session-timeout", "1s", "--", "true"], /--session-timeout: "1s" is not a duration of at least 2s/],
     [["a", "--session-timeout", "30d", "--", "true"], /--session-timeout: "30d" is not a duration of at most 576h/],
