@@ -1,5 +1,5 @@
 /** The definition of a command: its settings, its help, and a function from a command line to an exit code. */
-import type { ParsedArgs } from "../src/terminal/parse_args.ts";
+import type { CommandSyntax, ParsedArgs } from "../src/terminal/parse_args.ts";
 import type { Io } from "../src/terminal/io.ts";
 import type { ConfigSources } from "../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
@@ -22,6 +22,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly takesMistakes?: boolean;
   /** The command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
+  /** For commands that run a program: where it begins on the command line, if there is no `--`. */
+  readonly syntax?: CommandSyntax;
   /** The arguments after `--` are stored as text and run later. */
   readonly storesCommand?: boolean;
   /** The section of the files that has the settings of this call. */
@@ -68,6 +70,17 @@ export const commonSettings = {
   verbose: setting(toggleType(), { flag: "-v, --verbose", help: "print progress on stderr", default: false }),
   help: setting(toggleType(), { flag: "-h, --help", help: "print this help", default: false }),
 } satisfies SettingTable;
+
+/** Flag of the commands that run a program. */
+export const shellLineSettings = {
+  shellLine: setting(textType("line"), {
+    flag: "-c, --command",
+    help: "run this line with /bin/sh -c; there is no other command then",
+  }),
+} satisfies SettingTable;
+
+/** The first argument after one name begins the command. */
+export const commandAfterOneName: CommandSyntax = { commandAfter: ({ length }) => length === 1, foreignFlags: {} };
 
 /** Returns `command` and keeps the types of its settings for `run`. */
 export function defineCommand<S extends SettingTable>(command: Command<S>): Command<S> {

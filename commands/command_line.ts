@@ -64,11 +64,14 @@ export const commandLoaders: CommandLoaders = {
  * with a signal.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
+  let words = args;
   try {
-    return await dispatch(args, io);
+    const leading = await countLeadingOptions(args);
+    words = args.slice(leading);
+    return await dispatch(words, io, args.slice(0, leading));
   } catch (thrown) {
     if (thrown instanceof BatonError) {
-      const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpArgs(args)}` : "";
+      const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpArgs(words)}` : "";
       io.err(`baton: ${thrown.message}${hint}\n`);
       return exitCodeOf(thrown.code);
     }
@@ -88,7 +91,13 @@ export function internalError(thrown: unknown, io: Io): ExitCode {
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
 
-async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
+/** The number of options before the name of the command. `--help` in the place of a command is not one of them. */
+async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
+  if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
+  return (await import("./leading_options.ts")).checkLeadingOptions([first, ...rest]);
+}
+
+async function dispatch(args: readonly string[], io: Io, leading: readonly string[]): Promise<ExitCode> {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") {
     const { helpCommandFor } = await import("./help.ts");
@@ -104,7 +113,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
   const name = commandNameOf(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
-  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordCount(name)), io);
+  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
   if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
     const { printGroupHelp } = await import("./help.ts");
     return await printGroupHelp(args, commandLoaders, io);
@@ -112,8 +121,13 @@ async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
   throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));
 }
 
-async function runLoaded(command: Command, args: readonly string[], io: Io): Promise<ExitCode> {
-  const run = () => runCommand(command, args, io);
+async function runLoaded(
+  command: Command,
+  args: readonly string[],
+  io: Io,
+  leading: readonly string[],
+): Promise<ExitCode> {
+  const run = () => runCommand(command, args, io, leading);
   return await (command.around?.(run, io) ?? run());
 }
 
@@ -128,7 +142,7 @@ export function unknownCommandMessage([first = "", ...rest]: readonly string[], 
   const command = rest.find((arg) => commands.includes(arg));
   const isOption = first.startsWith("-");
   if (isOption && command !== undefined) {
-    return `Options follow the command, as in: baton ${command} ${first} …`;
+    return `${first} is an option of single commands, which follows the command, as in: baton ${command} ${first} …`;
   }
   const suggestion = didYouMean(first, [...commands, "--help", "--version"]);
   const order = suggestion === "" && command !== undefined

@@ -26,6 +26,11 @@ export function flagForm(setting: Setting<unknown>): string | null {
   return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
 }
 
+/** The meaning of a setting, and the other forms of its flag. */
+export function meaningOf({ help, aliases }: Setting<unknown>): string {
+  return aliases === undefined ? help : `${help} (also ${aliases})`;
+}
+
 /** The default of a setting; empty for switches and for settings without a documented default. */
 export function defaultForm(setting: Setting<unknown>): string {
   if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
@@ -40,7 +45,7 @@ function optionLines(settings: SettingTable): string[] {
     const short = form.startsWith("--") ? `    ${form}` : form;
     const ending = defaultForm(setting);
     const variable = setting.key === undefined || isPerName(setting.key) ? "" : ` [${variableOf(setting.key)}]`;
-    const help = `${setting.help}${ending === "" ? "" : ` (default: ${ending})`}${variable}`;
+    const help = `${meaningOf(setting)}${ending === "" ? "" : ` (default: ${ending})`}${variable}`;
     const [first = "", ...more] = wrap(help, columns - 34);
     if (short.length > 30) lines.push(`  ${short}`, `${" ".repeat(34)}${first}`);
     else lines.push(`  ${short.padEnd(32)}${first}`);

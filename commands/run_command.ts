@@ -7,20 +7,26 @@ import { type SettingTable, type SettingValues, variableOf } from "../src/config
 import { fileSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
-import { type Command, commonSettings } from "./command.ts";
+import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
 
-/** Parses the arguments, reads the configuration, and runs the command. Throws BatonError for invalid input. */
+/**
+ * Parses the arguments, reads the configuration, and runs the command. `leading`: flags before the name of the command, which are
+ * checked already. Throws BatonError for invalid input.
+ */
 export async function runCommand<S extends SettingTable>(
   command: Command<S>,
   args: readonly string[],
   io: Io,
+  leading: readonly string[] = [],
 ): Promise<ExitCode> {
   const settings = { ...commonSettings, ...command.settings };
-  const { flags, ...parsed } = parseArgs(flagsOf(settings), args);
+  const { flags, ...parsed } = parseArgs(flagsOf(settings), [...leading, ...args], command.syntax);
   const isPassedOn = !command.runsNothing && !command.storesCommand;
   refuseUnreadableArgs(args, isPassedOn ? parsed.command?.length ?? 0 : 0);
-  const { names, command: childCommand } = command.runsNothing ? withoutCommand(parsed) : parsed;
+  const { names, command: childCommand } = command.runsNothing
+    ? withoutCommand(parsed)
+    : { ...parsed, command: commandOrLine(parsed.command, flags.get(shellLineName)) };
   if (flags.has("help")) {
     const { commandHelp } = await import("./help_text.ts");
     io.out(commandHelp(command));
@@ -40,6 +46,18 @@ export async function runCommand<S extends SettingTable>(
   return await command.run({ values, names, command: childCommand, sources, io, mistakes });
 }
 
+/** The setting `shellLine` of commands that run a program: a line for /bin/sh in place of the program. Throws USAGE for both. */
+const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
+
+function commandOrLine(command: ParsedArgs["command"], line: string | undefined): ParsedArgs["command"] {
+  if (line === undefined) return command;
+  if (command === null) return ["/bin/sh", "-c", line];
+  throw new BatonError(
+    "USAGE",
+    `-c and the command "${command.join(" ")}" cannot be used together: write the whole command in the value of -c, or leave out -c`,
+  );
+}
+
 function withoutCommand(
   { names, command }: Pick<ParsedArgs, "names" | "command">,
 ): Pick<ParsedArgs, "names" | "command"> {
@@ -49,9 +67,10 @@ function withoutCommand(
 /** The flags of a table of settings, for `parseArgs`. */
 export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
   const flags: Record<string, FlagSpec> = {};
-  for (const [name, { flag, type, once = false }] of Object.entries(settings)) {
+  for (const [name, { flag, aliases, type, once = false }] of Object.entries(settings)) {
     if (flag === undefined) continue;
-    flags[name] = { flag, takesValue: type.placeholder !== "", isOnce: once, isList: type.fileType === "strings" };
+    const isList = type.fileType === "strings";
+    flags[name] = { flag, aliases, takesValue: type.placeholder !== "", isOnce: once, isList };
   }
   return flags;
 }
@@ -60,7 +79,7 @@ export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
 // client or store. Only the arguments of a command to run may have other bytes; they are passed on unchanged.
 
 /** `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE. */
-function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
+export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
   if (found === null || found.index >= args.length - passedOn) return;
   const { index, bytes } = found;
@@ -68,7 +87,7 @@ function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
     "USAGE",
     bytes === null
       ? `Cannot use ${JSON.stringify(args[index])}: without /proc, U+FFFD and invalid UTF-8 look the same`
-      : `Cannot use "${escapeBytes(bytes)}": it is not valid UTF-8; only the command after -- may have such arguments`,
+      : `Cannot use "${escapeBytes(bytes)}": it is not valid UTF-8; only the command to run may have such arguments`,
   );
 }
 

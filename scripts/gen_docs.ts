@@ -8,7 +8,7 @@ import process from "node:process";
 import { commandLoaders } from "../commands/command_line.ts";
 import { type Command, commonSettings } from "../commands/command.ts";
 import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
-import { defaultForm, flagForm } from "../commands/help_text.ts";
+import { defaultForm, flagForm, meaningOf } from "../commands/help_text.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";
@@ -101,7 +101,7 @@ function configurationPage(): string {
 function commandSection(command: Command): string[] {
   const rows = Object.values({ ...command.settings }).flatMap((setting) => {
     const flag = flagForm(setting);
-    return flag === null ? [] : [[code(flag), setting.help, defaultForm(setting)]];
+    return flag === null ? [] : [[code(flag), meaningOf(setting), defaultForm(setting)]];
   });
   return [
     `## baton ${command.name}`,

@@ -9,7 +9,7 @@ import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { printJson } from "../../src/terminal/io.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type Call, commandAfterOneName, defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { reportOutages } from "../job/wait_display.ts";
@@ -20,7 +20,7 @@ import { runBarrier } from "./run_barrier.ts";
 export const barrierCommand = defineCommand({
   name: "barrier",
   summary: "wait until several processes have come; start a command in all of them at the same time",
-  usage: "NAME -N COUNT [options] [-- COMMAND [ARGUMENT…]] | NAME --set|--lift|--wait",
+  usage: "NAME -N COUNT [options] [COMMAND [ARGUMENT…]] | NAME --set|--lift|--wait",
   details: [
     "Each call waits until COUNT calls have entered and are alive. Without a command, it then exits with 0: a rendezvous. It waits " +
     "for no other call to exit, so it also exits with 0 if another one is killed from then on. The next round starts when all " +
@@ -50,6 +50,7 @@ export const barrierCommand = defineCommand({
     ["baton barrier maintenance --wait -w 10m && ./work.sh", "work when the gate is open"],
   ],
   settings: barrierCommandSettings,
+  syntax: commandAfterOneName,
   completes: "barriers",
   run: barrier,
 });

@@ -7,7 +7,7 @@ import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import type { Call } from "../command.ts";
-import { givenFlag } from "../command.ts";
+import { givenFlag, shellLineSettings } from "../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
 /** Flags of the command line, including those that the section [barrier] can set. */
@@ -22,6 +22,7 @@ const flags = {
     flag: "--reason",
     help: "purpose of the barrier or gate; other participants can read it",
   }),
+  ...shellLineSettings,
   ...jobFlags,
 } satisfies SettingTable;
 
@@ -63,7 +64,7 @@ export function barrierOptionsOf(
   call: Call<typeof barrierCommandSettings>,
 ): BarrierCommandOptions | GateCommandOptions {
   const { values, names, command, sources } = call;
-  const example = "as in: baton barrier NAME -N 3 -- COMMAND";
+  const example = "as in: baton barrier NAME -N 3 COMMAND";
   const [name, ...more] = names;
   if (name === undefined || more.length > 0) {
     const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;

@@ -10,6 +10,7 @@ import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import { folderOf } from "../../src/coordination/lock/lock_path.ts";
 import { type Command, type CommandForm, type CommandLoaders, commonSettings, type ServedNames } from "../command.ts";
 import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../command_names.ts";
+import { countLeadingOptions } from "../leading_options.ts";
 import { flagsOf } from "../run_command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -21,7 +22,8 @@ const namesMax = 1000;
 
 /** Loads only the command that the command line selects. */
 export async function complete(loaders: CommandLoaders, words: readonly string[], io: Io): Promise<ExitCode> {
-  const before = words.slice(0, -1);
+  const given = words.slice(0, -1);
+  const before = given.slice(countLeadingOptions(given));
   const typed = words.at(-1) ?? "";
   const name = commandNameOf(before, loaders) ?? "";
   const command = await loaders[name]?.();
@@ -83,6 +85,8 @@ interface CompletedFlag {
   readonly name: string;
   /** `--wait` and `-w`. */
   readonly forms: readonly string[];
+  /** Forms that are not offered. */
+  readonly aliases: readonly string[];
   /** Empty for a switch. */
   readonly placeholder: string;
 }
@@ -104,11 +108,13 @@ function findCandidates(command: Command, words: readonly string[], typed: strin
   const flags = completedFlags(command);
   const terminator = terminatorIndex(words, flags);
   const operands = operandsIn(words, flags);
+  const begun = operands.findIndex((_, index) => command.syntax?.commandAfter(operands.slice(0, index)) ?? false);
   const { refuses, runsNothing } = commandFormOf(command, operands);
   if (terminator !== -1) {
     if (runsNothing) return nothing;
     return { kind: terminator === words.length - 1 ? "commands" : "files" };
   }
+  if (begun !== -1) return { kind: "files" };
   const asking = flagAwaitingValue(words, flags);
   if (asking !== null) return valueCandidates(asking, typed);
   const [, form = "", value = ""] = /^(--[^=]+=)(.*)$/.exec(typed) ?? [];
@@ -120,6 +126,7 @@ function findCandidates(command: Command, words: readonly string[], typed: strin
     const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
     return wordCandidates([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
   }
+  if (command.syntax?.commandAfter(operands)) return { kind: "commands" };
   return nameCandidates(command, operands, typed);
 }
 
@@ -155,8 +162,13 @@ function wordCandidates(words: readonly string[], typed: string): Candidates {
 }
 
 function completedFlags(command: Command): CompletedFlag[] {
-  return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, type }]) =>
-    flag === undefined ? [] : [{ name, forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
+  return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, aliases = "", type }]) =>
+    flag === undefined ? [] : [{
+      name,
+      forms: flag.split(", ").reverse(),
+      aliases: aliases.split(", "),
+      placeholder: type.placeholder,
+    }]
   );
 }
 
@@ -177,7 +189,7 @@ function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFl
   let asking: CompletedFlag | null = null;
   for (const word of words) {
     asking = asking === null
-      ? flags.find(({ forms, placeholder }) => placeholder !== "" && forms.includes(word)) ?? null
+      ? flags.find(({ forms, aliases, placeholder }) => placeholder !== "" && [...forms, ...aliases].includes(word)) ?? null
       : null;
   }
   return asking;

@@ -29,7 +29,7 @@ import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
-import { defineCommand } from "../command.ts";
+import { commandAfterOneName, defineCommand } from "../command.ts";
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
@@ -242,7 +242,7 @@ export class TermSignals implements Disposable {
 export const electCommand = defineCommand({
   name: "elect",
   summary: "run a command while leader",
-  usage: "NAME [options] -- COMMAND [ARGUMENT…]",
+  usage: "NAME [options] COMMAND [ARGUMENT…]",
   details: [
     "Stands for election, runs the command while it leads, and stops it before another candidate can lead. When leadership " +
     "is lost, or the leader steps down (baton resign, or --health fails), it stands again. A command that ends by itself " +
@@ -269,6 +269,7 @@ export const electCommand = defineCommand({
     ],
   ],
   settings: electCommandSettings,
+  syntax: commandAfterOneName,
   completes: "elections",
   run: (call) => runElect(electOptionsOf(call), call.io),
 });

@@ -7,7 +7,7 @@ import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";
-import type { Call } from "../command.ts";
+import { type Call, shellLineSettings } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 
 export type RestartMode = (typeof restartModes)[number];
@@ -28,6 +28,7 @@ const flags = {
     flag: "--reason",
     help: "purpose of this candidate; others read it with baton who",
   }),
+  ...shellLineSettings,
   ...jobFlags,
   statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
@@ -63,16 +64,16 @@ export interface ElectOptions {
 /** Throws USAGE for missing or invalid arguments. */
 export function electOptionsOf(call: Call<typeof electCommandSettings>): ElectOptions {
   const { values, names, command, sources } = call;
-  const example = "as in: baton elect NAME -- COMMAND";
+  const example = "as in: baton elect NAME COMMAND";
   const [name, ...more] = names;
   if (name === undefined) throw new BatonError("USAGE", `baton elect needs the name of an election, ${example}`);
   if (more.length > 0) {
-    throw new BatonError("USAGE", `baton elect takes one name, not "${names.join('", "')}"`);
+    throw new BatonError("USAGE", `baton elect takes one name before --, not "${names.join('", "')}"`);
   }
   electionPath(name); // throws for an invalid name
   const { quiet, verbose, value = hostname() } = values;
   checkValue(value);
   const [program, ...args] = command ?? [];
-  if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command after --, ${example}`);
+  if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command, ${example}`);
   return { name, value, command: [program, ...args], quiet, verbose, values, sources };
 }

@@ -2,7 +2,7 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { durationType, toggleType } from "../../src/config/value_types.ts";
+import { toggleType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Grant, LeaderChange } from "../../src/coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus } from "../../src/coordination/election/leader_status.ts";
@@ -19,10 +19,12 @@ import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.
 
 const settings = {
   json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
-  wait: setting(toggleType(), { flag: "--wait", help: "wait until there is a leader", default: false }),
-  waitLimit: setting(durationType(), {
-    flag: "-w, --wait-limit",
-    help: "maximum time to wait for a leader, connecting included; then exit 75, or 69 if no server responds",
+  wait: setting(waitType(), {
+    flag: "-w, --wait",
+    aliases: "--timeout, --wait-limit",
+    help:
+      "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server responds",
+    unset: "do not wait",
   }),
   watch: setting(toggleType(), {
     flag: "--watch",
@@ -55,12 +57,12 @@ export const leaderCommand = defineCommand({
     const name = onlyName("leader", call.names, "election");
     const { values } = call;
     if (values.watch) {
-      if (values.wait || values.waitLimit !== undefined) {
+      if (values.wait !== undefined) {
         throw new BatonError("USAGE", "--watch and --wait do not go together");
       }
       return await printChanges(call, name);
     }
-    return values.wait || values.waitLimit !== undefined
+    return values.wait !== undefined
       ? await waitForLeader(call, name)
       : await printLeader(call, name);
   },
@@ -85,7 +87,7 @@ async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
 
 async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values } = call;
-  const { waitLimit: waitMs } = values;
+  const waitMs = values.wait === Infinity ? undefined : values.wait;
   const limit = callDeadline(systemClock(), waitMs, { values });
   const noLeader = () =>
     new BatonError("LOCK_TIMEOUT", `"${name}" had no leader within ${formatDuration(waitMs ?? 0)}`);

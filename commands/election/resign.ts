@@ -17,6 +17,7 @@ import { onlyName } from "../operator/name_arguments.ts";
 const settings = {
   wait: setting(durationType(), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help: "maximum time to wait until the leader has stepped down; 0s: do not wait",
     default: 10_000,
   }),

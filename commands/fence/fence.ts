@@ -4,10 +4,10 @@ import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { fenceForms, fenceSettings } from "./fence_options.ts";
+import { fenceForms, fenceSettings, fenceSyntax } from "./fence_options.ts";
 import { givenFlag } from "../command.ts";
 
-const usage = "run --store FILE [options] -- COMMAND [ARGUMENT…] | zk set|create|delete PATH [DATA] [options]";
+const usage = "run --store FILE [options] COMMAND [ARGUMENT…] | zk set|create|delete PATH [DATA] [options]";
 
 export const fenceCommand = defineCommand({
   name: "fence",
@@ -43,6 +43,7 @@ export const fenceCommand = defineCommand({
     ["baton fence zk delete /app/state --version 3", "delete the node only if it has not been changed since"],
   ],
   settings: fenceSettings,
+  syntax: fenceSyntax,
   completes: [],
   completesFirst: { run: [], zk: ["set", "create", "delete"] },
   forms: fenceForms,

@@ -2,6 +2,8 @@
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
+import { shellLineSettings } from "../command.ts";
 
 const runSettings = {
   store: setting(textType("file"), {
@@ -11,14 +13,17 @@ const runSettings = {
   }),
   try: setting(toggleType(), {
     flag: "-n, --try",
+    aliases: "--nonblock, --nb",
     help: "run: do not wait; exit 75 if the store is busy",
     default: false,
   }),
   wait: setting(durationType(), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help: "run: maximum wait for the store; then exit 75",
     unset: "no limit",
   }),
+  ...shellLineSettings,
 } satisfies SettingTable;
 
 const zkSettings = {
@@ -54,6 +59,9 @@ export const fenceSettings = {
   ...zkSettings,
   ...connectionSettings,
 } satisfies SettingTable;
+
+/** A command follows `run`. */
+export const fenceSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", foreignFlags: {} };
 
 /** Flags that each form refuses, because they belong to the other one. */
 export const fenceForms = {

@@ -12,7 +12,7 @@ import { startFailureCodes } from "../job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
-  const example = "as in: baton fence run --store FILE -- COMMAND";
+  const example = "as in: baton fence run --store FILE COMMAND";
   if (names.length > 1) {
     throw new BatonError(
       "USAGE",
@@ -21,7 +21,7 @@ export async function fenceRun({ values, names, command, io }: Call<typeof fence
   }
   if (values.store === undefined) throw new BatonError("USAGE", `baton fence run needs --store, ${example}`);
   if (command === null || command.length === 0) {
-    throw new BatonError("USAGE", `baton fence run needs a command after --, ${example}`);
+    throw new BatonError("USAGE", `baton fence run needs a command, ${example}`);
   }
   if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w cannot be used together");
   const by = `${userName()}@${hostname()}:${process.pid}`;

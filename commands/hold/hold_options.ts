@@ -17,7 +17,13 @@ import type { Call } from "../command.ts";
 import { commonLockOptionsOf, type LockCommandOptions, lockCommandSettings } from "../lock/lock_options.ts";
 
 /** Options about the start or the end of a command have no meaning here. */
-const { foreground: _foreground, passAuth: _passAuth, minHold: _minHold, ...terms } = lockCommandSettings;
+const {
+  foreground: _foreground,
+  passAuth: _passAuth,
+  minHold: _minHold,
+  shellLine: _shellLine,
+  ...terms
+} = lockCommandSettings;
 
 export const holdSettings = {
   pid: setting(integerType("pid", { min: 1, max: 0x7fffffff }), {
@@ -52,7 +58,7 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
       `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
     );
   }
-  const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined };
+  const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined, shellLine: undefined };
   const script = scriptOf(call.values.pid);
   return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
 }

@@ -25,6 +25,7 @@ const settings = {
   }),
   wait: setting(durationType({ minMs: 1 }), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help: "how long to wait for the release; then exit 76",
     default: 60_000,
   }),

@@ -20,6 +20,8 @@ export interface EndingFacts {
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
   readonly maxHoldMs: number | undefined;
+  /** Added to the message for a command that could not be started. */
+  readonly startHint?: string;
   /** True for a script that baton did not start, so that its exit status is unknown. */
   readonly isScript?: boolean;
 }
@@ -74,7 +76,7 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "not_found":
     case "not_executable":
     case "start_failed":
-      return failureEnding(startFailureCodes[outcome.kind], outcome.message);
+      return failureEnding(startFailureCodes[outcome.kind], outcome.message + (facts.startHint ?? ""));
     case "cancelled":
       return null;
   }

@@ -85,6 +85,7 @@ export async function lockAndRun(
       lost: lease.lost,
       maxHoldMs: options.values.maxHold,
       isScript: options.script !== undefined,
+      startHint: startHintOf(options.names),
     });
     if (ending === null) throw stop.signal.reason;
     // A process that could not be killed may still run: the session is not closed, and ends by its timeout.
@@ -128,6 +129,11 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
+/** The words of a command that has a -- of its own are taken for names if there is no -- before it. */
+function startHintOf(names: readonly string[]): string {
+  return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
+}
+
 function combineLeases(leases: readonly [Lease, ...Lease[]]): Lease {
   return leases.length === 1 ? leases[0] : new LeaseSet(leases);
 }
@@ -142,10 +148,10 @@ function grantLine(leases: readonly Lease[], waitedMs: number): string {
 export const lockCommand = defineCommand({
   name: "lock",
   summary: "run a command while holding a lock",
-  usage: "NAME… [options] -- COMMAND [ARGUMENT…]",
+  usage: "NAME [options] COMMAND [ARGUMENT…] | NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
-    "Waits for the lock, runs the command, and exits with the command's exit code. Several names are locked together, in " +
-    "sorted order. The command and all processes that it starts are stopped before another process can get the lock.",
+    "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the command. Several names " +
+    "before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too. The command and all processes that it starts are stopped before another process can get the lock.",
     "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine, and a " +
     "line on stderr says so.",
     "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +
@@ -155,9 +161,11 @@ export const lockCommand = defineCommand({
     "and only the fencing token protects a store from it.",
   ],
   examples: [
-    ["baton lock nightly -- ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
-    ["baton lock -n nightly -- ./backup.sh", "if the lock is busy, exit 75 immediately and print the holder"],
-    ["baton lock -w 10s -E 0 nightly -- ./backup.sh", "wait at most ten seconds, then exit 0"],
+    ["baton lock nightly ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
+    ["baton lock -n nightly ./backup.sh", "if the lock is busy, exit 75 immediately and print the holder"],
+    ["baton lock -w 10 nightly ./backup.sh", "wait at most ten seconds, then exit 75"],
+    ["baton lock nightly -c './dump | gzip >dump.gz'", "a line for the shell, as in flock"],
+    ["baton lock db web -- ./deploy.sh", "two locks"],
     ["baton lock -s cfg -- ./read.sh", "shared: together with other readers"],
     ["baton lock -N 3 gpu -- ./train.sh", "a semaphore: at most three at the same time"],
     [
@@ -172,6 +180,7 @@ export const lockCommand = defineCommand({
     ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "for many machines"],
   ],
   settings: lockCommandSettings,
+  syntax: lockSyntax,
   completes: "locks",
   run: lock,
 });

@@ -2,27 +2,37 @@
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
-import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType, durationType, integerType, textType, toggleType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import type { LockMode } from "../../src/process/lease.ts";
+import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
-import type { Call } from "../command.ts";
+import { type Call, commandAfterOneName, shellLineSettings } from "../command.ts";
 import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 
 /** Settings of this command only. */
 const flags = {
   try: setting(toggleType(), {
     flag: "-n, --try",
+    aliases: "--nonblock, --nb",
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
     default: false,
   }),
-  wait: setting(durationType(), {
+  wait: setting(waitType(), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
+    unset: "forever",
   }),
   conflictExitCode,
+  exclusive: setting(toggleType(), {
+    flag: "-x, --exclusive",
+    aliases: "-e",
+    help: "exclusive lock: no other process may hold it; this is the default",
+    default: false,
+  }),
   shared: setting(toggleType(), {
     flag: "-s, --shared",
     help: "shared lock: other readers may hold it too",
@@ -53,7 +63,22 @@ const flags = {
   ...jobFlags,
 } satisfies SettingTable;
 
-export const lockCommandSettings = { ...flags, ...lockSettings, ...connectionSettings } satisfies SettingTable;
+export const lockCommandSettings = {
+  ...flags,
+  ...shellLineSettings,
+  ...lockSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+/** One name and a command, or several names, `--` and a command. */
+export const lockSyntax: CommandSyntax = {
+  ...commandAfterOneName,
+  foreignFlags: {
+    "-u, --unlock": "a lock ends with its command; baton release NAME ends what baton hold has acquired",
+    "-F, --no-fork": "baton has to run beside the command, to stop it when the lock is lost; leave the option out",
+    "--fcntl": "baton locks no file: NAME is the name of a lock on the servers; leave the option out",
+  },
+};
 
 type LockValues = SettingValues<typeof lockCommandSettings>;
 
@@ -84,11 +109,11 @@ const backgroundPriority = 200;
 
 /** Throws USAGE for missing or contradictory arguments. */
 export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
-  const example = "as in: baton lock NAME -- COMMAND";
+  const example = "as in: baton lock NAME COMMAND";
   const terms = commonLockOptionsOf(call, "lock", example);
   const [program, ...args] = call.command ?? [];
   if (program === undefined) {
-    throw new BatonError("USAGE", `baton lock needs a command after --, ${example}`);
+    throw new BatonError("USAGE", `baton lock needs a command, ${example}; baton hold holds a lock over several steps of a script`);
   }
   return { ...terms, command: [program, ...args] };
 }
@@ -120,6 +145,8 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
   const pairs = [
     [values.try, "-n", values.wait !== undefined, "-w"],
     [values.shared, "-s", values.limit !== undefined, "-N"],
+    [values.exclusive, "-x", values.shared, "-s"],
+    [values.exclusive, "-x", values.limit !== undefined, "-N"],
     [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
     [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
@@ -138,6 +165,6 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
 
 function waitMsOf(values: LockValues): number | undefined {
   if (values.try) return 0;
-  if (values.wait !== undefined) return values.wait;
+  if (values.wait !== undefined) return values.wait === Infinity ? undefined : values.wait;
   return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;
 }

@@ -29,6 +29,7 @@ const settings = {
   }),
   wait: setting(durationType(), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help: "maximum time to wait for the release; 0s: do not wait",
     default: 10_000,
   }),

@@ -43,6 +43,7 @@ const flags = {
   }),
   wait: setting(durationType(), {
     flag: "-w, --wait",
+    aliases: "--timeout",
     help:
       "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",

@@ -3,7 +3,7 @@ import process from "node:process";
 import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type Call, defineCommand, shellLineSettings } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { closeSync } from "node:fs";
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
@@ -24,6 +24,7 @@ import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/process
 import { storeLocationOf } from "./retry_store_location.ts";
 
 export const callSettings = {
+  ...shellLineSettings,
   ...retryStoreSettings,
   key: setting(textType("key"), {
     flag: "--key",
@@ -48,7 +49,7 @@ export type CallCall = Call<typeof callSettings>;
 export const retryCallCommand = defineCommand({
   name: "retry-processor call",
   summary: "run a command now; if it fails, store it and its stdin for later tries",
-  usage: "[options] -- CMD…",
+  usage: "[options] COMMAND [ARGUMENT…]",
   details: [
     "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it fails and may be " +
     "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
@@ -70,6 +71,7 @@ export const retryCallCommand = defineCommand({
     ],
   ],
   settings: callSettings,
+  syntax: { commandAfter: () => true, foreignFlags: {} },
   storesCommand: true,
   run: runCall,
 });
@@ -87,7 +89,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   const retryRules = retryRulesOf(values, sources);
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
   if (command === null || command.length === 0) {
-    throw new BatonError("USAGE", "missing command; use it as in: baton retry-processor call -- ./send.sh <body");
+    throw new BatonError("USAGE", "missing command; use it as in: baton retry-processor call ./send.sh <body");
   }
   // A wrong configuration is reported before the command runs; a failing disk does not prevent the first try.
   let openError: BatonError | null = null;

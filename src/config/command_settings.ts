@@ -67,8 +67,9 @@ export const barrierSettings = {
     flag: "-N, --parties",
     help: "number of processes that start together",
   }),
-  within: barrier("within", durationType(), {
-    flag: "-w, --within",
+  within: barrier("timeout", durationType(), {
+    flag: "-w, --timeout",
+    aliases: "--within",
     help: "maximum wait for the start, or for the gate to open; then exit 75",
     unset: "no limit",
   }),

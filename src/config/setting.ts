@@ -9,6 +9,8 @@ export interface Setting<T> {
   readonly help: string;
   /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
   readonly flag?: string;
+  /** Other forms of the flag, such as those of flock: `--timeout`. Completions do not offer them. */
+  readonly aliases?: string;
   /** The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a flag only. */
   readonly key?: string;
   readonly default?: NonNullable<T>;

@@ -78,6 +78,16 @@ export function durationType(
   };
 }
 
+/** The longest wait: a duration, or `forever`, which is Infinity. */
+export function waitType(): ValueType<number> {
+  const durations = durationType();
+  return {
+    ...durations,
+    parse: (written) => written === "forever" ? Infinity : durations.parse(written),
+    format: (value) => value === Infinity ? "forever" : durations.format(value),
+  };
+}
+
 /** A session timeout. ZooKeeper's protocol has 31 bits of milliseconds for it, which is 24 days. */
 export function sessionTimeoutType({ minMs }: { minMs: number }): ValueType<number> {
   return durationType({ minMs, maxMs: 24 * 86_400_000 });

@@ -1,8 +1,11 @@
 /**
  * Parses arguments into flags and names by a table of flags. It does not interpret the values.
  *
- * Flags may precede, separate and follow names; `--` ends them. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same;
- * switches may be combined (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
+ * Flags may precede, separate and follow names. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same; switches may be combined
+ * (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
+ *
+ * `--` ends the names and begins the command. Without `--` anywhere, a command may also begin after a number of names, as in flock and
+ * timeout: `commandAfter` decides.
  */
 import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
@@ -11,6 +14,8 @@ import { didYouMean } from "../support/did_you_mean.ts";
 export interface FlagSpec {
   /** The forms of the flag: `-w, --wait`, or `--wait`. */
   readonly flag: string;
+  /** Other forms with the same meaning, such as flock's. Messages and completions do not mention them. */
+  readonly aliases?: string | undefined;
   /** False for a switch. */
   readonly takesValue: boolean;
   /** The flag must not be given with two different values. */
@@ -19,43 +24,46 @@ export interface FlagSpec {
   readonly isList?: boolean;
 }
 
+export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
+
 export interface ParsedArgs {
   /** Name in the table → value; "true" for a switch. */
   readonly flags: ReadonlyMap<string, string>;
   readonly names: readonly string[];
-  /** The arguments after `--`; null without `--`. */
+  /** The arguments from the command on; null without a command. */
   readonly command: readonly string[] | null;
 }
 
+/** What a command adds to its table of flags. */
+export interface CommandSyntax {
+  /** True: the next argument that is no flag begins the command. `names` are the names before it. */
+  commandAfter(names: readonly string[]): boolean;
+  /** Flags of similar programs that the command does not have: `-u, --unlock` → what to do instead. */
+  readonly foreignFlags: Readonly<Record<string, string>>;
+}
+
+const noCommand: CommandSyntax = { commandAfter: () => false, foreignFlags: {} };
+
 /** Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden repetition. */
-export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, args: readonly string[]): ParsedArgs {
-  const byFlag = new Map<string, FlagSpec & { readonly name: string }>();
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
-  for (const [name, spec] of Object.entries(specs)) {
-    const { flag, takesValue } = spec;
-    const [long = "", short] = flag.split(", ").reverse();
-    for (const form of flag.split(", ")) byFlag.set(form, { ...spec, name });
-    const type = takesValue ? "string" : "boolean";
-    options[long.slice(2)] = short === undefined ? { type } : { type, short: short.slice(1) };
-  }
+export function parseArgs(
+  specs: FlagSpecs,
+  args: readonly string[],
+  syntax: CommandSyntax = noCommand,
+): ParsedArgs {
+  const { byFlag, tokens } = tokensOf(specs, args);
+  const endsNames = tokens.some(({ kind }) => kind === "option-terminator");
   const flags = new Map<string, string>();
   const names: string[] = [];
-  // Strict mode has messages for programmers, and it refuses values that begin with a dash.
-  const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   for (const token of tokens) {
     if (token.kind === "option-terminator") return { flags, names, command: args.slice(token.index + 1) };
     if (token.kind === "positional") {
+      if (!endsNames && syntax.commandAfter(names)) return { flags, names, command: args.slice(token.index) };
       names.push(token.value);
       continue;
     }
     const flag = token.rawName;
     const spec = byFlag.get(flag);
-    if (spec === undefined) {
-      throw new BatonError(
-        "USAGE",
-        `There is no option ${flag}${didYouMean(flag, similarFlags(flag, [...byFlag.keys()]))}`,
-      );
-    }
+    if (spec === undefined) throw unknownFlagError(flag, { byFlag, names, syntax });
     if (!spec.takesValue && token.value !== undefined) {
       throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" was given`);
     }
@@ -68,6 +76,51 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, args: reado
     flags.set(spec.name, value);
   }
   return { flags, names, command: null };
+}
+
+/** The number of arguments before the first name or the first flag that `specs` does not have: flags of `specs` and their values. */
+export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
+  const { byFlag, tokens } = tokensOf(specs, args);
+  return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;
+}
+
+type KnownFlags = ReadonlyMap<string, FlagSpec & { readonly name: string }>;
+
+function tokensOf(specs: FlagSpecs, args: readonly string[]) {
+  const byFlag = new Map<string, FlagSpec & { readonly name: string }>();
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
+  for (const [name, spec] of Object.entries(specs)) {
+    const { flag, aliases, takesValue } = spec;
+    const type = takesValue ? "string" : "boolean";
+    for (const form of (aliases === undefined ? flag : `${flag}, ${aliases}`).split(", ")) {
+      byFlag.set(form, { ...spec, name });
+      // The tokenizer has short forms only of long ones. A long form of one letter is not in `byFlag`.
+      if (form.startsWith("--")) options[form.slice(2)] = { type };
+      else options[form.slice(1)] = { type, short: form.slice(1) };
+    }
+  }
+  // Strict mode has messages for programmers, and it refuses values that begin with a dash.
+  const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  return { byFlag: byFlag as KnownFlags, tokens };
+}
+
+function unknownFlagError(
+  flag: string,
+  { byFlag, names, syntax }: {
+    readonly byFlag: KnownFlags;
+    readonly names: readonly string[];
+    readonly syntax: CommandSyntax;
+  },
+): BatonError {
+  const foreign = Object.entries(syntax.foreignFlags).find(([forms]) => forms.split(", ").includes(flag));
+  if (foreign !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${foreign[1]}`);
+  const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
+  const suggestion = didYouMean(flag, similarFlags(flag, known));
+  // `nightly git -C x -- y`: the words before -- are names.
+  const begun = names.findIndex((_, index) => syntax.commandAfter(names.slice(0, index)));
+  const program = begun < 0 ? undefined : names[begun];
+  const order = program === undefined || suggestion !== "" ? "" : `; if it belongs to ${program}, write -- before ${program}`;
+  return new BatonError("USAGE", `There is no option ${flag}${suggestion}${order}`);
 }
 
 function givenTwiceError(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {

@@ -114,6 +114,8 @@ describe.if(Bun.which("bash") !== null)("bash", () => {
   test("leaves files and commands to the shell", async () => {
     expect(await inBash("baton lock --config back")).toEqual(["backup.toml"]);
     expect(await inBash("baton lock x -- printen")).toEqual(["printenv"]);
+    expect(await inBash("baton lock -w 5 x printen")).toEqual(["printenv"]);
+    expect(await inBash("baton -q lock --timeout 5 x cat back")).toEqual(["backup.toml"]);
     expect(await inBash("baton lock x -- cat back")).toEqual(["backup.toml"]);
   });
 });
@@ -129,7 +131,7 @@ test("each kind of name is offered where it belongs", async () => {
   expect(await words("pool clear ''")).toBe("words\ninbox\n");
   expect(await words("fence ''")).toBe("words\nrun\nzk\n");
   expect(await words("fence zk ''")).toBe("words\nset\ncreate\ndelete\n");
-  expect(await words("fence run ''")).toBe("words\n");
+  expect(await words("fence run ''")).toBe("commands\n");
   expect(await words("fence zk set ''")).toBe("words\n");
   expect(await words("who t")).toBe("words\ntwo words\n");
   expect(await words("who --kind election ''")).toBe("words\necho\n");

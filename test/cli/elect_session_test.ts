@@ -67,7 +67,7 @@ describe("the exit code", () => {
       ['n --value "" -- true', /--value: the value is empty/],
       ["--value a:1 -- true", /needs the name of an election/],
       ["a b --value a:1 -- true", /takes one name/],
-      ["n --value a:1", /needs a command after --/],
+      ["n --value a:1", /needs a command, as in/],
       [`n --value ${"x".repeat(1025)} -- true`, /1025 bytes is too long: the maximum is 1024/],
       ["n --value a:1 --restart sometimes -- true", /one of always, on-loss, never/],
       ["n --value a:1 --health-failures 0 -- true", /whole number from 1/],
@@ -310,11 +310,11 @@ describe("baton leader", () => {
       leader: null,
     }]);
     expect((await session.run('"$baton" leader -z embedded -w 50ms nobody')).code).toBe(75);
-    expect((await session.run('"$baton" leader -z embedded --watch --wait nobody')).code).toBe(64);
+    expect((await session.run('"$baton" leader -z embedded --watch --wait 5 nobody')).code).toBe(64);
   });
 
   test("waits until somebody leads", async () => {
-    const waiting = session.start('"$baton" leader -z embedded --wait later');
+    const waiting = session.start('"$baton" leader -z embedded --wait forever later');
     const running = session.start(elect("later --value a:1 -- sleep 60"));
     expect(await waiting.ended).toMatchObject({ code: 0, stdout: "a:1\n" });
     running.child.kill("SIGTERM");

@@ -67,7 +67,7 @@ describe("64: the command line is wrong, and nothing was taken", () => {
   const mistakes: [line: string, stderr: RegExp][] = [
     [
       "lock a",
-      /^baton: baton lock needs a command after --, as in: baton lock NAME -- COMMAND\nbaton: see: baton lock --help\n$/,
+      /^baton: baton lock needs a command, as in: baton lock NAME COMMAND; baton hold holds a lock over several steps of a script\nbaton: see: baton lock --help\n$/,
     ],
     ["lock --wiat 1s a -- true", /^baton: There is no option --wiat, did you mean "--wait"\?\n/],
     ["lock -w 10min a -- true", /^baton: --wait: "10min" is not a duration/],

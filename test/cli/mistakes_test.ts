@@ -20,7 +20,7 @@ test("words in the wrong place, unknown or missing", async () => {
   const wrong: [words: string, says: string][] = [
     ["", "Usage: baton COMMAND"],
     ["whoo x", 'There is no command "whoo", did you mean "who"?'],
-    ["--json who x", "Options follow the command, as in: baton who --json"],
+    ["--all ls", "--all is an option of single commands, which follows the command, as in: baton ls --all"],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
     ["who", "baton who needs the name of one lock, and none is given, as in: baton who NAME"],
     ["who a b", 'baton who needs the name of one lock, and "a", "b" are given'],
@@ -34,7 +34,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ['break x --holder ""', "--holder: the value is empty; expected id"],
     ["break x --holder a --wait 5min", '--wait: "5min" is not a duration: write seconds, or a number with a unit'],
     ["leader", "needs the name of one election"],
-    ["leader x --wait --watch", "--watch and --wait do not go together"],
+    ["leader x --wait 5 --watch", "--watch and --wait do not go together"],
     ["forward x", "baton forward needs --listen, as in: baton forward NAME --listen :9000"],
     ["forward x --listen foo", 'Cannot listen on "foo"'],
     ["check x", "it checks the lock of the command that runs it"],

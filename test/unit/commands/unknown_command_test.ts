@@ -6,8 +6,8 @@ test("an unknown word, a typing error, a wrong order", () => {
   const cases: [words: string, says: string][] = [
     ["whoo", 'There is no command "whoo", did you mean "who"?'],
     ["--hepl", 'There is no option "--hepl", did you mean "--help"?'],
-    ["-q who x", "Options follow the command, as in: baton who -q …"],
-    ["--json", 'There is no option "--json"'],
+    ["-n lock x", "-n is an option of single commands, which follows the command, as in: baton lock -n …"],
+    ["--force", 'There is no option "--force"'],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
     ["nightly", 'There is no command "nightly"'],
   ];

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { parseArgs } from "../../../src/terminal/parse_args.ts";
+import { countLeadingFlags, parseArgs } from "../../../src/terminal/parse_args.ts";
 
 const specs = {
   try: { flag: "-n, --try", takesValue: false },
   quiet: { flag: "-q, --quiet", takesValue: false },
-  wait: { flag: "-w, --wait", takesValue: true },
+  wait: { flag: "-w, --wait", aliases: "--timeout, -t", takesValue: true },
   reason: { flag: "--reason", takesValue: true },
   items: { flag: "--items", takesValue: true, isOnce: true },
   where: { flag: "--where", takesValue: true, isOnce: true, isList: true },
@@ -17,6 +17,9 @@ describe("the shapes of a flag", () => {
     [["--wait", "10s"], { wait: "10s" }],
     [["--wait=10s"], { wait: "10s" }],
     [["--wait="], { wait: "" }],
+    [["--timeout", "10s"], { wait: "10s" }],
+    [["--timeout=10s"], { wait: "10s" }],
+    [["-nt10s"], { try: "true", wait: "10s" }],
     [["--reason=a=b"], { reason: "a=b" }],
     [["-nq"], { try: "true", quiet: "true" }],
     [["-nw", "10s"], { try: "true", wait: "10s" }],
@@ -57,8 +60,59 @@ describe("the shapes of a flag", () => {
       '--where is given twice, with "key=a" and with "error=b": write several values as one list: --where key=a,error=b',
     ],
     [["--constructor"], "There is no option --constructor"],
+    [["--t", "5"], "There is no option --t"],
+    [["--timeot", "5"], "There is no option --timeot"],
   ];
   for (const [words, message] of mistakes) {
     test(`${words.join(" ")}: ${message}`, () => expect(() => parseArgs(specs, words)).toThrow(message));
   }
+});
+
+describe("a command without --", () => {
+  const syntax = {
+    commandAfter: (names: readonly string[]) => names.length === 1,
+    foreignFlags: { "-u, --unlock": "it ends with its command" },
+  };
+  const cases: [words: string, names: string[], command: string[] | null, flags?: Record<string, string>][] = [
+    ["nightly ./backup.sh", ["nightly"], ["./backup.sh"]],
+    ["-n nightly -w 5 ./backup.sh -n -w", ["nightly"], ["./backup.sh", "-n", "-w"], { try: "true", wait: "5" }],
+    ["nightly sleep 1 --wait=3", ["nightly"], ["sleep", "1", "--wait=3"]],
+    ["nightly -", ["nightly"], ["-"]],
+    ["nightly -n", ["nightly"], null, { try: "true" }],
+    ["-n", [], null, { try: "true" }],
+    // -- anywhere ends the names, so that several names are never taken for a command.
+    ["a b -- true", ["a", "b"], ["true"]],
+    ["a -- b -- c", ["a"], ["b", "--", "c"]],
+    ["-- a b", [], ["a", "b"]],
+  ];
+  for (const [words, names, command, flags = {}] of cases) {
+    test(words, () => {
+      expect(parseArgs(specs, words.split(" "), syntax)).toEqual({ flags: new Map(Object.entries(flags)), names, command });
+    });
+  }
+
+  const mistakes: [words: string, message: string][] = [
+    ["a git -C x -- y", "There is no option -C; if it belongs to git, write -- before git"],
+    ["a -C x", "There is no option -C"],
+    ["-u a", "There is no option -u: it ends with its command"],
+    ["--unlock a true", "There is no option --unlock: it ends with its command"],
+  ];
+  for (const [words, message] of mistakes) {
+    test(`${words}: ${message}`, () => {
+      expect(() => parseArgs(specs, words.split(" "), syntax)).toThrow(new Error(message));
+    });
+  }
+});
+
+test("leading flags end before the first name and before the first flag of another table", () => {
+  const cases: [words: string, count: number][] = [
+    ["who -n", 0],
+    ["-n who", 1],
+    ["-w 5 who -n", 2],
+    ["--timeout=5 -nq who", 2],
+    ["-n --all who", 1],
+    ["-n -- who", 1],
+    ["-n", 1],
+  ];
+  for (const [words, count] of cases) expect([words, countLeadingFlags(specs, words.split(" "))]).toEqual([words, count]);
 });

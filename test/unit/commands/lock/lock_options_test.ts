@@ -44,8 +44,8 @@ describe("what does not fit together is refused", () => {
   const mistakes: [words: string[], message: RegExp][] = [
     [[], /needs the name of a lock/],
     [["--", "true"], /needs the name of a lock/],
-    [["a"], /needs a command after --/],
-    [["a", "--"], /needs a command after --/],
+    [["a"], /needs a command, as in: baton lock NAME COMMAND/],
+    [["a", "--"], /needs a command, as in: baton lock NAME COMMAND/],
     [["a", "-n", "-w", "1s", "--", "true"], /-n and -w do not go together/],
     [["a", "-s", "-N", "2", "--", "true"], /-s and -N do not go together/],
     [["a", "--limit-policy", "adopt", "--", "true"], /--limit-policy and no -N do not go together/],

@@ -1,0 +1,25 @@
+/** Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded only for them. */
+import { setting, type SettingTable } from "../src/config/setting.ts";
+import { connectionSettings } from "../src/config/settings.ts";
+import { toggleType } from "../src/config/value_types.ts";
+import { countLeadingFlags } from "../src/terminal/parse_args.ts";
+import { commonSettings } from "./command.ts";
+import { flagsOf, refuseUnreadableArgs } from "./run_command.ts";
+
+const settings = {
+  ...connectionSettings,
+  ...commonSettings,
+  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+} satisfies SettingTable;
+
+/** The number of arguments before the name of the command. */
+export function countLeadingOptions(args: readonly string[]): number {
+  return countLeadingFlags(flagsOf(settings), args);
+}
+
+/** The same for the arguments of this process. Throws USAGE for an option that is not UTF-8. */
+export function checkLeadingOptions(args: readonly string[]): number {
+  const count = countLeadingOptions(args);
+  refuseUnreadableArgs(args, args.length - count);
+  return count;
+}

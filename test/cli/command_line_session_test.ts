@@ -1,0 +1,141 @@
+/** The command line as hands know it from flock, timeout and xargs: aliases, plain seconds, a command without --, options anywhere. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+let holder: Running;
+beforeAll(async () => {
+  session = new BatonSession({ BATON_SERVERS: "embedded" });
+  holder = session.start('exec "$baton" lock -q busy -- sh -c "touch held; exec sleep 600"');
+  await session.made("held");
+});
+afterAll(async () => {
+  holder.child.kill("SIGTERM");
+  await session[Symbol.asyncDispose]();
+});
+
+const runs = async (line: string) => {
+  const { code, stdout, stderr } = await session.run(`"$baton" ${line}`);
+  return { code, stdout, stderr };
+};
+
+describe("a command", () => {
+  test("begins with the first word after the name, and keeps its own options", async () => {
+    expect(await runs("lock free printf '%s-%s' -n -w")).toEqual({ code: 0, stdout: "-n--w", stderr: "" });
+    expect(await runs("lock free -w 5 sh -c 'echo $BATON_LOCK_NAME; exit 3'")).toMatchObject({ code: 3, stdout: "free\n" });
+    expect(await runs("elect boss --value v echo --json")).toMatchObject({ code: 0, stdout: "--json\n" });
+    expect(await runs("barrier alone -N 1 echo -w")).toMatchObject({ code: 0, stdout: "-w\n" });
+    expect(await runs("fence run --store f --token 1 echo --token 2")).toMatchObject({ code: 0, stdout: "--token 2\n" });
+    expect(await runs("retry-processor call --no-stdin echo --name x")).toMatchObject({ code: 0, stdout: "--name x\n" });
+  });
+
+  test("follows -- after several names", async () => {
+    expect(await runs("lock b a -- sh -c 'echo $BATON_LOCK_NAME'")).toMatchObject({ code: 0, stdout: "a\nb\n" });
+    // A command with a -- of its own: its words are taken for names, and stderr says so.
+    const ended = await runs("lock a git checkout -- ./no-such-program");
+    expect(ended.code).toBe(127);
+    expect(ended.stderr).toContain('the words before -- are names of locks: "a", "checkout", "git"');
+  });
+
+  test("is a line for the shell after -c", async () => {
+    expect(await runs("lock free -c 'echo one; echo two | tr a-z A-Z'")).toMatchObject({ code: 0, stdout: "one\nTWO\n" });
+    expect(await runs("lock -n --command 'exit 7' free")).toMatchObject({ code: 7 });
+    expect(await runs("fence run --store f --token 1 -c 'echo $0'")).toMatchObject({ code: 0, stdout: "/bin/sh\n" });
+    const both = await runs("lock free -c 'echo one' echo two");
+    expect([both.code, both.stderr]).toEqual([64, expect.stringContaining('-c and the command "echo two"')]);
+  });
+});
+
+describe("flock's options", () => {
+  const busy: [line: string, code: number][] = [
+    ["lock --nonblock busy true", 75],
+    ["lock --nb -E 1 busy true", 1],
+    ["lock -n --conflict-exit-code 9 busy true", 9],
+    ["lock -w 0 busy true", 75],
+    ["lock --wait 0.2 busy true", 75],
+    ["lock --timeout .1 busy true", 75],
+    ["lock --timeout=0.1 busy true", 75],
+    ["lock -x -w0.1 busy -c true", 75],
+    ["lock -e -n busy true", 75],
+    ["lock -s -n busy true", 75],
+    ["lock --verbose -n busy true", 75],
+  ];
+  for (const [line, code] of busy) {
+    test(line, async () => {
+      const ended = await runs(line);
+      expect([ended.code, ended.stdout]).toEqual([code, ""]);
+      expect(ended.stderr).toContain('Lock "busy"');
+    });
+  }
+
+  const refused: [line: string, hint: string][] = [
+    ["lock -u busy", "There is no option -u: a lock ends with its command; baton release NAME"],
+    ["lock -F busy true", "There is no option -F: baton has to run beside the command"],
+    ["lock --no-fork busy true", "leave the option out"],
+    ["lock -x -s busy true", "-x and -s do not go together"],
+    ["lock 9", "baton hold holds a lock over several steps of a script"],
+  ];
+  for (const [line, hint] of refused) {
+    test(line, async () => {
+      const ended = await runs(line);
+      expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining(hint)]);
+    });
+  }
+});
+
+describe("a plain number is seconds", () => {
+  test("in options, variables and files", async () => {
+    writeFileSync(session.path("seconds.toml"), "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n");
+    expect(await runs("lock --config seconds.toml busy true")).toMatchObject({ code: 75 });
+    expect((await session.run('BATON_LOCK_FOREGROUND_WAIT=.1 "$baton" lock busy true')).code).toBe(75);
+    const shown = await runs("config show --config seconds.toml");
+    expect(shown.stdout).toMatch(/session\.timeout +5s\n/);
+    expect(shown.stdout).toMatch(/lock\.kill_after +1s\n/);
+    expect(shown.stdout).toMatch(/lock\.foreground\.wait +100ms\n/);
+  });
+
+  test("-w means the same in every command: the longest wait, in seconds, then 75", async () => {
+    expect(await runs("leader -w 0.1 nobody")).toMatchObject({ code: 75 });
+    expect(await runs("leader --wait 0.1 nobody")).toMatchObject({ code: 75 });
+    expect(await runs("leader nobody")).toMatchObject({ code: 1 });
+    expect(await runs("barrier two -N 2 -w 0.1 true")).toMatchObject({ code: 75 });
+    expect(await runs("barrier two -N 2 --timeout 0.1 true")).toMatchObject({ code: 75 });
+    expect(await runs("lock --max-hold 0.2 free sleep 60")).toMatchObject({ code: 124 });
+  });
+
+  test("-w forever overrides a limit of the configuration", async () => {
+    const env = { BATON_LOCK_FOREGROUND_WAIT: "0.1" };
+    const waiting = session.start('exec "$baton" lock -v -w forever busy true', env);
+    const reached = await session.run('"$baton" lock busy true', env);
+    expect(reached.code).toBe(75);
+    expect(waiting.child.exitCode).toBeNull();
+    waiting.child.kill("SIGTERM");
+    expect((await waiting.ended).signal).toBe("SIGTERM");
+  });
+});
+
+describe("options before the command", () => {
+  test("are those of all or many commands", async () => {
+    expect(await runs("-q lock -n busy true")).toEqual({ code: 75, stdout: "", stderr: "" });
+    expect(JSON.parse((await runs("--json who busy")).stdout)).toMatchObject({ name: "busy" });
+    expect((await runs("-v --servers embedded lock free true")).stderr).toContain('"free" is locked');
+    expect(await runs("--root /elsewhere -q lock -n busy echo got")).toMatchObject({ code: 0, stdout: "got\n" });
+    // The option after the command is the last one, and wins.
+    expect(await runs("--root /elsewhere lock -q -n --root /baton busy true")).toMatchObject({ code: 75 });
+    expect(await runs("-q retry-processor ls --json")).toMatchObject({ code: 0 });
+  });
+
+  test("others are refused with the place where they belong", async () => {
+    const ended = await runs("-v -n lock busy true");
+    expect([ended.code, ended.stderr]).toEqual([
+      64,
+      "baton: -n is an option of single commands, which follows the command, as in: baton lock -n …\nbaton: see: baton --help\n",
+    ]);
+    expect((await runs("--json lock busy true")).stderr).toContain("There is no option --json");
+    const bytes = await session.run(`"$baton" --root "/$(printf 'caf\\351')" who busy`);
+    expect([bytes.code, bytes.stderr]).toEqual([64, expect.stringContaining('"/caf\\xe9": it is not valid UTF-8')]);
+  });
+});
