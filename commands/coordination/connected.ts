@@ -19,11 +19,16 @@ interface AnnouncedPlaceOptions {
   readonly values: SettingValues<typeof connectionSettings>;
   readonly sources: ConfigSources;
   readonly quiet: boolean;
+  readonly verbose: boolean;
 }
 
-/** `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`. */
+/**
+ * Chooses the servers. Prints the scope if the user named no servers, and a user sees the message: on a terminal or with --verbose.
+ * cron would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH
+ * for less than `scope`.
+ */
 export function announceCoordination(
-  { values, sources, quiet }: AnnouncedPlaceOptions,
+  { values, sources, quiet, verbose }: AnnouncedPlaceOptions,
   io: Io,
   { what, scope, signal }: {
     readonly what?: string;
@@ -33,7 +38,7 @@ export function announceCoordination(
 ): Coordination {
   const place = coordinationOf(values, sources, signal);
   requireScope(scope, place);
-  if (place.assumed && !quiet) {
+  if (place.assumed && !quiet && (verbose || io.stderrIsTerminal)) {
     const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${scopeText[place.scope]}`;
     io.err(`baton: ${whose}; use --servers for a cluster, or --servers embedded to hide this message\n`);
   }
@@ -45,6 +50,8 @@ export type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "so
 interface ConnectedLimits {
   /** Ends connecting, and the wait for the end of the session. */
   readonly signal?: AbortSignal;
+  /** True: print the scope wherever stderr goes, because it is a part of the result. */
+  readonly showsScope?: boolean;
   /** Purpose of the wait. If given, servers that do not respond are waited for until the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
@@ -53,11 +60,11 @@ interface ConnectedLimits {
 export async function runConnected<T>(
   { values, sources, io }: ConnectedCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
-  { signal = new AbortController().signal, waitsFor }: ConnectedLimits = {},
+  { signal = new AbortController().signal, showsScope = false, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
-  const { quiet } = values;
+  const { quiet, verbose } = values;
   const clock = systemClock();
-  const place = announceCoordination({ values, sources, quiet }, io, { signal });
+  const place = announceCoordination({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
   const zk = await openSession(connect, place.connect, opening);
   try {

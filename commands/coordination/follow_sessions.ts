@@ -24,8 +24,8 @@ export async function* followSessions<T>(
   { what, signal, waitsForServer = false }: FollowSessionsOptions,
 ): AsyncGenerator<T, never, void> {
   const clock = systemClock();
-  const { quiet } = values;
-  const place = announceCoordination({ values, sources, quiet }, io, {});
+  const { quiet, verbose } = values;
+  const place = announceCoordination({ values, sources, quiet, verbose }, io, {});
   const open = (options: ConnectOptions) => connect({ ...options, clock });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const session = new CandidateSession({

@@ -5,7 +5,7 @@ import type { Io } from "../../src/terminal/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
-import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
 /** Facts for the status report, as far as known. */
@@ -32,6 +32,7 @@ export interface ReportedOptions {
   readonly verb: string;
   readonly names: readonly string[];
   readonly quiet: boolean;
+  readonly verbose: boolean;
   readonly values: {
     readonly statusFd?: number | undefined;
     readonly statusFile?: string | undefined;
@@ -39,6 +40,8 @@ export interface ReportedOptions {
   };
   /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
+  /** True: an expected failure is a success, and its message is printed only with --verbose. */
+  readonly skips?: boolean;
   /** True: --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
   readonly facts: ReportFacts;
@@ -46,7 +49,7 @@ export interface ReportedOptions {
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
-  const { io, quiet, values, conflicts, hasQuietEndings = false } = options;
+  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
   const report = (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
     for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
@@ -64,10 +67,11 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
     if (!(thrown instanceof BatonError)) throw thrown;
     const { code, message } = thrown;
     const isConflict = conflicts.includes(code);
-    const exitCode = isConflict ? values.conflictExitCode ?? exitCodeOf(code) : exitCodeOf(code);
+    const conflictExitCode = skips ? exitCodes.SUCCESS : values.conflictExitCode ?? exitCodeOf(code);
+    const exitCode = isConflict ? conflictExitCode : exitCodeOf(code);
     report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
     if (!isConflict) throw thrown;
-    if (!quiet) io.err(`baton: ${message}\n`);
+    if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
     return exitCode;
   }
 }

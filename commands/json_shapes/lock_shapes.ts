@@ -2,6 +2,10 @@
 import * as z from "zod";
 import { count, instant, token, version } from "./common_shapes.ts";
 
+const scope = z.enum(["user", "machine", "cluster"]).describe(
+  "the processes that share it: of this user, of this machine, or of all machines that use the same servers",
+);
+
 const kind = z.enum(["lock", "election", "barrier", "gate"]);
 
 const participant = {
@@ -38,6 +42,7 @@ const useStatus = {
   kind,
   name: z.string(),
   path: z.string().describe("path of its node"),
+  scope,
   limit: count.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
@@ -52,6 +57,7 @@ const use = { name: z.string(), holders: count.nullable(), waiters: count.nullab
 
 export const lsShape = z.strictObject({
   version,
+  scope,
   locks: z.array(z.strictObject(use)).describe("holders and waiters are null if an ACL hides them from this client"),
   elections: z.array(z.strictObject(use)).describe(
     "holders is 1 while there is a leader; waiters are the other candidates",

@@ -42,7 +42,7 @@ export function lockDependencies(guard: Guard): LockDependencies {
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
   const facts = new ReportFacts();
-  const about = { verb: "lock", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"] } as const;
+  const about = { verb: "lock", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], skips: options.values.skip } as const;
   return await runReported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
 }
 
@@ -164,6 +164,10 @@ export const lockCommand = defineCommand({
     ["baton lock nightly ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
     ["baton lock -n nightly ./backup.sh", "if the lock is busy, exit 75 immediately and print the holder"],
     ["baton lock -w 10 nightly ./backup.sh", "wait at most ten seconds, then exit 75"],
+    [
+      "*/5 * * * * baton lock --skip sync ./sync.sh",
+      "a line of a crontab: a run that finds the lock busy ends immediately, and cron mails nothing",
+    ],
     ["baton lock nightly -c './dump | gzip >dump.gz'", "a line for the shell, as in flock"],
     ["baton lock db web -- ./deploy.sh", "two locks"],
     ["baton lock -s cfg -- ./read.sh", "shared: together with other readers"],

@@ -27,6 +27,11 @@ const flags = {
     unset: "forever",
   }),
   conflictExitCode,
+  skip: setting(toggleType(), {
+    flag: "--skip",
+    help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
+    default: false,
+  }),
   exclusive: setting(toggleType(), {
     flag: "-x, --exclusive",
     aliases: "-e",
@@ -144,6 +149,7 @@ export function commonLockOptionsOf(
 function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
   const pairs = [
     [values.try, "-n", values.wait !== undefined, "-w"],
+    [values.skip, "--skip", values.conflictExitCode !== undefined, "-E"],
     [values.shared, "-s", values.limit !== undefined, "-N"],
     [values.exclusive, "-x", values.shared, "-s"],
     [values.exclusive, "-x", values.limit !== undefined, "-N"],
@@ -164,7 +170,7 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
 }
 
 function waitMsOf(values: LockValues): number | undefined {
-  if (values.try) return 0;
+  if (values.try || (values.skip && values.wait === undefined)) return 0;
   if (values.wait !== undefined) return values.wait === Infinity ? undefined : values.wait;
   return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;
 }

@@ -4,6 +4,7 @@ import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choiceType, toggleType } from "../../src/config/value_types.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
@@ -15,6 +16,7 @@ import { onlyInteropPath } from "./name_arguments.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { isInUse, lsJson, lsLines, type LsReading, lsTable, unlistedLine } from "./ls_view.ts";
+import type { Scoped } from "./who_view.ts";
 import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
 
 const settings = {
@@ -64,7 +66,7 @@ export const lsCommand = defineCommand({
       );
     }
     const { root, kind } = values;
-    const read = (zk: ZooKeeper) => readListed(zk, values);
+    const read = async (zk: ZooKeeper, { scope }: Coordination) => ({ ...await readListed(zk, values), scope });
     const view = viewOf(() => `${kind === undefined ? "nothing" : `no ${kind}`} is in use below ${root}`);
     if (values.watch) return await watchUse(call, read, { what: `in use below ${root}`, view });
     const { unused, ...reading } = await runConnected(call, read);
@@ -99,7 +101,7 @@ async function readListed(
   return { found, details, unused: count(existing) - count(found) };
 }
 
-const viewOf = (empty: (reading: LsReading) => string): UseView<LsReading> => ({
+const viewOf = (empty: (reading: LsReading) => string): UseView<Scoped<LsReading>> => ({
   empty,
   table: lsTable,
   json: lsJson,
@@ -115,10 +117,10 @@ async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<Ex
   if (values.long) throw new BatonError("USAGE", "--recipe and --long do not go together; use baton who -l --recipe");
   const path = onlyInteropPath("ls", names, recipe);
   let isThere = true;
-  const read = async (zk: ZooKeeper): Promise<LsReading> => {
+  const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<Scoped<LsReading>> => {
     const found = await listInterop(zk, path, recipe);
     isThere = found !== null;
-    return { found: { ...noUses, lock: (found ?? []).filter((one) => all || isInUse(one)) }, details: null };
+    return { found: { ...noUses, lock: (found ?? []).filter((one) => all || isInUse(one)) }, details: null, scope };
   };
   const view = viewOf(() =>
     isThere ? `no lock of ${namingOf(recipe).title} is in use below "${path}"` : `node "${path}" does not exist`

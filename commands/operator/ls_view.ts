@@ -4,7 +4,7 @@ import { detailsKey } from "../../src/coordination/admin/read_details.ts";
 import type { UseHolder, UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { type Cell, headCells } from "../../src/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
-import { holderJson, sessionText, sinceText, waiterJson } from "./who_view.ts";
+import { holderJson, type Scoped, sessionText, sinceText, waiterJson } from "./who_view.ts";
 
 export interface LsReading {
   readonly found: UseList;
@@ -73,9 +73,10 @@ export function unlistedLine(line: string): string {
   return `${kind}  ${name}  0  0`;
 }
 
-export function lsJson({ found, details }: LsReading): LsJson {
+export function lsJson({ found, details, scope }: Scoped<LsReading>): LsJson {
   return {
     version: 1,
+    scope,
     locks: [...found.lock],
     elections: [...found.election],
     barriers: [...found.barrier],

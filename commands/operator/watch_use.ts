@@ -11,6 +11,7 @@ import { type Cell, tableLines } from "../../src/terminal/table.ts";
 import { RedrawnLines } from "../../src/terminal/terminal_lines.ts";
 import { printable } from "../../src/support/text.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ConnectedCall } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";
 
@@ -46,13 +47,17 @@ export interface WatchCall extends ConnectedCall {
 /** Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of messages. */
 export async function watchUse<T>(
   call: WatchCall,
-  read: (zk: ZooKeeper) => Promise<T>,
+  read: (zk: ZooKeeper, place: Coordination) => Promise<T>,
   { what, view }: { readonly what: string; readonly view: UseView<T> },
 ): Promise<never> {
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
   const clock = systemClock();
-  const following = followSessions(call, (zk) => followReads(zk, read, { signal, clock }), { what, signal });
+  const following = followSessions(
+    call,
+    (zk, place) => followReads(zk, (zk) => read(zk, place), { signal, clock }),
+    { what, signal },
+  );
   using output = changeOutput(call, view, { what, clock });
   for await (const value of following) output.show(value);
   throw signal.reason;

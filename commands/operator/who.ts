@@ -13,13 +13,14 @@ import {
   statusKinds,
   type UseStatus,
 } from "../../src/coordination/admin/use_status.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/errors.ts";
 import { describeOtherUses, onlyName } from "./name_arguments.ts";
 import { defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
-import { goneLine, whoJson, whoLines, whoTable } from "./who_view.ts";
+import { goneLine, type Scoped, whoJson, whoLines, whoTable } from "./who_view.ts";
 
 const settings = {
   kind: setting(choiceType(statusKinds), {
@@ -70,18 +71,21 @@ export const whoCommand = defineCommand({
       if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
       interopPath(name); // throws for an invalid path
     }
-    const read = (zk: ZooKeeper) => readUseStatus(zk, { kind, name, root, recipe });
+    const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<Scoped<UseStatus>> => ({
+      ...await readUseStatus(zk, { kind, name, root, recipe }),
+      scope,
+    });
     const view = viewOf(values.long);
     if (values.watch) return await watchUse(call, read, { what: `${kind} "${name}"`, view });
     const isTold = !values.quiet && !values.json;
-    const { status, also } = await runConnected(call, async (zk) => {
-      const status = await read(zk);
+    const { status, also } = await runConnected(call, async (zk, place) => {
+      const status = await read(zk, place);
       const isUnused = status.holders.length + status.waiters.length === 0;
       return {
         status,
         also: isUnused && isTold && recipe === undefined ? await describeOtherUses(zk, { kind, name, root }) : "",
       };
-    });
+    }, { showsScope: true });
     if (values.json) printJson(io, whoJson(status));
     else printTable(io, view.table(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
@@ -97,7 +101,7 @@ const unused: Readonly<Record<StatusKind, (name: string) => string>> = {
   gate: (name) => `gate "${name}" is open`,
 };
 
-const viewOf = (long: boolean): UseView<UseStatus> => ({
+const viewOf = (long: boolean): UseView<Scoped<UseStatus>> => ({
   empty: ({ kind, name }) => unused[kind](name),
   table: (status, nowMs) => whoTable(status, { nowMs, long }),
   json: whoJson,

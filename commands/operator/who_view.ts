@@ -1,5 +1,6 @@
 /** The output of `baton who`: tables, lines of changes, JSON. Pure. */
 import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Style } from "../../src/terminal/color.ts";
@@ -133,12 +134,16 @@ function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter)
   return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
 }
 
-export function whoJson({ kind, name, path, limit, holders, waiters }: UseStatus): WhoJson {
+/** A value that was read, and which processes share it. */
+export type Scoped<T> = T & Pick<Coordination, "scope">;
+
+export function whoJson({ kind, name, path, scope, limit, holders, waiters }: Scoped<UseStatus>): WhoJson {
   return {
     version: 1,
     kind,
     name,
     path,
+    scope,
     limit,
     holders: holders.map(holderJson),
     waiters: waiters.map(waiterJson),

@@ -47,7 +47,7 @@ export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) =>
   let isSaid = false;
   return async (signal) => {
     const place = coordinationOf(values, sources, signal);
-    if (place.assumed && !values.quiet && !isSaid) {
+    if (place.assumed && !values.quiet && !isSaid && (values.verbose || io.stderrIsTerminal)) {
       io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
     }
     isSaid = true;

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { BatonSession, type Running } from "../support/baton_session.ts";
+import { freePorts } from "../support/free_ports.ts";
 
 setDefaultTimeout(60_000);
 
@@ -84,6 +85,29 @@ describe("flock's options", () => {
       expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining(hint)]);
     });
   }
+});
+
+describe("a job of cron", () => {
+  const cron = (line: string) =>
+    session.run(
+      `env -i HOME="$HOME" LOGNAME=root SHELL=/bin/sh PATH=/usr/bin:/bin BATON_KEEPER_DIR="$BATON_KEEPER_DIR" "$baton" ${line}`,
+    );
+
+  test("prints nothing with --skip: not when it runs, and not when it finds the lock busy", async () => {
+    expect(await cron("lock --skip free true")).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await cron("lock --skip busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await cron("lock --skip -w 0.1 busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect((await cron("lock --skip -v busy touch ran")).stderr).toContain('Lock "busy" is busy');
+    expect((await session.run("ls ran")).code).not.toBe(0);
+    expect((await cron("lock --skip free sh -c 'echo bad >&2; exit 3'"))).toMatchObject({ code: 3, stderr: "bad\n" });
+    expect((await cron("lock --skip -E 9 busy true")).stderr).toContain("--skip and -E do not go together");
+  });
+
+  test("is told of servers that do not respond", async () => {
+    const [port] = await freePorts(1);
+    const ended = await cron(`lock --skip -z 127.0.0.1:${port} --connect-timeout 0.2 free true`);
+    expect([ended.code, ended.stderr]).toEqual([69, expect.stringContaining("connection refused")]);
+  });
 });
 
 describe("a plain number is seconds", () => {

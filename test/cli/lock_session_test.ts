@@ -14,25 +14,37 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-describe("how far the lock reaches is said once, on stderr", () => {
-  const line = /^baton: scope of lock "reach": this user's processes on this machine only; use --servers .*\n$/;
+describe("the scope of a lock is printed once", () => {
+  const line = /baton: scope of lock "reach": this user's processes on this machine only; use --servers .*\n/;
+  /** Runs it with a terminal as stdin, stdout and stderr. */
+  const onTerminal = async (command: string) =>
+    (await session.run(`script -qec '${command}' /dev/null </dev/null`)).stdout.replaceAll("\r", "");
 
-  test("when nobody said where to lock", async () => {
-    const ended = await session.run('"$baton" lock reach -- echo hello');
-    expect(ended).toMatchObject({ code: 0, stdout: "hello\n" });
-    expect(ended.stderr).toMatch(line);
+  test("on a terminal, and with -v, if no server was named", async () => {
+    const shown = await onTerminal('"$baton" lock reach echo hello');
+    expect(shown).toMatch(line);
+    expect(shown).toContain("hello\n");
+    const verbose = await session.run('"$baton" lock -v reach echo hello');
+    expect(verbose).toMatchObject({ code: 0, stdout: "hello\n" });
+    expect(verbose.stderr).toMatch(line);
+  });
+
+  test("not where cron would mail it", async () => {
+    const cron = `env -i HOME="$HOME" SHELL=/bin/sh PATH=/usr/bin:/bin BATON_KEEPER_DIR="$BATON_KEEPER_DIR"`;
+    for (const line of ["lock reach true", "elect reach --value v true", "barrier reach -N 1 true", "ls"]) {
+      expect([line, await session.run(`${cron} "$baton" ${line}`)]).toEqual([
+        line,
+        expect.objectContaining({ code: 0, stderr: "" }),
+      ]);
+    }
   });
 
   test("not with -q, not when it is said on purpose, not by a call inside a job", async () => {
     for (const flags of ["-q", "--servers embedded", "-z embedded"]) {
-      expect(await session.run(`"$baton" lock ${flags} reach -- echo hello`)).toMatchObject({
-        stdout: "hello\n",
-        stderr: "",
-      });
+      expect(await onTerminal(`"$baton" lock ${flags} reach echo hello`)).toBe("hello\n");
     }
-    const nested = await session.run('"$baton" lock reach -- "$baton" lock inner -- echo hello');
-    expect(nested.stdout).toBe("hello\n");
-    expect(nested.stderr).toMatch(line);
+    const nested = await onTerminal('"$baton" lock reach "$baton" lock inner echo hello');
+    expect(nested.match(/scope of lock/g)).toHaveLength(1);
   });
 
   test("not with servers, which are never replaced by the keeper", async () => {
