@@ -22,6 +22,7 @@ const {
   passAuth: _passAuth,
   minHold: _minHold,
   shellLine: _shellLine,
+  leaveRunning: _leaveRunning,
   skip: _skip, // exit code 0 means that the lock is held
   ...terms
 } = lockCommandSettings;
@@ -59,7 +60,7 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
       `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
     );
   }
-  const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined, shellLine: undefined, skip: false };
+  const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined, shellLine: undefined, leaveRunning: false, skip: false };
   const script = scriptOf(call.values.pid);
   return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
 }

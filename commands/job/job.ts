@@ -1,6 +1,7 @@
 /** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
 import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
@@ -9,13 +10,17 @@ import { type lockSettings, secretVariables } from "../../src/config/settings.ts
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 
 export interface JobOptions {
   readonly command: readonly [string, ...string[]];
+  readonly quiet: boolean;
   readonly verbose: boolean;
+  /** Of a script that runs already. */
+  readonly script?: { readonly pid: number };
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;
     readonly maxHold?: number | undefined;
@@ -24,7 +29,7 @@ export interface JobOptions {
 }
 
 export function superviseOptions(
-  { command, verbose, values }: JobOptions,
+  { command, quiet, verbose, script, values }: JobOptions,
   io: Io,
   { clock, signals }: { readonly clock: Clock; readonly signals: SignalSource },
 ) {
@@ -40,9 +45,30 @@ export function superviseOptions(
     minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
-      if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
+      if (event.kind === "leftovers_stopped" || event.kind === "leftovers_left") {
+        if (!quiet) io.err(`baton: ${describeLeftovers(event, script === undefined ? "command" : "script")}\n`);
+      } else if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
     },
   } as const satisfies Partial<SuperviseOptions>;
+}
+
+/** The number of processes that a message lists. */
+const listedProcessesMax = 5;
+
+function describeLeftovers(
+  { kind, processes }: Extract<ChildEvent, { readonly kind: "leftovers_stopped" | "leftovers_left" }>,
+  noun: "command" | "script",
+): string {
+  const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>
+    name === "" ? `${pid}` : `${pid}, ${printable(name)}`
+  );
+  const more = processes.length - listed.length;
+  const list = `(${listed.join("; ")}${more > 0 ? ` and ${more} more` : ""})`;
+  const count = countWithNoun(processes.length, "process", "processes");
+  return kind === "leftovers_stopped"
+    ? `stopped ${count} that the ${noun} left running ${list}`
+    : `the lock ends with the ${noun}; ${count} that it left running ${processes.length === 1 ? "continues" : "continue"} ` +
+      `without the lock ${list}`;
 }
 
 export interface JobFacts {

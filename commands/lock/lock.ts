@@ -75,6 +75,7 @@ export async function lockAndRun(
       ...superviseOptions(options, io, deps),
       lease,
       guard: deps.guard,
+      leavesRunning: options.values.leaveRunning,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
       env: jobEnvironment(io, { ...taken, place, note, passAuth: options.values.passAuth }),

@@ -65,6 +65,12 @@ const flags = {
     flag: "--min-hold",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
+  leaveRunning: setting(toggleType(), {
+    flag: "--leave-running",
+    aliases: "-o, --close",
+    help: "do not stop processes that the command leaves in the background: they continue without the lock",
+    default: false,
+  }),
   ...jobFlags,
 } satisfies SettingTable;
 

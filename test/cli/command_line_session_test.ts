@@ -110,6 +110,38 @@ describe("a job of cron", () => {
   });
 });
 
+describe("processes that the command leaves in the background", () => {
+  test("are stopped, and one line says so", async () => {
+    const ended = await runs("lock free sh -c 'sleep 600 & echo $! >left'");
+    expect(ended.code).toBe(0);
+    const pid = session.read("left").trim();
+    expect(ended.stderr).toBe(`baton: stopped 1 process that the command left running (${pid}, sleep)\n`);
+    expect((await session.run(`kill -0 ${pid}`)).code).not.toBe(0);
+    expect(await runs("lock -q free sh -c 'sleep 600 & sleep 600 &'")).toEqual({ code: 0, stdout: "", stderr: "" });
+    const two = await runs("lock free sh -c 'sleep 600 & sleep 600 & exit 3'");
+    expect(two.code).toBe(3);
+    expect(two.stderr).toMatch(/^baton: stopped 2 processes that the command left running \(\d+, sleep; \d+, sleep\)\n$/);
+  });
+
+  test("continue without the lock with --leave-running, flock's -o", async () => {
+    for (const flag of ["--leave-running", "-o", "--close"]) {
+      const ended = await runs(`lock ${flag} free sh -c 'sleep 600 >/dev/null 2>&1 & echo $! >left'`);
+      const pid = session.read("left").trim();
+      expect([flag, ended.code, ended.stderr]).toEqual([
+        flag,
+        0,
+        `baton: the lock ends with the command; 1 process that it left running continues without the lock (${pid}, sleep)\n`,
+      ]);
+      expect((await runs("lock -n free echo free")).stdout).toBe("free\n");
+      expect((await session.run(`kill ${pid}`)).code).toBe(0);
+    }
+  });
+
+  test("are not those that end with it", async () => {
+    expect((await runs("lock free sh -c 'seq 1 100000 | head -1'")).stderr).toBe("");
+  });
+});
+
 describe("a plain number is seconds", () => {
   test("in options, variables and files", async () => {
     writeFileSync(session.path("seconds.toml"), "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n");

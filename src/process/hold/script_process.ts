@@ -1,7 +1,7 @@
 /** The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads /proc. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { probeProcess, type ProcessRow, readProcess } from "../proc/process_table.ts";
+import { probeProcess, processName, type ProcessRow, readProcess } from "../proc/process_table.ts";
 import { fingerprintOf } from "../proc/forked_subshells.ts";
 
 export interface ScriptProcess {
@@ -43,14 +43,14 @@ export function isShell(pid: number): boolean {
  * line, the first one is the script itself.
  */
 export function commandOf(pid: number): [string, ...string[]] {
-  let [args, name] = [[] as string[], ""];
+  let args: string[] = [];
   try {
     args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-    name = readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd();
   } catch {
     // ended, or not readable for this user
   }
   // The kernel names a process by the file that was started, and keeps 15 bytes of it.
+  const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);
   const [first = `process ${pid}`, ...others] = args.slice(Math.max(0, start));
   return [first, ...others];

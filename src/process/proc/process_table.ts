@@ -63,6 +63,15 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   };
 }
 
+/** The name that the kernel has for the process: the file that was started, at most 15 bytes. Empty if there is none. */
+export function processName(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd();
+  } catch {
+    return "";
+  }
+}
+
 /** The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that has ended. */
 export function processOfThread(id: number): number {
   try {

@@ -10,11 +10,20 @@ import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
 import { lossAtMs, lossMarginMs, planChild, type Situation, type StopReason } from "./child_plan.ts";
 import { commandSignals, type SignalSource } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
+import { processName } from "../proc/process_table.ts";
 
 /** An event for a log: what was done to the command, and why. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
+  /** The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`). */
+  | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
   | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" | "guard_missing" };
+
+export interface NamedProcess {
+  readonly pid: number;
+  /** As the kernel has it; empty if it is not known. */
+  readonly name: string;
+}
 
 export type SupervisedProcesses = Pick<
   CommandProcesses,
@@ -47,11 +56,16 @@ export interface ChildRunOptions {
   readonly onDoubt: "ignore" | "freeze";
   /** The command is stopped this long after the grant. */
   readonly maxHoldMs?: number | null;
+  /** Processes that the command leaves running are not stopped when it ends by itself. The lease does not protect them. */
+  readonly leavesRunning?: boolean;
   readonly onEvent?: (event: ChildEvent) => void;
 }
 
 /** Milliseconds between checks of processes that have to die: the death of an orphan is not reported. */
 const checkIntervalMs = 5;
+
+/** Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end of a pipe. */
+const leftoverGraceMs = 10;
 
 /** Milliseconds between checks of processes that another command may own: its end is reported. */
 const undecidedCheckIntervalMs = 250;
@@ -76,6 +90,8 @@ export class ChildRun {
   #end: ChildEnd | null = null;
   /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
+  #endedAtMs = Infinity;
+  #leftovers: readonly NamedProcess[] = [];
   #aliveTooLate = false;
 
   constructor(options: ChildRunOptions) {
@@ -127,6 +143,7 @@ export class ChildRun {
     const nowMs = this.#now();
     const { processes } = this.#options;
     this.#end = end;
+    this.#endedAtMs = nowMs;
     processes.commandEnded();
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
@@ -169,7 +186,9 @@ export class ChildRun {
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
       if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
       if (isUndecided) waitMs = undecidedCheckIntervalMs;
-      else if (this.#stop === null && nowMs < lossAtMs(situation)) return this.#stopAndAct("leftovers", nowMs);
+      else if (this.#stop === null && nowMs < lossAtMs(situation) && nowMs >= this.#endedAtMs + leftoverGraceMs) {
+        return this.#endLeftovers(alive, nowMs);
+      }
     }
     const plan = planChild(situation);
     switch (plan.action) {
@@ -203,6 +222,14 @@ export class ChildRun {
     this.#act();
   }
 
+  /** The command has ended by itself; `alive` are processes that it left. */
+  #endLeftovers(alive: readonly number[], nowMs: number): void {
+    this.#leftovers = alive.map((pid) => ({ pid, name: processName(pid) }));
+    if (this.#options.leavesRunning !== true) return this.#stopAndAct("leftovers", nowMs);
+    this.#options.onEvent?.({ kind: "leftovers_left", processes: this.#leftovers });
+    this.#close(this.#ending());
+  }
+
   #sendStop(reason: StopReason, nowMs: number): void {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
@@ -224,6 +251,9 @@ export class ChildRun {
   #conclude(inTime: boolean): void {
     const { guard, lease, clock } = this.#options;
     const ending = this.#ending();
+    if (this.#leftovers.length > 0 && ending === this.#end) {
+      this.#options.onEvent?.({ kind: "leftovers_stopped", processes: this.#leftovers });
+    }
     if (inTime) return this.#close(ending);
     const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [] };
     if (this.#aliveTooLate) return this.#close(breach);

@@ -29,7 +29,7 @@ import {
 export interface SuperviseOptions extends
   Pick<
     ChildRunOptions,
-    "lease" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "onDoubt" | "maxHoldMs" | "onEvent"
+    "lease" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "onDoubt" | "maxHoldMs" | "leavesRunning" | "onEvent"
   >,
   Pick<StartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];

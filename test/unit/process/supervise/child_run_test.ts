@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ChildRun, type ChildRunOptions } from "../../../../src/process/supervise/child_run.ts";
+import { type ChildEvent, ChildRun, type ChildRunOptions } from "../../../../src/process/supervise/child_run.ts";
 import type { ChildEnd } from "../../../../src/process/spawn/child_outcome.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeLease } from "../../../support/fake_lease.ts";
@@ -113,9 +113,11 @@ test("a pause past the deadline is a loss in time if the guard says so, and a br
 
 test("a command that ended by itself keeps its code while its leftovers are stopped, killed and waited for", async () => {
   const job = new FakeJob();
-  const { finished } = job.run();
+  const events: ChildEvent[] = [];
+  const { finished } = job.run({ onEvent: (event) => events.push(event) });
   job.living = [2];
   await job.end({ kind: "exited", code: 3 });
+  await job.clock.advance(10);
   expect(job.sent).toEqual(["SIGTERM", "SIGCONT"]);
   job.lease.renew(20_000);
   await job.clock.advance(4_990);
@@ -123,6 +125,47 @@ test("a command that ended by itself keeps its code while its leftovers are stop
   job.onSignal = (signal) => signal === "SIGKILL" && (job.living = []);
   await job.clock.advance(20);
   expect(await finished).toEqual({ kind: "exited", code: 3 });
+  expect(events.at(-1)).toEqual({ kind: "leftovers_stopped", processes: [{ pid: 2, name: expect.any(String) }] });
+});
+
+test("processes that end with the command are no leftovers", async () => {
+  const job = new FakeJob();
+  const events: ChildEvent[] = [];
+  const { finished } = job.run({ onEvent: (event) => events.push(event) });
+  job.living = [2];
+  await job.end({ kind: "exited", code: 0 });
+  await job.clock.advance(5);
+  job.living = [];
+  await job.clock.advance(5);
+  expect(await finished).toEqual({ kind: "exited", code: 0 });
+  expect([job.sent, events]).toEqual([[], []]);
+});
+
+test("leftovers may be left running, if the command has ended by itself", async () => {
+  const job = new FakeJob();
+  const events: ChildEvent[] = [];
+  const { finished } = job.run({ leavesRunning: true, onEvent: (event) => events.push(event) });
+  job.living = [2];
+  await job.end({ kind: "exited", code: 3 });
+  await job.clock.advance(10);
+  expect(await finished).toEqual({ kind: "exited", code: 3 });
+  expect(job.sent).toEqual([]);
+  expect(events).toEqual([{ kind: "leftovers_left", processes: [{ pid: 2, name: expect.any(String) }] }]);
+});
+
+test("leftovers are stopped when the lock is lost, also if they may be left running", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run({ leavesRunning: true });
+  job.living = [1, 2];
+  await job.clock.advance(8_000);
+  expect(job.sent).toEqual(["SIGTERM", "SIGCONT"]);
+  job.living = [2];
+  await job.end({ kind: "exited", code: 3 });
+  await job.clock.advance(1_000);
+  expect(job.sent).toEqual(["SIGTERM", "SIGCONT", "SIGTERM", "SIGCONT"]);
+  job.onSignal = (signal) => signal === "SIGKILL" && (job.living = []);
+  await job.clock.advance(1_000);
+  expect((await finished).kind).toBe("lost");
 });
 
 test("a guard that strikes makes it a loss, whatever the lease says", async () => {
