@@ -6,9 +6,10 @@ import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.t
 import { type HelperProcess, markAsEnding, startHelper } from "../../src/process/spawn/helper_process.ts";
 import { holderVariable } from "../../src/process/proc/service_process.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { holderCommand, holderName } from "../../src/process/hold/find_holds.ts";
 import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
-import { failingLine, shellLines } from "../../src/process/hold/shell_quote.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { failingLine, shellLines, shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { type Io, isTerminal } from "../../src/terminal/io.ts";
 import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -55,6 +56,7 @@ export const holdCommand = defineCommand({
 const leaveMsMax = 950;
 
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
+  if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
   const options = holdOptionsOf(call);
   if (stdoutWasClosed()) {
     throw new BatonError(
@@ -65,6 +67,15 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   const facts = new ReportFacts();
   const about = { verb: "hold", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], io: call.io, facts } as const;
   return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
+}
+
+/** For a user who typed `baton hold NAME`: the shell would not get the variables, and nothing would release the lock before it ends. */
+function promptMessage(names: readonly string[]): string {
+  const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
+  const all = names.map(shellQuoteIfNeeded).join(" ");
+  return `stdout is a terminal, but the shell has to read what baton hold prints. Type: eval "$(${line})". The lock then ends with ` +
+    `this shell or with baton release ${all}, and this shell is stopped if the lock is lost. For a shell of its own under the lock, ` +
+    `type: baton lock ${all} bash`;
 }
 
 async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
@@ -105,8 +116,8 @@ async function startHolder(
   const stderr = holderStderr(options.script.pid);
   try {
     return await startHelper({
-      args: ["__holder", ...options.names],
-      argv0: "lock-holder",
+      args: [holderCommand, ...options.names],
+      argv0: holderName,
       env: { ...env, [holderVariable]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,
@@ -187,6 +198,7 @@ function codeOfThrown(thrown: unknown): ExitCode {
 }
 
 function printFailure(code: ExitCode, io: Io): void {
+  if (isTerminal(1)) return; // no shell reads it
   try {
     io.out(failingLine(code));
   } catch {

@@ -7,6 +7,7 @@ import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts
 import { loadLibc } from "../../src/process/libc.ts";
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
+import { holderName } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds, removeCookiesOf } from "../../src/process/hold/hold_list.ts";
 import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pipe.ts";
 import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
@@ -22,9 +23,6 @@ import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { ReportFacts } from "../job/reported.ts";
 import { lockAndRun, lockDependencies } from "../lock/lock.ts";
-
-/** The process name, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the holder. */
-const holderName = "lock-holder";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
 

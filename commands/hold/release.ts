@@ -1,7 +1,8 @@
 /** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
 import process from "node:process";
-import { isAlive, isNamespaceOf, readProcess } from "../../src/process/proc/process_table.ts";
+import { hasProcessTable, isAlive, isNamespaceOf, readProcess } from "../../src/process/proc/process_table.ts";
 import { sendSignal } from "../../src/process/proc/send_signal.ts";
+import { holdsOfAncestors } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds } from "../../src/process/hold/hold_list.ts";
 import { ReleaseClient, type ReleaseResponse } from "../../src/process/hold/release_mailbox.ts";
 import type { Io } from "../../src/terminal/io.ts";
@@ -36,7 +37,8 @@ export const releaseCommand = defineCommand({
   summary: "release a lock that baton hold has acquired",
   usage: "NAME… [options]",
   details: [
-    "Use it in a script that has evaluated the output of baton hold. Exits with 0 when the server has confirmed the release: " +
+    "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the variables are not " +
+    "needed. Exits with 0 when the server has confirmed the release: " +
     "another process may hold the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it " +
     "was lost, and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
     "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
@@ -65,7 +67,7 @@ const pollIntervalMs = 5;
 
 async function release(call: Call<typeof settings>): Promise<ExitCode> {
   const { names, values, io } = call;
-  const holds = findHolds(names, parseHolds(io.env["BATON_HOLD"]));
+  const holds = findHolds(names, knownHolds(names, parseHolds(io.env["BATON_HOLD"])));
   let exitCode: ExitCode = exitCodes.SUCCESS;
   for (const { name, hold } of holds) {
     const code = hold === null ? reportNotHeld(name, call) : await releaseOne(hold, call);
@@ -73,6 +75,15 @@ async function release(call: Call<typeof settings>): Promise<ExitCode> {
   }
   if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quotedNames(names)} released\n`);
   return exitCode;
+}
+
+/** The holds of the environment; if a name is missing there, also those of the processes around this one. */
+function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
+  const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && isHolderAlive(one)));
+  if (!isMissing || !hasProcessTable()) return held;
+  const found = holdsOfAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
+  // A hold of the environment that has ended stays in the list, before the others: it tells how a lock was lost.
+  return [...held, ...found];
 }
 
 /** The latest hold of each name. Throws USAGE when only some of the locks that one call acquired are named. */
@@ -114,9 +125,7 @@ function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>):
 }
 
 function reportNotHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
-  const why = io.env["BATON_HOLD"] === undefined
-    ? 'BATON_HOLD is not set. Use held=$(baton hold …), then eval "$held"'
-    : "it was released before, or never acquired";
+  const why = "it was released before, or never acquired by baton hold";
   if (!values.quiet) io.err(`baton: "${name}" is not held by this script: ${why}\n`);
   return exitCodeOf("NOT_HELD");
 }

@@ -61,7 +61,7 @@ export function printJson<T>(io: Io, value: T): void {
 }
 
 /** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
-function isTerminal(fd: number): boolean {
+export function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd);
     if (!stat.isCharacterDevice() || stat.rdev === statSync("/dev/null").rdev) return false;

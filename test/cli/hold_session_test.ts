@@ -351,9 +351,49 @@ describe("release", () => {
   test("outside a hold there is nothing to release", async () => {
     const ended = await session.run('"$baton" release x');
     expect(ended).toMatchObject({ code: 1, stdout: "" });
-    expect(ended.stderr).toMatch(/"x" is not held by this script: BATON_HOLD is not set/);
+    expect(ended.stderr).toMatch(/"x" is not held by this script: it was released before, or never acquired by baton hold/);
     expect(await session.run('"$baton" release')).toMatchObject({ code: 64 });
   });
+
+  test("finds a hold of this script or of an ancestor without its variables, and no other script's", async () => {
+    const silent = (name: string) => `"$baton" hold -q --pid $$ ${name} >/dev/null || exit`;
+    const own = await session.run(`${silent("own")}; "$baton" release own; echo $?; "$baton" lock -qn own echo free`);
+    expect(own).toMatchObject({ code: 0, stdout: "0\nfree\n", stderr: "" });
+    const below = await session.run(
+      `${silent("'two words' other")}; sh -c '(env -i PATH="$PATH" "$baton" release other "two words"; echo $?)'`,
+    );
+    expect(below).toMatchObject({ code: 0, stdout: "0\n", stderr: "" });
+    const some = await session.run(`${silent("a b")}; "$baton" release a`);
+    expect([some.code, some.stderr]).toEqual([64, expect.stringContaining('acquired together with "b"')]);
+    const stranger = session.start(`${silent("strange")}; >strange; while [ ! -e end ]; do sleep 0.02; done`);
+    await session.made("strange");
+    expect(await session.run('"$baton" release strange')).toMatchObject({ code: 1 });
+    await session.run(">end");
+    expect((await stranger.ended).code).toBe(0);
+  });
+
+  test("of two holds of one name it releases that of the nearest ancestor", async () => {
+    const shared = '"$baton" hold -q -s --pid $$ rows >/dev/null || exit';
+    const ended = await session.run(
+      `${shared}; sh -c '${shared}; "$baton" release rows; "$baton" who -q rows | grep -c holds'; "$baton" release rows; echo $?`,
+    );
+    expect(ended.stdout).toBe("1\n0\n");
+  });
+});
+
+test("at a prompt, where no shell reads the variables, hold takes nothing and prints the line to type", async () => {
+  const typed = await session.run(`script -qec '"$baton" hold -w 5 "two words"' /dev/null </dev/null`);
+  const stdout = typed.stdout.replaceAll("\r", "");
+  expect(typed.code).toBe(64);
+  expect(stdout).toContain(`Type: eval "$(baton hold -w 5 'two words')".`);
+  expect(stdout).toContain("baton release 'two words'");
+  expect(stdout).not.toContain("export");
+  expect(stdout).not.toContain("(exit");
+  expect((await session.run('"$baton" who -q "two words"')).code).toBe(1);
+  const evaluated = await session.run(
+    `script -qec 'eval "$("$baton" hold -q prompt)"; "$baton" release prompt; echo "released $?"' /dev/null </dev/null`,
+  );
+  expect(evaluated.stdout).toContain("released 0");
 });
 
 test("--status-file says what was had, or why not", async () => {

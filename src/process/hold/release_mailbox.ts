@@ -4,6 +4,7 @@
  * holder may open it. Contents:
  *
  *      0   baton-hold ID            the holder's id
+ *    128   script PID TICKS         the script's process
  *    256   one line of JSON         the last request
  *   2048   one line of JSON         the holder's response to the request of that id
  */
@@ -33,6 +34,7 @@ export interface ReleaseResponse {
   readonly more: number;
 }
 
+const scriptOffset = 128;
 const requestOffset = 256;
 const responseOffset = 2048;
 const requestBytesMax = responseOffset - requestOffset;
@@ -54,9 +56,10 @@ export class ReleaseMailbox implements Disposable {
   }
 
   /** Throws CANNOT_CREATE where no such file can be made. */
-  static open(holderId: string): ReleaseMailbox {
+  static open(holderId: string, script: ScriptProcess): ReleaseMailbox {
     const content = new Uint8Array(fileBytes);
     content.set(new TextEncoder().encode(ownerLine(holderId)));
+    content.set(new TextEncoder().encode(`script ${script.pid} ${script.startTicks}\n`), scriptOffset);
     const fd = openUnnamedFile(content);
     if (fd === null) {
       throw new BatonError(
@@ -138,6 +141,22 @@ export class ReleaseClient implements Disposable {
 
   [Symbol.dispose](): void {
     closeSync(this.#fd);
+  }
+}
+
+/** The owner and the script of a mailbox; null for another file. */
+export function readMailboxOwner(path: string): { readonly id: string; readonly script: ScriptProcess } | null {
+  let fd: number | null = null;
+  try {
+    fd = openThroughProc(path, constants.O_RDONLY);
+    if (fd === null) return null;
+    const [, id] = /^baton-hold ([0-9a-f]+)\n/.exec(readText(fd, 0, scriptOffset)) ?? [];
+    const [, pid, ticks] = /^script (\d+) (\d+)\n/.exec(readText(fd, scriptOffset, requestOffset - scriptOffset)) ?? [];
+    return id === undefined || pid === undefined ? null : { id, script: { pid: Number(pid), startTicks: Number(ticks) } };
+  } catch {
+    return null; // another user's
+  } finally {
+    if (fd !== null) closeSync(fd);
   }
 }
 

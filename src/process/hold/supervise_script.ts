@@ -48,7 +48,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
-  using mailbox = ReleaseMailbox.open(cookie); // before the guard watches: a failure here must not kill the script
+  using mailbox = ReleaseMailbox.open(cookie, script); // before the guard watches: a failure here must not kill the script
   const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false });
   if (obstacle !== null) return finish(obstacle);
 

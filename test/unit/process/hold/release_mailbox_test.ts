@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ReleaseClient, ReleaseMailbox, type ReleaseResponse } from "../../../../src/process/hold/release_mailbox.ts";
+import { readMailboxOwner, ReleaseClient, ReleaseMailbox, type ReleaseResponse } from "../../../../src/process/hold/release_mailbox.ts";
 
 const request = { id: "r1", requester: { pid: 1, startTicks: 2 }, stopsProcesses: false };
 const response: ReleaseResponse = {
@@ -13,8 +13,10 @@ const response: ReleaseResponse = {
   more: 0,
 };
 
+const script = { pid: 7, startTicks: 70 };
+
 test("a request is read once, and its response is read", () => {
-  using mailbox = ReleaseMailbox.open("abc");
+  using mailbox = ReleaseMailbox.open("abc", script);
   using client = ReleaseClient.open(mailbox.path, "abc");
   expect(mailbox.nextRequest()).toBeNull();
   expect(client?.readResponse()).toBeNull();
@@ -28,8 +30,22 @@ test("a request is read once, and its response is read", () => {
   expect(mailbox.nextRequest()?.id).toBe("r2");
 });
 
+test("a process that looks through the files of others recognizes a mailbox, its owner and its script", () => {
+  const mailbox = ReleaseMailbox.open("abc", script);
+  expect(readMailboxOwner(mailbox.path)).toEqual({ id: "abc", script });
+  using file = openFile();
+  expect(readMailboxOwner(`/proc/${process.pid}/fd/${file.fd}`)).toBeNull();
+  mailbox[Symbol.dispose]();
+  expect(readMailboxOwner(mailbox.path)).toBeNull();
+});
+
+function openFile(): Disposable & { readonly fd: number } {
+  const fd = openSync(import.meta.filename, "r");
+  return { fd, [Symbol.dispose]: () => closeSync(fd) };
+}
+
 test("the response can be read when the holder has ended", () => {
-  const mailbox = ReleaseMailbox.open("abc");
+  const mailbox = ReleaseMailbox.open("abc", script);
   using client = ReleaseClient.open(mailbox.path, "abc");
   mailbox.respond({ ...response, result: "released" });
   mailbox[Symbol.dispose]();
@@ -39,7 +55,7 @@ test("the response can be read when the holder has ended", () => {
 });
 
 test("a client opens no holder that has ended, no other holder, and none that has released", () => {
-  const mailbox = ReleaseMailbox.open("abc");
+  const mailbox = ReleaseMailbox.open("abc", script);
   const { path } = mailbox;
   expect(ReleaseClient.open(path, "abd")).toBeNull();
   mailbox.respond({ ...response, result: "released" });
