@@ -22,7 +22,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly takesMistakes?: boolean;
   /** The command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /** For commands that run a program: where it begins on the command line, if there is no `--`. */
+  /** The place where a program begins on the command line, for commands that run one. */
   readonly syntax?: CommandSyntax;
   /** The arguments after `--` are stored as text and run later. */
   readonly storesCommand?: boolean;
@@ -80,7 +80,7 @@ export const shellLineSettings = {
 } satisfies SettingTable;
 
 /** The first argument after one name begins the command. */
-export const commandAfterOneName: CommandSyntax = { commandAfter: ({ length }) => length === 1, foreignFlags: {} };
+export const commandAfterOneName: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
 
 /** Returns `command` and keeps the types of its settings for `run`. */
 export function defineCommand<S extends SettingTable>(command: Command<S>): Command<S> {

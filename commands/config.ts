@@ -4,6 +4,7 @@ import { printTable } from "../src/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
 import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
 import { allSettings, poolComponentSettings } from "../src/config/settings.ts";
+import { unknownVariables } from "../src/config/unknown_variables.ts";
 import { toggleType } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
@@ -26,7 +27,8 @@ export const configCommand = defineCommand({
     "else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
     "/etc/baton/config.toml, the default. Files are TOML.",
     "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
-    "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names.",
+    "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names. " +
+    "An unknown BATON_… variable is a mistake here; other commands print a warning.",
     "show accepts the options of the other commands and prints the settings that result.",
   ],
   examples: [
@@ -52,8 +54,10 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
+  const unknown = unknownVariables(io.env);
+  if (action === "show" && !values.quiet) for (const sentence of unknown) io.err(`baton: warning: ${sentence}\n`);
   if (action === "check") {
-    const all = [...mistakes];
+    const all = [...mistakes, ...unknown.map((sentence) => new BatonError("CONFIG", sentence))];
     const collect = (check: () => void) => {
       try {
         check();

@@ -5,6 +5,7 @@ import { readConfigFiles } from "../src/config/config_file.ts";
 import { resolveSettings } from "../src/config/resolve_settings.ts";
 import { type SettingTable, type SettingValues, variableOf } from "../src/config/setting.ts";
 import { fileSettings } from "../src/config/settings.ts";
+import { unknownVariables } from "../src/config/unknown_variables.ts";
 import { BatonError } from "../src/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
@@ -31,6 +32,10 @@ export async function runCommand<S extends SettingTable>(
     const { commandHelp } = await import("./help_text.ts");
     io.out(commandHelp(command));
     return 0;
+  }
+  // `baton config check` reports them as mistakes.
+  if (!flags.has("quiet") && command.takesMistakes !== true) {
+    for (const sentence of unknownVariables(io.env)) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;

@@ -61,7 +61,7 @@ export const fenceSettings = {
 } satisfies SettingTable;
 
 /** A command follows `run`. */
-export const fenceSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", foreignFlags: {} };
+export const fenceSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", flagHints: {} };
 
 /** Flags that each form refuses, because they belong to the other one. */
 export const fenceForms = {

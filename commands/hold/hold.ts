@@ -69,7 +69,7 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/** For a user who typed `baton hold NAME`: the shell would not get the variables, and nothing would release the lock before it ends. */
+/** The message for `baton hold NAME` at a prompt: the shell would not get the variables, and hold the lock until it ends. */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");

@@ -19,7 +19,7 @@ export interface JobOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
-  /** Of a script that runs already. */
+  /** The script that runs already, in place of the command. */
   readonly script?: { readonly pid: number };
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;

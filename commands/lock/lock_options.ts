@@ -84,7 +84,7 @@ export const lockCommandSettings = {
 /** One name and a command, or several names, `--` and a command. */
 export const lockSyntax: CommandSyntax = {
   ...commandAfterOneName,
-  foreignFlags: {
+  flagHints: {
     "-u, --unlock": "a lock ends with its command; baton release NAME ends what baton hold has acquired",
     "-F, --no-fork": "baton has to run beside the command, to stop it when the lock is lost; leave the option out",
     "--fcntl": "baton locks no file: NAME is the name of a lock on the servers; leave the option out",

@@ -71,7 +71,7 @@ export const retryCallCommand = defineCommand({
     ],
   ],
   settings: callSettings,
-  syntax: { commandAfter: () => true, foreignFlags: {} },
+  syntax: { commandAfter: () => true, flagHints: {} },
   storesCommand: true,
   run: runCall,
 });

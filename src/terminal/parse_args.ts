@@ -34,15 +34,15 @@ export interface ParsedArgs {
   readonly command: readonly string[] | null;
 }
 
-/** What a command adds to its table of flags. */
+/** The syntax of one command, beside its table of flags. */
 export interface CommandSyntax {
   /** True: the next argument that is no flag begins the command. `names` are the names before it. */
   commandAfter(names: readonly string[]): boolean;
   /** Flags of similar programs that the command does not have: `-u, --unlock` → what to do instead. */
-  readonly foreignFlags: Readonly<Record<string, string>>;
+  readonly flagHints: Readonly<Record<string, string>>;
 }
 
-const noCommand: CommandSyntax = { commandAfter: () => false, foreignFlags: {} };
+const noCommand: CommandSyntax = { commandAfter: () => false, flagHints: {} };
 
 /** Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden repetition. */
 export function parseArgs(
@@ -112,8 +112,8 @@ function unknownFlagError(
     readonly syntax: CommandSyntax;
   },
 ): BatonError {
-  const foreign = Object.entries(syntax.foreignFlags).find(([forms]) => forms.split(", ").includes(flag));
-  if (foreign !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${foreign[1]}`);
+  const hint = Object.entries(syntax.flagHints).find(([forms]) => forms.split(", ").includes(flag));
+  if (hint !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${hint[1]}`);
   const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
   const suggestion = didYouMean(flag, similarFlags(flag, known));
   // `nightly git -C x -- y`: the words before -- are names.

@@ -142,6 +142,37 @@ describe("processes that the command leaves in the background", () => {
   });
 });
 
+describe("a variable that baton does not have", () => {
+  const wrong = { BATON_SERVRES: "zk1:2181,secret", BATON_ROOT: "x", BATON_LOCK_SIGNAL: "NONE" };
+
+  test("is a warning on every command, without its value", async () => {
+    for (const line of ["lock free true", "ls", "who busy", "keeper verify --json", "help lock"]) {
+      const { stderr } = await session.run(`BATON_SERVRES=secret "$baton" ${line}`);
+      expect([line, stderr]).toEqual([
+        line,
+        expect.stringContaining('baton: warning: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?\n'),
+      ]);
+      expect(stderr).not.toContain("secret");
+    }
+    expect((await session.run('BATON_SERVRES=secret "$baton" -q lock free true')).stderr).toBe("");
+    // The variables that baton itself sets are known.
+    expect((await runs('lock free "$baton" lock inner "$baton" who busy')).stderr).toBe("");
+  });
+
+  test("is an error in config check, which lists all mistakes", async () => {
+    const checked = await session.run('"$baton" config check', wrong);
+    expect(checked.code).toBe(78);
+    expect(checked.stderr.split("\n").sort()).toEqual([
+      "",
+      'baton: BATON_LOCK_SIGNAL: "NONE" is not one of HUP, INT, QUIT, ABRT, KILL, USR1, USR2, ALRM, TERM',
+      'baton: BATON_ROOT: "x" is not a ZooKeeper path: it does not start with a slash',
+      'baton: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
+    ]);
+    const shown = await session.run('"$baton" config show', { BATON_SERVRES: "x" });
+    expect([shown.code, shown.stderr]).toEqual([0, expect.stringContaining("warning: BATON_SERVRES")]);
+  });
+});
+
 describe("a plain number is seconds", () => {
   test("in options, variables and files", async () => {
     writeFileSync(session.path("seconds.toml"), "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n");

@@ -71,7 +71,7 @@ describe("the shapes of a flag", () => {
 describe("a command without --", () => {
   const syntax = {
     commandAfter: (names: readonly string[]) => names.length === 1,
-    foreignFlags: { "-u, --unlock": "it ends with its command" },
+    flagHints: { "-u, --unlock": "it ends with its command" },
   };
   const cases: [words: string, names: string[], command: string[] | null, flags?: Record<string, string>][] = [
     ["nightly ./backup.sh", ["nightly"], ["./backup.sh"]],

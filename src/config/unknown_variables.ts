@@ -1,0 +1,34 @@
+/** Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure. */
+import { didYouMean } from "../support/did_you_mean.ts";
+import { childVariables, messageVariables } from "./child_variables.ts";
+import { isPerName, type SettingTable, variableOf } from "./setting.ts";
+import { allSettings } from "./settings.ts";
+
+/** Marks of baton's own processes, and variables of this project's scripts and tests. */
+const otherVariables = [
+  "BATON_KEEPER_PROCESS",
+  "BATON_HOLDER_PROCESS",
+  "BATON_BINARY",
+  "BATON_DOSE",
+  "BATON_REQUIRE_PEERS",
+  "BATON_SEED",
+  "BATON_WRITE_GOLDEN",
+];
+
+/** A sentence for each unknown variable in `env`, sorted by name. The values are not in it: they may be secrets. */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
+  if (given.length === 0) return [];
+  const settings = Object.values<SettingTable[string]>(allSettings).flatMap(({ key }) =>
+    key === undefined || isPerName(key) ? [] : variableOf(key)
+  );
+  const known = new Set([
+    ...settings,
+    ...Object.keys(childVariables),
+    ...Object.keys(messageVariables),
+    ...otherVariables,
+  ]);
+  return given.filter((name) => !known.has(name)).sort().map((name) =>
+    `${name}: baton has no such variable${didYouMean(name, settings)}`
+  );
+}

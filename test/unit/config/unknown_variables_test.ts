@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "bun:test";
+import { unknownVariables } from "../../../src/config/unknown_variables.ts";
+
+test("a misspelled variable is named with the one that was meant, and not its value", () => {
+  const env = { BATON_SERVRES: "digest:secret", BATON_SERVERS: "a:1", BATON_LOCK_NAME: "a", PATH: "/bin", BATON: "x" };
+  expect(unknownVariables(env)).toEqual(['BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?']);
+  expect(unknownVariables({ BATON_WHATEVER_IT_IS: "1", BATON_CONFIG: "x" })).toEqual([
+    "BATON_CONFIG: baton has no such variable",
+    "BATON_WHATEVER_IT_IS: baton has no such variable",
+  ]);
+  expect(unknownVariables({})).toEqual([]);
+});
+
+test("each variable that the product names is known", () => {
+  const root = join(import.meta.dirname, "../../..");
+  const named = new Set<string>();
+  for (const folder of ["src", "commands"]) {
+    for (const entry of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
+      if (!entry.endsWith(".ts")) continue;
+      const text = readFileSync(join(root, folder, entry), "utf8");
+      for (const [name] of text.matchAll(/\bBATON_[A-Z_]*[A-Z]\b/g)) named.add(name);
+    }
+  }
+  expect(named.size).toBeGreaterThan(20);
+  expect(unknownVariables(Object.fromEntries([...named].map((name) => [name, "x"])))).toEqual([]);
+});
