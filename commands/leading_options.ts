@@ -6,9 +6,12 @@ import { countLeadingFlags } from "../src/terminal/parse_args.ts";
 import { commonSettings } from "./command.ts";
 import { flagsOf, refuseUnreadableArgs } from "./run_command.ts";
 
+/** `--help` may stand in the place of a command. */
+const { help: _help, ...general } = commonSettings;
+
 const settings = {
   ...connectionSettings,
-  ...commonSettings,
+  ...general,
   json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
 } satisfies SettingTable;
 
