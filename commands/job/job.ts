@@ -1,7 +1,6 @@
 /** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
 import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
-import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
 import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
@@ -10,10 +9,10 @@ import { type lockSettings, secretVariables } from "../../src/config/settings.ts
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
-import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { leftoversMessage } from "./leftovers.ts";
 
 export interface JobOptions {
   readonly command: readonly [string, ...string[]];
@@ -45,30 +44,12 @@ export function superviseOptions(
     minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
-      if (event.kind === "leftovers_stopped" || event.kind === "leftovers_left") {
-        if (!quiet) io.err(`baton: ${describeLeftovers(event, script === undefined ? "command" : "script")}\n`);
+      const leftovers = leftoversMessage(event, script === undefined ? "command" : "script");
+      if (leftovers !== null) {
+        if (!quiet) io.err(`baton: ${leftovers}\n`);
       } else if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
     },
   } as const satisfies Partial<SuperviseOptions>;
-}
-
-/** The number of processes that a message lists. */
-const listedProcessesMax = 5;
-
-function describeLeftovers(
-  { kind, processes }: Extract<ChildEvent, { readonly kind: "leftovers_stopped" | "leftovers_left" }>,
-  noun: "command" | "script",
-): string {
-  const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>
-    name === "" ? `${pid}` : `${pid}, ${printable(name)}`
-  );
-  const more = processes.length - listed.length;
-  const list = `(${listed.join("; ")}${more > 0 ? ` and ${more} more` : ""})`;
-  const count = countWithNoun(processes.length, "process", "processes");
-  return kind === "leftovers_stopped"
-    ? `stopped ${count} that the ${noun} left running ${list}`
-    : `the lock ends with the ${noun}; ${count} that it left running ${processes.length === 1 ? "continues" : "continue"} ` +
-      `without the lock ${list}`;
 }
 
 export interface JobFacts {

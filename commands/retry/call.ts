@@ -19,6 +19,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { DirectStore } from "../../src/retry/queue/direct_store.ts";
+import { leftoversMessage } from "../job/leftovers.ts";
 import { readBody } from "./read_body.ts";
 import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
@@ -162,6 +163,10 @@ async function runFirstTry(
       onDoubt: "ignore",
       maxHoldMs: values.retryAttemptTimeout,
       foreground: "auto",
+      onEvent(event) {
+        const leftovers = leftoversMessage(event, "command");
+        if (leftovers !== null && !values.quiet) io.err(`baton: ${leftovers}\n`);
+      },
       signal: stopping.signal,
       ...(input === null ? {} : { input }),
       ...(values.noStdin ? { readsNothing: true } : {}),

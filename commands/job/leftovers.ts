@@ -1,0 +1,21 @@
+/** The message about processes that a command has left in the background. Pure. */
+import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
+
+/** The number of processes that the message lists. */
+const listedProcessesMax = 5;
+
+/** Returns null for other events. `noun` is what has left the processes. */
+export function leftoversMessage(event: ChildEvent, noun: "command" | "script"): string | null {
+  if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
+  const { kind, processes } = event;
+  const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>
+    name === "" ? `${pid}` : `${pid}, ${printable(name)}`
+  );
+  const more = processes.length - listed.length;
+  const list = `(${listed.join("; ")}${more > 0 ? ` and ${more} more` : ""})`;
+  const count = countWithNoun(processes.length, "process", "processes");
+  if (kind === "leftovers_stopped") return `stopped ${count} that the ${noun} left running ${list}`;
+  const verb = processes.length === 1 ? "continues" : "continue";
+  return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
+}
