@@ -151,10 +151,12 @@ export const lockCommand = defineCommand({
   summary: "run a command while holding a lock",
   usage: "NAME [options] COMMAND [ARGUMENT…] | NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
-    "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the command. Several names " +
-    "before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too. The command and all processes that it starts are stopped before another process can get the lock.",
-    "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine, and a " +
-    "line on stderr says so.",
+    "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the command. Several " +
+    "names before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too.",
+    "The command and all processes that it starts are stopped before another process can get the lock. Processes that it " +
+    "leaves in the background are stopped when it ends, and a line on stderr lists them.",
+    "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. A message " +
+    "says so on a terminal, and with -v.",
     "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +
     "InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, with -s a " +
     "ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton stops its own " +

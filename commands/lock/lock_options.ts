@@ -24,7 +24,7 @@ const flags = {
     flag: "-w, --wait",
     aliases: "--timeout",
     help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
-    unset: "forever",
+    unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
   conflictExitCode,
   skip: setting(toggleType(), {

@@ -34,7 +34,7 @@ export const connectionSettings = {
   servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
     help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
-    unset: "the embedded keeper; a message on stderr says so",
+    unset: "the embedded keeper; a message says so on a terminal, and with -v",
   }),
   root: topLevel("root", textType("path"), {
     help: "ZooKeeper node below which baton keeps all of its nodes",
