@@ -113,7 +113,9 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
   const name = commandNameOf(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
-  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
+  if (name !== null && load !== undefined) {
+    return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
+  }
   if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
     const { printGroupHelp } = await import("./help.ts");
     return await printGroupHelp(args, commandLoaders, io);

@@ -55,7 +55,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
   const unknown = unknownVariables(io.env);
-  if (action === "show" && !values.quiet) for (const sentence of unknown) io.err(`baton: warning: ${sentence}\n`);
+  if (action === "show" && !values.quiet) { for (const sentence of unknown) io.err(`baton: warning: ${sentence}\n`); }
   if (action === "check") {
     const all = [...mistakes, ...unknown.map((sentence) => new BatonError("CONFIG", sentence))];
     const collect = (check: () => void) => {

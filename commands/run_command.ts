@@ -59,7 +59,9 @@ function commandOrLine(command: ParsedArgs["command"], line: string | undefined)
   if (command === null) return ["/bin/sh", "-c", line];
   throw new BatonError(
     "USAGE",
-    `-c and the command "${command.join(" ")}" cannot be used together: write the whole command in the value of -c, or leave out -c`,
+    `-c and the command "${
+      command.join(" ")
+    }" cannot be used together: write the whole command in the value of -c, or leave out -c`,
   );
 }
 

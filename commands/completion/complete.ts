@@ -189,7 +189,8 @@ function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFl
   let asking: CompletedFlag | null = null;
   for (const word of words) {
     asking = asking === null
-      ? flags.find(({ forms, aliases, placeholder }) => placeholder !== "" && [...forms, ...aliases].includes(word)) ?? null
+      ? flags.find(({ forms, aliases, placeholder }) => placeholder !== "" && [...forms, ...aliases].includes(word)) ??
+        null
       : null;
   }
   return asking;

@@ -62,9 +62,7 @@ export const leaderCommand = defineCommand({
       }
       return await printChanges(call, name);
     }
-    return values.wait !== undefined
-      ? await waitForLeader(call, name)
-      : await printLeader(call, name);
+    return values.wait !== undefined ? await waitForLeader(call, name) : await printLeader(call, name);
   },
 });
 

@@ -42,7 +42,10 @@ export const holdCommand = defineCommand({
       `held=$(baton hold nightly -w 10s --pid $$) || exit; eval "$held"; ./step1; ./step2; baton release nightly`,
       "both steps under the lock",
     ],
-    [`eval "$(baton hold nightly)"`, "at a prompt: this shell holds the lock until baton release nightly, or until it ends"],
+    [
+      `eval "$(baton hold nightly)"`,
+      "at a prompt: this shell holds the lock until baton release nightly, or until it ends",
+    ],
     [`held=$(baton hold -n nightly --pid $$) || exit 0; eval "$held"`, "another script holds the lock: nothing to do"],
     [`held=$(baton hold -s data --pid $$) || exit; eval "$held"`, "a shared lock: together with other readers"],
     [`baton check --at-least 5s || exit`, "between two steps: check that the lock is held for at least 5 s more"],

@@ -60,7 +60,15 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
       `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
     );
   }
-  const values = { ...call.values, foreground: false, passAuth: true, minHold: undefined, shellLine: undefined, leaveRunning: false, skip: false };
+  const values = {
+    ...call.values,
+    foreground: false,
+    passAuth: true,
+    minHold: undefined,
+    shellLine: undefined,
+    leaveRunning: false,
+    skip: false,
+  };
   const script = scriptOf(call.values.pid);
   return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
 }

@@ -16,7 +16,7 @@ import type { Coordination } from "../../src/coordination/connect/coordination_s
 import type { ExitCode } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies, jobEnvironment, quotedNames, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, lockOptionsOf, lockSyntax } from "./lock_options.ts";
 import { ReportFacts, runReported } from "../job/reported.ts";
 import {
   callDeadline,

@@ -124,7 +124,10 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockComma
   const terms = commonLockOptionsOf(call, "lock", example);
   const [program, ...args] = call.command ?? [];
   if (program === undefined) {
-    throw new BatonError("USAGE", `baton lock needs a command, ${example}; baton hold holds a lock over several steps of a script`);
+    throw new BatonError(
+      "USAGE",
+      `baton lock needs a command, ${example}; baton hold holds a lock over several steps of a script`,
+    );
   }
   return { ...terms, command: [program, ...args] };
 }

@@ -200,7 +200,7 @@ function issueError(
 
 const fileTypes = {
   string: "a string in quotation marks",
-  duration: "a number of seconds, or a string with a unit such as \"250ms\" or \"5m\"",
+  duration: 'a number of seconds, or a string with a unit such as "250ms" or "5m"',
   integer: "a whole number without quotation marks",
   boolean: "true or false without quotation marks",
   strings: "a string or an array of strings",

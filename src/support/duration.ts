@@ -8,7 +8,10 @@ export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text);
   const unit = units[match?.[2] ?? "s"];
   if (match?.[1] === undefined || unit === undefined) {
-    throw new BatonError("USAGE", `"${text}" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h`);
+    throw new BatonError(
+      "USAGE",
+      `"${text}" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h`,
+    );
   }
   return Math.round(Number(match[1]) * unit);
 }

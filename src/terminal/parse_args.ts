@@ -119,7 +119,9 @@ function unknownFlagError(
   // `nightly git -C x -- y`: the words before -- are names.
   const begun = names.findIndex((_, index) => syntax.commandAfter(names.slice(0, index)));
   const program = begun < 0 ? undefined : names[begun];
-  const order = program === undefined || suggestion !== "" ? "" : `; if it belongs to ${program}, write -- before ${program}`;
+  const order = program === undefined || suggestion !== ""
+    ? ""
+    : `; if it belongs to ${program}, write -- before ${program}`;
   return new BatonError("USAGE", `There is no option ${flag}${suggestion}${order}`);
 }
 

@@ -26,11 +26,20 @@ const runs = async (line: string) => {
 describe("a command", () => {
   test("begins with the first word after the name, and keeps its own options", async () => {
     expect(await runs("lock free printf '%s-%s' -n -w")).toEqual({ code: 0, stdout: "-n--w", stderr: "" });
-    expect(await runs("lock free -w 5 sh -c 'echo $BATON_LOCK_NAME; exit 3'")).toMatchObject({ code: 3, stdout: "free\n" });
+    expect(await runs("lock free -w 5 sh -c 'echo $BATON_LOCK_NAME; exit 3'")).toMatchObject({
+      code: 3,
+      stdout: "free\n",
+    });
     expect(await runs("elect boss --value v echo --json")).toMatchObject({ code: 0, stdout: "--json\n" });
     expect(await runs("barrier alone -N 1 echo -w")).toMatchObject({ code: 0, stdout: "-w\n" });
-    expect(await runs("fence run --store f --token 1 echo --token 2")).toMatchObject({ code: 0, stdout: "--token 2\n" });
-    expect(await runs("retry-processor call --no-stdin echo --name x")).toMatchObject({ code: 0, stdout: "--name x\n" });
+    expect(await runs("fence run --store f --token 1 echo --token 2")).toMatchObject({
+      code: 0,
+      stdout: "--token 2\n",
+    });
+    expect(await runs("retry-processor call --no-stdin echo --name x")).toMatchObject({
+      code: 0,
+      stdout: "--name x\n",
+    });
   });
 
   test("follows -- after several names", async () => {
@@ -42,7 +51,10 @@ describe("a command", () => {
   });
 
   test("is a line for the shell after -c", async () => {
-    expect(await runs("lock free -c 'echo one; echo two | tr a-z A-Z'")).toMatchObject({ code: 0, stdout: "one\nTWO\n" });
+    expect(await runs("lock free -c 'echo one; echo two | tr a-z A-Z'")).toMatchObject({
+      code: 0,
+      stdout: "one\nTWO\n",
+    });
     expect(await runs("lock -n --command 'exit 7' free")).toMatchObject({ code: 7 });
     expect(await runs("fence run --store f --token 1 -c 'echo $0'")).toMatchObject({ code: 0, stdout: "/bin/sh\n" });
     const both = await runs("lock free -c 'echo one' echo two");
@@ -99,7 +111,7 @@ describe("a job of cron", () => {
     expect(await cron("lock --skip -w 0.1 busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
     expect((await cron("lock --skip -v busy touch ran")).stderr).toContain('Lock "busy" is busy');
     expect((await session.run("ls ran")).code).not.toBe(0);
-    expect((await cron("lock --skip free sh -c 'echo bad >&2; exit 3'"))).toMatchObject({ code: 3, stderr: "bad\n" });
+    expect(await cron("lock --skip free sh -c 'echo bad >&2; exit 3'")).toMatchObject({ code: 3, stderr: "bad\n" });
     expect((await cron("lock --skip -E 9 busy true")).stderr).toContain("--skip and -E do not go together");
   });
 
@@ -120,7 +132,9 @@ describe("processes that the command leaves in the background", () => {
     expect(await runs("lock -q free sh -c 'sleep 600 & sleep 600 &'")).toEqual({ code: 0, stdout: "", stderr: "" });
     const two = await runs("lock free sh -c 'sleep 600 & sleep 600 & exit 3'");
     expect(two.code).toBe(3);
-    expect(two.stderr).toMatch(/^baton: stopped 2 processes that the command left running \(\d+, sleep; \d+, sleep\)\n$/);
+    expect(two.stderr).toMatch(
+      /^baton: stopped 2 processes that the command left running \(\d+, sleep; \d+, sleep\)\n$/,
+    );
   });
 
   test("continue without the lock with --leave-running, flock's -o", async () => {
@@ -150,7 +164,9 @@ describe("a variable that baton does not have", () => {
       const { stderr } = await session.run(`BATON_SERVRES=secret "$baton" ${line}`);
       expect([line, stderr]).toEqual([
         line,
-        expect.stringContaining('baton: warning: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?\n'),
+        expect.stringContaining(
+          'baton: warning: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?\n',
+        ),
       ]);
       expect(stderr).not.toContain("secret");
     }
@@ -175,7 +191,10 @@ describe("a variable that baton does not have", () => {
 
 describe("a plain number is seconds", () => {
   test("in options, variables and files", async () => {
-    writeFileSync(session.path("seconds.toml"), "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n");
+    writeFileSync(
+      session.path("seconds.toml"),
+      "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n",
+    );
     expect(await runs("lock --config seconds.toml busy true")).toMatchObject({ code: 75 });
     expect((await session.run('BATON_LOCK_FOREGROUND_WAIT=.1 "$baton" lock busy true')).code).toBe(75);
     const shown = await runs("config show --config seconds.toml");

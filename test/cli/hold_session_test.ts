@@ -351,7 +351,9 @@ describe("release", () => {
   test("outside a hold there is nothing to release", async () => {
     const ended = await session.run('"$baton" release x');
     expect(ended).toMatchObject({ code: 1, stdout: "" });
-    expect(ended.stderr).toMatch(/"x" is not held by this script: it was released before, or never acquired by baton hold/);
+    expect(ended.stderr).toMatch(
+      /"x" is not held by this script: it was released before, or never acquired by baton hold/,
+    );
     expect(await session.run('"$baton" release')).toMatchObject({ code: 64 });
   });
 

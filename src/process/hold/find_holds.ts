@@ -39,7 +39,9 @@ function holderProcesses(): number[] {
   return readdirSync("/proc").map(Number).filter((pid) => pid > 0 && processName(pid) === holderName);
 }
 
-function mailboxOf(holder: number): (NonNullable<ReturnType<typeof readMailboxOwner>> & { readonly path: string }) | null {
+function mailboxOf(
+  holder: number,
+): (NonNullable<ReturnType<typeof readMailboxOwner>> & { readonly path: string }) | null {
   for (const fd of entriesOf(`/proc/${holder}/fd`)) {
     const path = `/proc/${holder}/fd/${fd}`;
     const owner = readMailboxOwner(path);

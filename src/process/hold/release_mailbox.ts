@@ -152,7 +152,9 @@ export function readMailboxOwner(path: string): { readonly id: string; readonly 
     if (fd === null) return null;
     const [, id] = /^baton-hold ([0-9a-f]+)\n/.exec(readText(fd, 0, scriptOffset)) ?? [];
     const [, pid, ticks] = /^script (\d+) (\d+)\n/.exec(readText(fd, scriptOffset, requestOffset - scriptOffset)) ?? [];
-    return id === undefined || pid === undefined ? null : { id, script: { pid: Number(pid), startTicks: Number(ticks) } };
+    return id === undefined || pid === undefined
+      ? null
+      : { id, script: { pid: Number(pid), startTicks: Number(ticks) } };
   } catch {
     return null; // another user's
   } finally {

@@ -21,7 +21,7 @@ export type ChildEvent =
 
 export interface NamedProcess {
   readonly pid: number;
-  /** As the kernel has it; empty if it is not known. */
+  /** The name that the kernel has; empty if it is not known. */
   readonly name: string;
 }
 

@@ -4,25 +4,45 @@ import { BatonError } from "../../../src/errors.ts";
 import { formatDuration, parseDuration } from "../../../src/support/duration.ts";
 import { property } from "../../support/property.ts";
 
-test.each([
-  ["250ms", 250],
-  ["10s", 10_000],
-  ["1.5s", 1500],
-  ["2.01s", 2010],
-  ["5m", 300_000],
-  ["2h", 7_200_000],
-  ["1d", 86_400_000],
-  // A plain number is seconds, as in flock, timeout and sleep.
-  ["10", 10_000],
-  ["0", 0],
-  ["0.25", 250],
-  [".007", 7],
-] as const)(
+test.each(
+  [
+    ["250ms", 250],
+    ["10s", 10_000],
+    ["1.5s", 1500],
+    ["2.01s", 2010],
+    ["5m", 300_000],
+    ["2h", 7_200_000],
+    ["1d", 86_400_000],
+    // A plain number is seconds, as in flock, timeout and sleep.
+    ["10", 10_000],
+    ["0", 0],
+    ["0.25", 250],
+    [".007", 7],
+  ] as const,
+)(
   "%s is %d milliseconds",
   (text, milliseconds) => expect(parseDuration(text)).toBe(milliseconds),
 );
 
-test.each(["", ".", "s", "-1", "-1s", "+1s", " 1s", "1s ", "1 s", "1S", "1e3", "1e3s", "0x1s", "1.s", "1h5m", "1min", "∞s"])(
+test.each([
+  "",
+  ".",
+  "s",
+  "-1",
+  "-1s",
+  "+1s",
+  " 1s",
+  "1s ",
+  "1 s",
+  "1S",
+  "1e3",
+  "1e3s",
+  "0x1s",
+  "1.s",
+  "1h5m",
+  "1min",
+  "∞s",
+])(
   '"%s" is no duration',
   (text) => {
     expect(() => parseDuration(text)).toThrow(BatonError);

@@ -87,7 +87,11 @@ describe("a command without --", () => {
   ];
   for (const [words, names, command, flags = {}] of cases) {
     test(words, () => {
-      expect(parseArgs(specs, words.split(" "), syntax)).toEqual({ flags: new Map(Object.entries(flags)), names, command });
+      expect(parseArgs(specs, words.split(" "), syntax)).toEqual({
+        flags: new Map(Object.entries(flags)),
+        names,
+        command,
+      });
     });
   }
 
@@ -114,5 +118,7 @@ test("leading flags end before the first name and before the first flag of anoth
     ["-n -- who", 1],
     ["-n", 1],
   ];
-  for (const [words, count] of cases) expect([words, countLeadingFlags(specs, words.split(" "))]).toEqual([words, count]);
+  for (const [words, count] of cases) {
+    expect([words, countLeadingFlags(specs, words.split(" "))]).toEqual([words, count]);
+  }
 });

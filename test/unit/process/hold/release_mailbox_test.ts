@@ -3,7 +3,12 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readMailboxOwner, ReleaseClient, ReleaseMailbox, type ReleaseResponse } from "../../../../src/process/hold/release_mailbox.ts";
+import {
+  readMailboxOwner,
+  ReleaseClient,
+  ReleaseMailbox,
+  type ReleaseResponse,
+} from "../../../../src/process/hold/release_mailbox.ts";
 
 const request = { id: "r1", requester: { pid: 1, startTicks: 2 }, stopsProcesses: false };
 const response: ReleaseResponse = {
