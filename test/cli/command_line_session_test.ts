@@ -36,14 +36,14 @@ describe("a command", () => {
       code: 0,
       stdout: "--token 2\n",
     });
-    expect(await runs("retry-processor call --no-stdin echo --name x")).toMatchObject({
+    expect(await runs("retry-processor call --store store --no-stdin echo --name x")).toMatchObject({
       code: 0,
       stdout: "--name x\n",
     });
   });
 
   test("follows -- after several names", async () => {
-    expect(await runs("lock b a -- sh -c 'echo $BATON_LOCK_NAME'")).toMatchObject({ code: 0, stdout: "a\nb\n" });
+    expect(await runs("lock b a -- sh -c 'echo \"$BATON_LOCK_NAME\"'")).toMatchObject({ code: 0, stdout: "a\nb\n" });
     // A command with a -- of its own: its words are taken for names, and stderr says so.
     const ended = await runs("lock a git checkout -- ./no-such-program");
     expect(ended.code).toBe(127);
@@ -68,10 +68,10 @@ describe("flock's options", () => {
     ["lock --nb -E 1 busy true", 1],
     ["lock -n --conflict-exit-code 9 busy true", 9],
     ["lock -w 0 busy true", 75],
-    ["lock --wait 0.2 busy true", 75],
-    ["lock --timeout .1 busy true", 75],
-    ["lock --timeout=0.1 busy true", 75],
-    ["lock -x -w0.1 busy -c true", 75],
+    ["lock --wait 2 busy true", 75],
+    ["lock --timeout 2.0 busy true", 75],
+    ["lock --timeout=2 busy true", 75],
+    ["lock -x -w2 busy -c true", 75],
     ["lock -e -n busy true", 75],
     ["lock -s -n busy true", 75],
     ["lock --verbose -n busy true", 75],
@@ -108,7 +108,7 @@ describe("a job of cron", () => {
   test("prints nothing with --skip: not when it runs, and not when it finds the lock busy", async () => {
     expect(await cron("lock --skip free true")).toMatchObject({ code: 0, stdout: "", stderr: "" });
     expect(await cron("lock --skip busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
-    expect(await cron("lock --skip -w 0.1 busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await cron("lock --skip -w 2 busy touch ran")).toMatchObject({ code: 0, stdout: "", stderr: "" });
     expect((await cron("lock --skip -v busy touch ran")).stderr).toContain('Lock "busy" is busy');
     expect((await session.run("ls ran")).code).not.toBe(0);
     expect(await cron("lock --skip free sh -c 'echo bad >&2; exit 3'")).toMatchObject({ code: 3, stderr: "bad\n" });
@@ -157,7 +157,7 @@ describe("processes that the command leaves in the background", () => {
 });
 
 describe("a variable that baton does not have", () => {
-  const wrong = { BATON_SERVRES: "zk1:2181,secret", BATON_ROOT: "x", BATON_LOCK_SIGNAL: "NONE" };
+  const wrong = { BATON_SERVRES: "zk1:2181,secret", BATON_LOCK_ON_DOUBT: "x", BATON_LOCK_SIGNAL: "NONE" };
 
   test("is a warning on every command, without its value", async () => {
     for (const line of ["lock free true", "ls", "who busy", "keeper verify --json", "help lock"]) {
@@ -180,8 +180,8 @@ describe("a variable that baton does not have", () => {
     expect(checked.code).toBe(78);
     expect(checked.stderr.split("\n").sort()).toEqual([
       "",
+      'baton: BATON_LOCK_ON_DOUBT: "x" is not one of ignore, freeze',
       'baton: BATON_LOCK_SIGNAL: "NONE" is not one of HUP, INT, QUIT, ABRT, KILL, USR1, USR2, ALRM, TERM',
-      'baton: BATON_ROOT: "x" is not a ZooKeeper path: it does not start with a slash',
       'baton: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
     ]);
     const shown = await session.run('"$baton" config show', { BATON_SERVRES: "x" });
@@ -193,27 +193,27 @@ describe("a plain number is seconds", () => {
   test("in options, variables and files", async () => {
     writeFileSync(
       session.path("seconds.toml"),
-      "[lock]\nforeground.wait = 0.1\nkill_after = 1\n[session]\ntimeout = 5\n",
+      "[lock]\nforeground.wait = 1.5\nkill_after = 1\n[session]\ntimeout = 5\n",
     );
     expect(await runs("lock --config seconds.toml busy true")).toMatchObject({ code: 75 });
-    expect((await session.run('BATON_LOCK_FOREGROUND_WAIT=.1 "$baton" lock busy true')).code).toBe(75);
+    expect((await session.run('BATON_LOCK_FOREGROUND_WAIT=1.5 "$baton" lock busy true')).code).toBe(75);
     const shown = await runs("config show --config seconds.toml");
     expect(shown.stdout).toMatch(/session\.timeout +5s\n/);
     expect(shown.stdout).toMatch(/lock\.kill_after +1s\n/);
-    expect(shown.stdout).toMatch(/lock\.foreground\.wait +100ms\n/);
+    expect(shown.stdout).toMatch(/lock\.foreground\.wait +1500ms\n/);
   });
 
   test("-w means the same in every command: the longest wait, in seconds, then 75", async () => {
-    expect(await runs("leader -w 0.1 nobody")).toMatchObject({ code: 75 });
-    expect(await runs("leader --wait 0.1 nobody")).toMatchObject({ code: 75 });
+    expect(await runs("leader -w 2 nobody")).toMatchObject({ code: 75 });
+    expect(await runs("leader --wait 2 nobody")).toMatchObject({ code: 75 });
     expect(await runs("leader nobody")).toMatchObject({ code: 1 });
-    expect(await runs("barrier two -N 2 -w 0.1 true")).toMatchObject({ code: 75 });
-    expect(await runs("barrier two -N 2 --timeout 0.1 true")).toMatchObject({ code: 75 });
+    expect(await runs("barrier two -N 2 -w 2 true")).toMatchObject({ code: 75 });
+    expect(await runs("barrier two -N 2 --timeout 2 true")).toMatchObject({ code: 75 });
     expect(await runs("lock --max-hold 0.2 free sleep 60")).toMatchObject({ code: 124 });
   });
 
   test("-w forever overrides a limit of the configuration", async () => {
-    const env = { BATON_LOCK_FOREGROUND_WAIT: "0.1" };
+    const env = { BATON_LOCK_FOREGROUND_WAIT: "1.5" };
     const waiting = session.start('exec "$baton" lock -v -w forever busy true', env);
     const reached = await session.run('"$baton" lock busy true', env);
     expect(reached.code).toBe(75);
@@ -231,7 +231,7 @@ describe("options before the command", () => {
     expect(await runs("--root /elsewhere -q lock -n busy echo got")).toMatchObject({ code: 0, stdout: "got\n" });
     // The option after the command is the last one, and wins.
     expect(await runs("--root /elsewhere lock -q -n --root /baton busy true")).toMatchObject({ code: 75 });
-    expect(await runs("-q retry-processor ls --json")).toMatchObject({ code: 0 });
+    expect(await runs("-q retry-processor stats --store store --json")).toMatchObject({ code: 0 });
   });
 
   test("others are refused with the place where they belong", async () => {
