@@ -3,12 +3,19 @@ import { lowerJitPriority } from "../../src/process/spawn/lower_jit_priority.ts"
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { poolCommandSettings, poolComponentOf, poolForms, poolOperationOf, poolOptionsOf } from "./pool_options.ts";
+import {
+  poolCommandSettings,
+  poolComponentOf,
+  poolForms,
+  poolOperationOf,
+  poolOptionsOf,
+  poolSyntax,
+} from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
   summary: "run a command for each item of a list; calls on all machines share the items",
-  usage: "COMPONENT [options] [-- COMMAND [ARGUMENT…]] | status COMPONENT [options] | clear COMPONENT [options]",
+  usage: "COMPONENT [options] [COMMAND [ARGUMENT…]] | status COMPONENT [options] | clear COMPONENT [options]",
   details: [
     "A call locks the component, reads the list of items, locks up to -j items that no other call processes, unlocks the component, " +
     "and runs the command for each of these items. {} and {item} in the arguments, and BATON_ITEM, are the item; if the command has " +
@@ -58,6 +65,7 @@ export const poolCommand = defineCommand({
     ["baton pool clear inbox --items a.xml,b.xml", "let these two items run again within the day"],
   ],
   settings: poolCommandSettings,
+  syntax: poolSyntax,
   sectionOf: poolComponentOf,
   completes: "pools",
   completesFirst: { status: [], clear: [] },

@@ -6,6 +6,7 @@ import { durationType, integerType, textType, toggleType } from "../../src/confi
 import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
+import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { type Call, givenFlag } from "../command.ts";
@@ -91,6 +92,12 @@ export const poolForms = {
 } as const;
 const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
 
+/** A command follows the component. */
+export const poolSyntax: CommandSyntax = {
+  commandAfter: ([first, ...more]) => first !== undefined && more.length === 0 && !Object.hasOwn(poolForms, first),
+  flagHints: {},
+};
+
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
 /** The source of the items. */
@@ -125,7 +132,7 @@ export interface PoolStatusOptions {
   readonly items: ItemSource | null;
 }
 
-const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
+const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 ./work.sh {item}";
 
 /** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
 export function poolOperationOf(
@@ -163,12 +170,15 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
-  if (more.length > 0) throw new BatonError("USAGE", tooManyNamesMessage(names, command === null));
+  if (more.length > 0) {
+    throw new BatonError("USAGE", `baton pool takes one component before --, but "${names.join('", "')}" were given`);
+  }
+  refuseMistypedOperation(component, call);
   const given = commandOf(command, values.componentCommand);
   if (given === null) {
     throw new BatonError(
       "USAGE",
-      `baton pool needs a command after --, ${example}; or pool.component.${component}.command in a configuration file`,
+      `baton pool needs a command, ${example}; or pool.component.${component}.command in a configuration file`,
     );
   }
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
@@ -211,14 +221,15 @@ export function configuredPoolPath(
   return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
-/** The message for more than one name. */
-function tooManyNamesMessage(names: readonly string[], isWithoutCommand: boolean): string {
-  const [first = "", ...more] = names;
-  const all = `baton pool takes one component, but "${names.join('", "')}" were given`;
-  if (!isWithoutCommand) return all;
-  const operation = nearestWord(first, poolOperations);
-  if (more.length === 1 && operation !== null) return `There is no "baton pool ${first}", did you mean "${operation}"?`;
-  return `${all}; put the command after --, as in: baton pool ${first} --items a,b -- ${more.join(" ")} {item}`;
+/** `baton pool staus inbox` has no list of items. Throws USAGE. */
+function refuseMistypedOperation(
+  component: string,
+  { values, command }: Pick<Call<typeof poolCommandSettings>, "values" | "command">,
+): void {
+  if (command?.length !== 1 || values.items !== undefined || values.query !== undefined) return;
+  const operation = nearestWord(component, poolOperations);
+  if (operation === null) return;
+  throw new BatonError("USAGE", `There is no "baton pool ${component}", did you mean "${operation}"?`);
 }
 
 /** The command of the command line, else that of the component's section; null if there is none. */

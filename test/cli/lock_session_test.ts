@@ -31,7 +31,9 @@ describe("the scope of a lock is printed once", () => {
 
   test("not where cron would mail it", async () => {
     const cron = `env -i HOME="$HOME" SHELL=/bin/sh PATH=/usr/bin:/bin BATON_KEEPER_DIR="$BATON_KEEPER_DIR"`;
-    for (const line of ["lock reach true", "elect reach --value v true", "barrier reach -N 1 true", "lock -n reach true"]) {
+    for (
+      const line of ["lock reach true", "elect reach --value v true", "barrier reach -N 1 true", "lock -n reach true"]
+    ) {
       expect([line, await session.run(`${cron} "$baton" ${line}`)]).toEqual([
         line,
         expect.objectContaining({ code: 0, stderr: "" }),

@@ -8,6 +8,7 @@ import {
   poolCommandSettings,
   poolOperationOf,
   poolOptionsOf,
+  poolSyntax,
 } from "../../../../commands/pool/pool_options.ts";
 import { poolEndingOf } from "../../../../commands/pool/run_pool.ts";
 import { commonSettings } from "../../../../commands/command.ts";
@@ -18,7 +19,7 @@ import { fakeIo } from "../../../support/fake_io.ts";
 
 function callOf(words: string[], env: Record<string, string> = {}) {
   const settings = { ...commonSettings, ...poolCommandSettings };
-  const { flags, names, command } = parseArgs(flagsOf(settings), words);
+  const { flags, names, command } = parseArgs(flagsOf(settings), words, poolSyntax);
   const sources = { flags, env, files: [] };
   return { values: resolveSettings(settings, sources), names, command, sources, io: fakeIo() };
 }
@@ -48,7 +49,7 @@ test("items come from one place", () => {
 test("one component, and a command", () => {
   expect(refusalOf("--items", "a", "--", "true")).toStartWith("USAGE: baton pool needs the name of a component");
   expect(refusalOf("a", "b", "--items", "a", "--", "true")).toStartWith("USAGE: baton pool takes one component");
-  expect(refusalOf("a", "--items", "a")).toStartWith("USAGE: baton pool needs a command after --");
+  expect(refusalOf("a", "--items", "a")).toStartWith("USAGE: baton pool needs a command, as in");
 });
 
 test("a bad template is told with where it stands", () => {
@@ -201,7 +202,7 @@ test("with --drain the first goes no further, nor does its echo; the second does
   expect(heard).toEqual(["SIGTERM", "SIGQUIT"]);
 });
 
-test("a forgotten -- and a mistyped word are understood", () => {
+test("a command follows the component without --, and a mistyped operation is recognized", () => {
   const said = (words: string[]) => {
     try {
       return String(poolOptionsOf(callOf(words)));
@@ -209,11 +210,15 @@ test("a forgotten -- and a mistyped word are understood", () => {
       return thrown instanceof Error ? thrown.message : "";
     }
   };
-  expect(said(["x", "--items", "a", "./work.sh"])).toContain(
-    "put the command after --, as in: baton pool x --items a,b -- ./work.sh {item}",
-  );
+  expect(poolOptionsOf(callOf(["x", "--items", "a", "./work.sh", "{}", "-j", "2"])).command).toEqual([
+    "./work.sh",
+    "{}",
+    "-j",
+    "2",
+  ]);
+  expect(callOf(["status", "x"])).toMatchObject({ names: ["status", "x"], command: null });
   expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
   expect(said(["x", "y", "--items", "a", "--", "true"])).toBe(
-    'baton pool takes one component, but "x", "y" were given',
+    'baton pool takes one component before --, but "x", "y" were given',
   );
 });
