@@ -42,7 +42,6 @@ const useStatus = {
   kind,
   name: z.string(),
   path: z.string().describe("path of its node"),
-  scope,
   limit: count.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
@@ -50,7 +49,7 @@ const useStatus = {
   waiters: z.array(useWaiter).describe("in the order of the queue"),
 };
 
-export const whoShape = z.strictObject({ version, ...useStatus });
+export const whoShape = z.strictObject({ version, scope, ...useStatus });
 export type WhoJson = z.infer<typeof whoShape>;
 
 const use = { name: z.string(), holders: count.nullable(), waiters: count.nullable() };

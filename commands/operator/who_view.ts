@@ -140,10 +140,10 @@ export type Scoped<T> = T & Pick<Coordination, "scope">;
 export function whoJson({ kind, name, path, scope, limit, holders, waiters }: Scoped<UseStatus>): WhoJson {
   return {
     version: 1,
+    scope,
     kind,
     name,
     path,
-    scope,
     limit,
     holders: holders.map(holderJson),
     waiters: waiters.map(waiterJson),

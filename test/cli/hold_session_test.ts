@@ -125,7 +125,9 @@ describe("a script", () => {
     expect(ended.stderr).toMatch(/"c" was acquired together with "d": use baton release c d/);
     const again = await session.run(`${taking("c d")}; "$baton" release c d; "$baton" release c; echo $?`);
     expect(again).toMatchObject({ code: 0, stdout: "1\n" });
-    expect(again.stderr).toBe('baton: "c" is not held by this script: it was released before, or never acquired by baton hold\n');
+    expect(again.stderr).toBe(
+      'baton: "c" is not held by this script: it was released before, or never acquired by baton hold\n',
+    );
   });
 
   test("from cron, with next to no environment, excludes one from a login", async () => {
