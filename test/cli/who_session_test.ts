@@ -80,6 +80,7 @@ describe("holders and waiters", () => {
     expect((await session.run('"$baton" ls')).stdout).toMatch(/^KIND +NAME +HOLD +WAIT\nlock +crowd +1 +2\n$/);
     expect(JSON.parse((await session.run('"$baton" ls --json')).stdout)).toEqual({
       version: 1,
+      scope: "user",
       locks: [{ name: "crowd", holders: 1, waiters: 2 }],
       elections: [],
       barriers: [],
