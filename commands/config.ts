@@ -27,13 +27,14 @@ export const configCommand = defineCommand({
     "/etc/baton/config.toml, the default. Files are TOML.",
     "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
     "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names.",
-    "show accepts the options of the other commands and prints the settings that result.",
+    "show accepts the options of the other commands and prints the settings that result. baton help config lists all settings.",
   ],
   examples: [
     ["baton config check --config ./baton.toml", "check one file"],
     ["baton config show --origin", "print all settings with their origins"],
   ],
   settings,
+  explainedElsewhere: allSettings,
   takesMistakes: true,
   completes: ["check", "show"],
   forms: { check: { refuses: { origin: settings.origin }, runsNothing: true } },

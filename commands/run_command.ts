@@ -22,8 +22,8 @@ export async function runCommand<S extends SettingTable>(
   refuseUnreadableArgs(args, isPassedOn ? parsed.command?.length ?? 0 : 0);
   const { names, command: childCommand } = command.runsNothing ? withoutCommand(parsed) : parsed;
   if (flags.has("help")) {
-    const { commandHelp } = await import("./help_text.ts");
-    io.out(commandHelp(command));
+    const { printCommandHelp } = await import("./help/help_command.ts");
+    printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
   const mistakes: BatonError[] = [];

@@ -34,6 +34,7 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["--status-fd N, --status-file FILE", job.statusShape, "status", "status_busy", "status_pool"],
   ["baton doctor --json", machine.doctorShape, "doctor"],
   ["baton config show --json", machine.configShape, "config_show"],
+  ["baton version --json", machine.versionShape, "version"],
   ["baton keeper verify --json", machine.keeperVerifyShape, "keeper_verify"],
   ["baton pubsub server ls --json", pubsub.pubsubServersShape, "pubsub_servers"],
   ["baton pubsub server move|drain|rebalance --json", pubsub.pubsubMovesShape, "pubsub_moves", "pubsub_moves_kept"],

@@ -15,21 +15,27 @@ import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 const flags = {
   try: setting(toggleType(), {
     flag: "-n, --try",
+    group: "waiting",
+    basic: true,
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
     default: false,
   }),
   wait: setting(durationType(), {
     flag: "-w, --wait",
+    group: "waiting",
+    basic: true,
     help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
   }),
   conflictExitCode,
   shared: setting(toggleType(), {
     flag: "-s, --shared",
+    basic: true,
     help: "shared lock: other readers may hold it too",
     default: false,
   }),
   limit: setting(integerType("count", { min: 1, max: 1_000_000 }), {
     flag: "-N, --limit",
+    basic: true,
     help: "semaphore: at most N processes hold it at the same time",
   }),
   limitPolicy: setting(choiceType(["fail", "adopt", "set"]), {
@@ -41,13 +47,20 @@ const flags = {
     flag: "--recipe",
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: setting(textType("text"), { flag: "--reason", help: "purpose of the lock; others read it with baton who" }),
+  reason: setting(textType("text"), {
+    flag: "--reason",
+    basic: true,
+    help: "purpose of the lock; others read it with baton who",
+  }),
   maxHold: setting(durationType({ minMs: 1 }), {
     flag: "--max-hold",
+    group: "command",
+    basic: true,
     help: "stop the command if it runs longer than this (exit 124)",
   }),
   minHold: setting(durationType(), {
     flag: "--min-hold",
+    group: "command",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
   ...jobFlags,
