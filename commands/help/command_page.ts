@@ -24,7 +24,7 @@ const shortOptionsMax = 10;
 /** The number of examples in the short help. */
 const shortExamplesMax = 2;
 
-/** All that `baton NAME --help` prints. */
+/** The page that `baton NAME --help` prints. */
 export function commandPage(command: Command): HelpPage {
   const { name, summary, details, examples } = command;
   return {
@@ -40,7 +40,7 @@ export function commandPage(command: Command): HelpPage {
   };
 }
 
-/** What `baton NAME -h` prints. */
+/** The page that `baton NAME -h` prints. */
 export function shortPage(command: Command): HelpPage {
   const { name, summary, examples } = command;
   const all = Object.keys(flagSettings(command)).length;

@@ -9,7 +9,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { commandPage, shortPage } from "./command_page.ts";
 import type { HelpPage } from "./help_page.ts";
 import { helpTopics, topicNames } from "./help_topics.ts";
-import { briefOverview, groupPage, overviewPage } from "./overview.ts";
+import { briefOverview, groupPage, overviewPage } from "./command_lists.ts";
 import { helpColumns, pageText } from "./page_text.ts";
 
 export function helpCommandFor(loaders: CommandLoaders): Command {

@@ -5,7 +5,7 @@ import { commandPage } from "../../commands/help/command_page.ts";
 import { helpTopics } from "../../commands/help/help_topics.ts";
 import type { HelpPage } from "../../commands/help/help_page.ts";
 import { optionEntries } from "../../commands/help/option_text.ts";
-import { groupPage, overviewPage } from "../../commands/help/overview.ts";
+import { groupPage, overviewPage } from "../../commands/help/command_lists.ts";
 import type { ManPage } from "./roff.ts";
 
 /** Topics are pages of section 7; the page of the configuration file is called after it. */

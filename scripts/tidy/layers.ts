@@ -131,12 +131,14 @@ export function checkLayers(file: SourceFile): Finding[] {
       message: `"${layer}" is not a layer: give it a place in scripts/tidy/layers.ts`,
     }];
   }
-  return importsOf(file).filter(({ specifier }) => specifier !== "../package.json").flatMap(({ specifier, line }) => {
-    const message = specifier.startsWith(".")
-      ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
-      : complaintAboutPackage(file.path, specifier);
-    return message === null ? [] : [{ path: file.path, line, message }];
-  });
+  return importsOf(file).filter(({ specifier }) => !/^(\.\.\/)+package\.json$/.test(specifier)).flatMap(
+    ({ specifier, line }) => {
+      const message = specifier.startsWith(".")
+        ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
+        : complaintAboutPackage(file.path, specifier);
+      return message === null ? [] : [{ path: file.path, line, message }];
+    },
+  );
 }
 
 function complaintAboutFile(layer: string, allowed: readonly string[], path: string): string | null {
