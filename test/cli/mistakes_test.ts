@@ -18,7 +18,7 @@ async function expectRefused(words: string, code: number, says: string): Promise
 
 test("words in the wrong place, unknown or missing", async () => {
   const wrong: [words: string, says: string][] = [
-    ["", "Usage: baton COMMAND"],
+    ["", "baton COMMAND [options]"],
     ["whoo x", 'There is no command "whoo", did you mean "who"?'],
     ["--json who x", "Options follow the command, as in: baton who --json"],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
