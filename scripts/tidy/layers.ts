@@ -73,8 +73,22 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "retry/http_proxy": ["retry/queue", "retry/targets", "sockets", ...ground],
 
-  library: ["coordination/*", "zookeeper", "process", "sockets", ...ground],
+  library: [
+    ...[
+      "coordination/*",
+      "zookeeper",
+      "process",
+      "sockets",
+      "pubsub/client",
+      "pubsub/ownership",
+      "pubsub/admin",
+      "pubsub/store",
+    ],
+    ...["zeromq", "retry/queue", "retry/targets", "retry/processor", "config", ...ground],
+  ],
   baton: ["library", "coordination/*", "keeper/lifecycle", "zookeeper", "process", "sockets", ...ground],
+  baton_pubsub: ["library", "pubsub/store"],
+  baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
     ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config"],
     ...["zookeeper", "zeromq", "kafka", "storage", "sockets", ...ground],
