@@ -20,8 +20,16 @@ export interface JsonShape {
 }
 
 const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...string[]]][] = [
-  ["baton who NAME --json", lock.whoShape, "who", "who_free", "who_election", "who_barrier", "who_gate"],
-  ["baton ls --json", lock.lsShape, "ls", "ls_long"],
+  [
+    "baton who NAME --json; with --watch one line per change",
+    lock.whoShape,
+    "who",
+    "who_free",
+    "who_election",
+    "who_barrier",
+    "who_gate",
+  ],
+  ["baton ls --json; with --watch one line per change", lock.lsShape, "ls", "ls_long"],
   ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],
