@@ -24,6 +24,8 @@ const nodeVersion = ">=22";
 
 interface ProjectDescription {
   readonly name: string;
+  /** `npmScope`: the scope under which the package is published, such as "@scope"; none when left out. */
+  readonly config?: { readonly npmScope?: string };
   readonly version: string;
   readonly description: string;
   readonly license: string;
@@ -91,7 +93,8 @@ function writePackage(into: string): void {
     .map((name) => join(lib, name));
   for (const path of paths) renameImports(path);
   const project = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as ProjectDescription;
-  const { name, version, description, license } = project;
+  const { version, description, license, config } = project;
+  const name = config?.npmScope === undefined ? project.name : `${config.npmScope}/${project.name}`;
   const exports = Object.fromEntries(
     Object.entries(entries).map(([entry, module]) => [
       entry,

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { LibraryProject, libraryRuntimes } from "../support/library_project.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
+import { makeKeyFiles } from "../../src/zeromq/make_key_files.ts";
 
 setDefaultTimeout(180_000);
 
@@ -31,6 +32,8 @@ const examples = join(root, "docs/examples/library");
 
 let project: LibraryProject;
 let cluster: PubsubCluster;
+/** A service with a key. */
+let encrypted: PubsubCluster;
 let complaints = "";
 
 /** Each runtime has a client ID of its own, and a root of its own where the program needs no service. */
@@ -43,7 +46,12 @@ function programOf(text: string, runtime: string): string {
 beforeAll(async () => {
   project = new LibraryProject();
   cluster = await PubsubCluster.start({ as: "processes", root: "/baton" });
-  const installed = (text: string) => text.replaceAll(/from "baton(?=["/])/g, `from "${project.packageName}`);
+  for (const name of ["service.key", "client.key"]) makeKeyFiles(project.path(name), { replaces: false });
+  const words = ["--key", project.path("service.key")];
+  const { backend } = cluster;
+  encrypted = await PubsubCluster.start({ as: "processes", backend, serverWords: words, proxyWords: words });
+  const installed = (text: string) =>
+    text.replaceAll(/from "(@[\w-]+\/)?baton(?=["/])/g, `from "${project.packageName}`);
   for (const { name: runtime } of runtimes) {
     for (const { name, text } of programs) project.write(fileOf(runtime, name), programOf(installed(text), runtime));
   }
@@ -54,6 +62,7 @@ beforeAll(async () => {
   complaints = project.compile();
 });
 afterAll(async () => {
+  await encrypted?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
   project?.[Symbol.dispose]();
 });
@@ -111,6 +120,26 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
       project.write("no_server.js", text);
       const { code, out, err } = project.run(command, "no_server.js");
       expect({ code, out, err }).toEqual({ code: 0, out: "CONNECTION_LOST UNREACHABLE\n", err: "" });
+    });
+
+    test("an encrypted service is used with keys, and refuses a client without them; an empty message arrives", () => {
+      const text = `
+        import { PubsubClient } from "${project.packageName}/pubsub";
+        const place = { proxies: ["${encrypted.proxy().endpoint}"] };
+        const keys = { keyFile: "client.key", serviceKeyFile: "service.key.pub" };
+        const topic = "encrypted-${runtime}";
+        const client = new PubsubClient(place, "alice", { stateDir: "state-${runtime}", ...keys });
+        await client.subscriber(topic).subscribe();
+        await client.publisher(topic).putAll(["secret", ""]);
+        for (const message of await client.subscriber(topic).fetch()) console.log(JSON.stringify(message.text()));
+        const stranger = new PubsubClient(place, "bob", { stateDir: "state-${runtime}" });
+        await stranger.topics().catch((error) => console.log(error.code));
+        await stranger.close();
+        await client.close();
+      `;
+      project.write(`encrypted_${runtime}.js`, text);
+      const out = '"secret"\n""\nREFUSED\n';
+      expect(project.run(command, `encrypted_${runtime}.js`)).toEqual({ code: 0, out, err: "" });
     });
 
     test("a keeper can be started, and its data is read again", () => {
