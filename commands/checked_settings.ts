@@ -15,7 +15,7 @@ import { parseDuration } from "../src/support/duration.ts";
 import { parseLimits } from "./keeper/limits_flag.ts";
 import { parseListenFlag } from "./listen_address.ts";
 import { configuredPoolPath } from "./pool/pool_options.ts";
-import { parseProxyEndpoint } from "./pubsub/find_proxies.ts";
+import { parseProxyEndpoint } from "../src/pubsub/client/proxy_endpoint.ts";
 import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
 import { configuredRedaction } from "../src/retry/dead_letters/redaction.ts";
 import { requestMemoryOf } from "../src/retry/processor/retry_rules.ts";

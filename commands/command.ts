@@ -2,7 +2,7 @@
 import type { CommandSyntax, ParsedArgs } from "../src/terminal/parse_args.ts";
 import type { Io } from "../src/terminal/io.ts";
 import type { ConfigSources } from "../src/config/resolve_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
+import { inGroup, setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
 import { textType, toggleType } from "../src/config/value_types.ts";
 import type { BatonError } from "../src/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
@@ -18,6 +18,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** A command line and what it does. At least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
+  /** Settings that the help of this command leaves out, because the help of other commands has them. */
+  readonly explainedElsewhere?: SettingTable;
   /** Mistakes in files and variables do not end the command; it gets all of them. */
   readonly takesMistakes?: boolean;
   /** The command runs no program: arguments after `--` are names, which may begin with a dash. */
@@ -64,12 +66,21 @@ export interface Call<S extends SettingTable = SettingTable> {
 }
 
 /** Flags of every command. */
-export const commonSettings = {
+export const commonSettings = inGroup("general", {
   config: setting(textType("file"), { flag: "--config", help: "read this configuration file instead of the user's" }),
-  quiet: setting(toggleType(), { flag: "-q, --quiet", help: "print only errors on stderr", default: false }),
+  quiet: setting(toggleType(), {
+    flag: "-q, --quiet",
+    help: "print only errors on stderr",
+    basic: true,
+    default: false,
+  }),
   verbose: setting(toggleType(), { flag: "-v, --verbose", help: "print progress on stderr", default: false }),
-  help: setting(toggleType(), { flag: "-h, --help", help: "print this help", default: false }),
-} satisfies SettingTable;
+  help: setting(toggleType(), {
+    flag: "-h, --help",
+    help: "-h: print the main options; --help: print all options",
+    default: false,
+  }),
+}) satisfies SettingTable;
 
 /** Flag of the commands that run a program. */
 export const shellLineSettings = {

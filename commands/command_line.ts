@@ -56,7 +56,8 @@ export const commandLoaders: CommandLoaders = {
   keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
   completion: async () => (await import("./completion/completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
-  help: async () => (await import("./help.ts")).helpCommandFor(commandLoaders),
+  version: async () => (await import("./version/version.ts")).versionCommand,
+  help: async () => (await import("./help/help_command.ts")).helpCommandFor(commandLoaders),
 };
 
 /**
@@ -91,7 +92,14 @@ export function internalError(thrown: unknown, io: Io): ExitCode {
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
 
-/** The number of options before the name of the command. `--help` in the place of a command is not one of them. */
+/** Options in the place of a command, and the command that they stand for. */
+const flagCommands: ReadonlyMap<string, string> = new Map([
+  ["--help", "help"],
+  ["--version", "version"],
+  ["-V", "version"],
+]);
+
+/** The number of options before the name of the command. `--help` and `--version` in the place of a command are none of them. */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
   return (await import("./leading_options.ts")).checkLeadingOptions([first, ...rest]);
@@ -99,25 +107,25 @@ async function countLeadingOptions([first = "", ...rest]: readonly string[]): Pr
 
 async function dispatch(args: readonly string[], io: Io, leading: readonly string[]): Promise<ExitCode> {
   const [first, ...rest] = args;
-  if (first === undefined || first === "--help" || first === "-h") {
-    const { helpCommandFor } = await import("./help.ts");
-    const helpCommand = helpCommandFor(commandLoaders);
-    if (first !== undefined) return runCommand(helpCommand, [], io);
-    await runCommand(helpCommand, [], { ...io, out: io.err });
-    return exitCodes.USAGE;
+  if (first === undefined || first === "-h") {
+    const { printBriefOverview } = await import("./help/help_command.ts");
+    printBriefOverview(commandLoaders, io, first === undefined ? "stderr" : "stdout");
+    return first === undefined ? exitCodes.USAGE : exitCodes.SUCCESS;
   }
   if (first === "__complete") {
     const { complete } = await import("./completion/complete.ts");
     return await complete(commandLoaders, rest, io);
   }
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
+  const alias = flagCommands.get(first);
+  if (alias !== undefined) return await dispatch([alias, ...rest], io, leading);
   const name = commandNameOf(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
   if (name !== null && load !== undefined) {
     return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
   }
   if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
-    const { printGroupHelp } = await import("./help.ts");
+    const { printGroupHelp } = await import("./help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
   throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));

@@ -29,13 +29,14 @@ export const configCommand = defineCommand({
     "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
     "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names. " +
     "An unknown BATON_… variable is a mistake here; other commands print a warning.",
-    "show accepts the options of the other commands and prints the settings that result.",
+    "show accepts the options of the other commands and prints the settings that result. baton help config lists all settings.",
   ],
   examples: [
     ["baton config check --config ./baton.toml", "check one file"],
     ["baton config show --origin", "print all settings with their origins"],
   ],
   settings,
+  explainedElsewhere: allSettings,
   takesMistakes: true,
   completes: ["check", "show"],
   forms: { check: { refuses: { origin: settings.origin }, runsNothing: true } },

@@ -12,16 +12,6 @@ if (words[0] === "__guard") {
     const { systemClock } = await import("../src/support/clock.ts");
     await endSession(handle, { clock: systemClock(), limitMs: 5000 });
   });
-} else if (words[0] === "--version" || words[0] === "-V") {
-  const { default: description } = await import("../package.json", { with: { type: "json" } });
-  const { writeSync } = await import("node:fs");
-  try {
-    writeSync(1, `baton ${description.version}\n`);
-  } catch (error) {
-    const { exitCodes } = await import("./exit_codes.ts");
-    console.error(`baton: Cannot write to standard output: ${(error as Error).message}`);
-    process.exitCode = exitCodes.IO;
-  }
 } else {
   const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();

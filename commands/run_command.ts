@@ -29,8 +29,8 @@ export async function runCommand<S extends SettingTable>(
     ? withoutCommand(parsed)
     : { ...parsed, command: commandOrLine(parsed.command, flags.get(shellLineName)) };
   if (flags.has("help")) {
-    const { commandHelp } = await import("./help_text.ts");
-    io.out(commandHelp(command));
+    const { printCommandHelp } = await import("./help/help_command.ts");
+    printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
   // `baton config check` reports them as mistakes.

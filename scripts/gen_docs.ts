@@ -2,17 +2,22 @@
  * Writes the reference pages of docs/ from the tables the code goes by. With --check it writes nothing and fails when a
  * page is not what it would write.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders } from "../commands/command_line.ts";
-import { type Command, commonSettings } from "../commands/command.ts";
+import { commonSettings } from "../commands/command.ts";
 import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
-import { defaultForm, flagForm, meaningOf } from "../commands/help_text.ts";
+import { familiesOf } from "../commands/help/command_families.ts";
+import { commandPage } from "../commands/help/command_page.ts";
+import { helpTopics } from "../commands/help/help_topics.ts";
+import { defaultForm, flagForm, optionEntries } from "../commands/help/option_text.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";
+import { colorVariables } from "../src/terminal/color.ts";
 import { jsonPage } from "./docs/json_page.ts";
+import { code, commandPath, entryTable, helpMarkdown, page, table, topicPaths } from "./docs/markdown.ts";
 
 if (process.argv.includes("--help")) {
   console.log("Usage: scripts/gen_docs.ts [--check]");
@@ -21,27 +26,6 @@ if (process.argv.includes("--help")) {
 
 const folder = join(import.meta.dirname ?? ".", "../docs");
 const settings: SettingTable = allSettings;
-
-function page(title: string, lead: string, body: string[]): string {
-  return [
-    `# ${title}`,
-    "",
-    "<!-- Written by scripts/gen_docs.ts: change the table in the code. -->",
-    "",
-    lead,
-    "",
-    ...body,
-    "",
-  ]
-    .join("\n");
-}
-
-function table(head: string[], rows: string[][]): string[] {
-  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)];
-}
-
-const code = (text: string | null) => text ? `\`${text}\`` : "";
 
 function exitCodesPage(): string {
   const rows = Object.entries(exitCodes).map(([name, number]) => [
@@ -69,6 +53,12 @@ function environmentPage(): string {
     ...table(["variable", "file key", "meaning"], read),
     "",
     "Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
+    "",
+    "## Colors",
+    "",
+    "The output has colors on terminals only.",
+    "",
+    ...table(["variable", "meaning"], rows(colorVariables)),
     "",
     "## Set for commands",
     "",
@@ -98,32 +88,38 @@ function configurationPage(): string {
   );
 }
 
-function commandSection(command: Command): string[] {
-  const rows = Object.values({ ...command.settings }).flatMap((setting) => {
-    const flag = flagForm(setting);
-    return flag === null ? [] : [[code(flag), meaningOf(setting), defaultForm(setting)]];
-  });
-  return [
-    `## baton ${command.name}`,
-    "",
-    `\`${`baton ${command.name} ${command.usage}`.trimEnd()}\``,
-    "",
-    ...command.details.flatMap((paragraph) => [paragraph, ""]),
-    ...rows.length === 0 ? [] : [...table(["option", "meaning", "default"], rows), ""],
-    "```sh",
-    ...command.examples.flatMap(([line, does]) => [`# ${does}`, line]),
-    "```",
-    "",
-  ];
+/** The page of each command, by its path below docs. */
+async function commandPages(): Promise<Record<string, string>> {
+  const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
+  return Object.fromEntries(
+    commands.map((
+      command,
+    ) => [commandPath(command.name), helpMarkdown(commandPage(command), commandPath(command.name))]),
+  );
 }
 
 async function commandsPage(): Promise<string> {
-  const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
-  const common = Object.values(commonSettings).map((setting) => code(flagForm(setting)));
+  const families = await Promise.all(
+    familiesOf(Object.keys(commandLoaders)).map(async ({ heading, names }) => {
+      const commands = await Promise.all(names.map((name) => commandLoaders[name]?.()));
+      const rows = commands.flatMap((one) =>
+        one === undefined ? [] : [[`[${one.name}](${commandPath(one.name)})`, one.summary]]
+      );
+      return [`## ${heading}`, "", ...table(["command", "what it does"], rows), ""];
+    }),
+  );
+  const topics = Object.entries(topicPaths).map(([topic, path]) => `[${topic}](${path})`).join(", ");
   return page(
     "Commands",
-    `Every command also takes ${common.join(", ")}.`,
-    commands.flatMap(commandSection).slice(0, -1),
+    "One page for each command: what it does, all options, examples. `baton COMMAND -h` prints the main options, " +
+      "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. Settings that many " +
+      `commands share: ${topics}.`,
+    [
+      ...families.flat(),
+      "## Options of all commands",
+      "",
+      ...entryTable("option", optionEntries(commonSettings)),
+    ],
   );
 }
 
@@ -132,6 +128,14 @@ const pages: Record<string, string> = {
   "environment.md": environmentPage(),
   "configuration.md": configurationPage(),
   "commands.md": await commandsPage(),
+  ...await commandPages(),
+  ...Object.fromEntries(
+    ["connection", "times"].flatMap((topic) => {
+      const path = topicPaths[topic] ?? "";
+      const found = helpTopics[topic]?.();
+      return found === undefined ? [] : [[path, helpMarkdown(found, path)]];
+    }),
+  ),
   "json.md": page(
     "JSON",
     "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: fields may be " +
@@ -144,12 +148,17 @@ const pages: Record<string, string> = {
 };
 
 const checkOnly = process.argv.includes("--check");
-for (const [name, text] of Object.entries(pages)) {
-  const path = join(folder, name);
-  if (existsSync(path) && readFileSync(path, "utf8") === text) continue;
+mkdirSync(join(folder, "commands"), { recursive: true });
+const written = [...Object.keys(pages), ...readdirSync(join(folder, "commands")).map((name) => `commands/${name}`)];
+for (const name of new Set(written)) {
+  const [path, text] = [join(folder, name), pages[name]];
+  if (text !== undefined && existsSync(path) && readFileSync(path, "utf8") === text) continue;
   if (checkOnly) {
     console.log(`docs/${name} is not what the code says; write it again with: npm run docs`);
     process.exitCode = 1;
+  } else if (text === undefined) {
+    rmSync(path);
+    console.log(`removed docs/${name}: there is no such command`);
   } else {
     writeFileSync(path, text);
     console.log(`wrote docs/${name}`);

@@ -32,7 +32,7 @@ const tiers: readonly Tier[] = [
   bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
   bunTest("integration", 12, "--parallel=2", "./test/integration"),
   bunTest("cli", 12, "--parallel=2", "./test/cli"),
-  bunTest("runtime", 5, "--parallel=2", "./test/runtime"),
+  bunTest("runtime", 8, "--parallel=2", "./test/runtime"),
   bunTest("fault", 12, "./test/fault"),
 ];
 

@@ -5,7 +5,8 @@
  *     await using lease = await acquireLock(zk, "nightly");
  *     await work({ signal: lease.lost, fencingToken: lease.fencingToken });
  *
- * These exports are the public interface that the version number covers; everything else may change.
+ * Publish/subscribe is in baton_pubsub.ts, retries are in baton_retry.ts. These exports are the public interface that the version
+ * number covers; everything else may change.
  */
 export { connect, type ConnectOptions } from "./zookeeper/zookeeper_client.ts";
 export { parseServers, type ZooKeeperServerList } from "./zookeeper/hosts.ts";
@@ -23,6 +24,8 @@ export { BatonError, type ErrorCode } from "./errors.ts";
 export type { KeeperOptions } from "./keeper/lifecycle/keeper_server.ts";
 export { type Keeper, startKeeper } from "./keeper/lifecycle/start_keeper.ts";
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./library/barrier_object.ts";
+export { Fence, type FencedCreateOptions, type FencedVersion, type FenceOptions } from "./library/fence_object.ts";
+export type { FencedWriteResult } from "./coordination/fence/fenced_write.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./library/election_object.ts";
 export {
   Lock,

@@ -28,17 +28,14 @@ export async function complete(loaders: CommandLoaders, words: readonly string[]
   const name = commandNameOf(before, loaders) ?? "";
   const command = await loaders[name]?.();
   const args = before.slice(wordCount(name));
-  let found = command === undefined
-    ? commandNames(Object.keys(loaders), before, typed)
-    : findCandidates(command, args, typed);
+  let found = command === undefined ? await commandNames(loaders, before, typed) : findCandidates(command, args, typed);
   if (command !== undefined && found.kind === "served") {
     const names = await servedNames(found.of, { command, words: args, io }).catch(() => []);
-    found = wordCandidates(
-      [...found.words, ...names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax)],
-      typed,
-    );
+    const started = names.filter((one) => one.startsWith(typed) && !/\p{Cc}/u.test(one));
+    found = wordCandidates([...found.words, ...started.sort().slice(0, namesMax)], typed);
   }
-  io.out([found.kind, ...("words" in found ? found.words : [])].map((line) => `${line}\n`).join(""));
+  const lines = "words" in found ? found.words.map(candidateLine) : [];
+  io.out([found.kind, ...lines].map((line) => `${line}\n`).join(""));
   return exitCodes.SUCCESS;
 }
 
@@ -73,10 +70,13 @@ async function namesOnServer(
 
 // The completions for the last argument, computed from the table of the command.
 
+/** A word, and what it means. */
+type Candidate = string | { readonly word: string; readonly meaning: string };
+
 type Candidates =
-  | { readonly kind: "words"; readonly words: readonly string[] }
+  | { readonly kind: "words"; readonly words: readonly Candidate[] }
   /** Names from the server, and fixed words. */
-  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly string[] }
+  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly Candidate[] }
   /** The shell completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 
@@ -89,6 +89,7 @@ interface CompletedFlag {
   readonly aliases: readonly string[];
   /** Empty for a switch. */
   readonly placeholder: string;
+  readonly help: string;
 }
 
 const nothing: Candidates = { kind: "words", words: [] };
@@ -96,11 +97,20 @@ const nothing: Candidates = { kind: "words", words: [] };
 /** Flags that may be the first argument, like a command. */
 const ownFlags = ["--help", "--version"];
 
-/** Names of commands, or the second words of a group. */
-function commandNames(names: readonly string[], before: readonly string[], typed: string): Candidates {
+/** Names of commands, or the second words of a group. Loads those commands whose summary is needed. */
+async function commandNames(loaders: CommandLoaders, before: readonly string[], typed: string): Promise<Candidates> {
+  const names = Object.keys(loaders);
   const [first] = before;
-  if (first === undefined) return wordCandidates([...firstWords(names), ...ownFlags], typed);
-  return before.length === 1 ? wordCandidates(subcommandsOf(first, names), typed) : nothing;
+  if (before.length > 1) return nothing;
+  const words = first === undefined ? firstWords(names) : subcommandsOf(first, names);
+  const found = words.filter((word) => word.startsWith(typed)).map(async (word): Promise<Candidate> => {
+    const command = await loaders[first === undefined ? word : `${first} ${word}`]?.();
+    return { word, meaning: command?.summary ?? subcommandsOf(word, names).join(", ") };
+  });
+  return {
+    kind: "words",
+    words: [...await Promise.all(found), ...wordsWith(first === undefined ? ownFlags : [], typed)],
+  };
 }
 
 /** `words`: the arguments of the command before the one that is being `typed`, which may be empty. */
@@ -124,7 +134,8 @@ function findCandidates(command: Command, words: readonly string[], typed: strin
   }
   if (typed.startsWith("-")) {
     const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
-    return wordCandidates([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
+    const words = offered.flatMap(({ forms, help }) => forms.map((word) => ({ word, meaning: help })));
+    return { kind: "words", words: wordsWith([...words, ...(runsNothing ? [] : ["--"])], typed) };
   }
   if (command.syntax?.commandAfter(operands)) return { kind: "commands" };
   return nameCandidates(command, operands, typed);
@@ -157,17 +168,35 @@ function nameCandidates(
 }
 
 /** The words that begin with `typed`. */
-function wordCandidates(words: readonly string[], typed: string): Candidates {
-  return { kind: "words", words: words.filter((word) => word.startsWith(typed)) };
+function wordCandidates(words: readonly Candidate[], typed: string): Candidates {
+  return { kind: "words", words: wordsWith(words, typed) };
+}
+
+function wordsWith(words: readonly Candidate[], typed: string): Candidate[] {
+  return words.filter((one) => (typeof one === "string" ? one : one.word).startsWith(typed));
+}
+
+/** Longer descriptions do not fit beside the words. */
+const meaningColumns = 72;
+
+/** A word, and its description after a tab. */
+function candidateLine(candidate: Candidate): string {
+  if (typeof candidate === "string") return candidate;
+  const [first = ""] = candidate.meaning.split("; ");
+  const short = first.length > meaningColumns ? `${first.slice(0, meaningColumns - 1).trimEnd()}…` : first;
+  return `${candidate.word}\t${short}`;
 }
 
 function completedFlags(command: Command): CompletedFlag[] {
-  return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, aliases = "", type }]) =>
+  return Object.entries({ ...command.settings, ...commonSettings }).flatMap((
+    [name, { flag, aliases = "", type, help }],
+  ) =>
     flag === undefined ? [] : [{
       name,
       forms: flag.split(", ").reverse(),
       aliases: aliases.split(", "),
       placeholder: type.placeholder,
+      help,
     }]
   );
 }

@@ -74,8 +74,8 @@ _baton_plain() {
   done
 }
 _baton() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open program i
-  local -a words=()
+  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open program i width=0
+  local -a words=() meanings=()
   # bash splits words at : and =, which are part of the arguments of baton.
   for ((i = 1; i <= COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
@@ -101,18 +101,31 @@ _baton() {
   {
     IFS= read -r kind
     while IFS= read -r line; do
-      line=\${line#"$skip"}
+      word=\${line%%$'\\t'*}
+      meanings+=("\${line:\${#word} + 1}")
+      line=\${word#"$skip"}
       case $open in
         "'") line=\${line//"'"/"'\\\\''"} ;;
         '"') line=$(printf %s "$line" | sed 's/["\\\\$\`]/\\\\&/g') ;;
         *) line=$(printf %q "$line") ;;
       esac
       COMPREPLY+=("$line")
+      (( \${#line} > width )) && width=\${#line}
     done
   } < <("$program" __complete "\${words[@]}" 2>/dev/null)
   case $kind in
     files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     commands) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+    *)
+      # bash knows no descriptions. They are added where it only lists what is possible, and inserts nothing.
+      if [[ \${COMP_TYPE-} == @(63|33|64) ]] && (( \${#COMPREPLY[@]} > 1 )); then
+        for i in "\${!COMPREPLY[@]}"; do
+          [[ -n \${meanings[i]} ]] || continue
+          printf -v line '%-*s  (%s)' "$width" "\${COMPREPLY[i]}" "\${meanings[i]}"
+          COMPREPLY[i]=\${line:0:\${COLUMNS:-80} - 1}
+        done
+      fi
+      ;;
   esac
 }
 complete -F _baton baton
@@ -126,7 +139,19 @@ _baton() {
   case $lines[1] in
     files) _files ;;
     commands) _command_names -e ;;
-    *) (( $#lines > 1 )) && compadd -- "\${(@)lines[2,-1]}" ;;
+    *)
+      local line
+      local -a described plain
+      for line in "\${(@)lines[2,-1]}"; do
+        if [[ $line == *$'\\t'* ]]; then
+          described+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+        else
+          plain+=("$line")
+        fi
+      done
+      (( $#described )) && _describe -t baton 'baton' described
+      (( $#plain )) && compadd -- "\${(@)plain}"
+      ;;
   esac
 }
 if [ "$funcstack[1]" = "_baton" ]; then _baton "$@"; else compdef _baton baton; fi

@@ -17,6 +17,7 @@ const flags = {
   ...electSettings,
   value: setting(textType("text"), {
     flag: "--value",
+    basic: true,
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
     unset: "the host name",
   }),
@@ -26,12 +27,14 @@ const flags = {
   }),
   reason: setting(textType("text"), {
     flag: "--reason",
+    basic: true,
     help: "purpose of this candidate; others read it with baton who",
   }),
   ...shellLineSettings,
   ...jobFlags,
   statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
+    group: "output",
     help: "write a report of the last term to this open descriptor, as one JSON line",
   }),
 } satisfies SettingTable;

@@ -1,27 +1,29 @@
 /** Flags of the verbs that run the user's command under a lease. */
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { inGroup, setting, type SettingTable } from "../../src/config/setting.ts";
 import { lockSettings } from "../../src/config/settings.ts";
 import { integerType, textType, toggleType } from "../../src/config/value_types.ts";
 
-export const statusFlags = {
+export const statusFlags = inGroup("output", {
   statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
     flag: "--status-fd",
     help: "write a status report to this open descriptor, as one JSON line",
   }),
   statusFile: setting(textType("file"), { flag: "--status-file", help: "write the status report to this file" }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 export const jobFlags = {
-  foreground: setting(toggleType(), {
-    flag: "--foreground",
-    help:
-      "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
-    default: false,
-  }),
-  passAuth: setting(toggleType(), {
-    flag: "--pass-auth",
-    help: "keep the variables with credentials in the command's environment",
-    default: false,
+  ...inGroup("command", {
+    foreground: setting(toggleType(), {
+      flag: "--foreground",
+      help:
+        "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
+      default: false,
+    }),
+    passAuth: setting(toggleType(), {
+      flag: "--pass-auth",
+      help: "keep the variables with credentials in the command's environment",
+      default: false,
+    }),
   }),
   ...statusFlags,
 } satisfies SettingTable;
@@ -29,6 +31,8 @@ export const jobFlags = {
 /** Replacement for the exit code 75 of a lock that was not acquired in time. */
 export const conflictExitCode = setting(integerType("code", { min: 0, max: 255 }), {
   flag: "-E, --conflict-exit-code",
+  group: "waiting",
+  basic: true,
   help: "the exit code instead of 75",
 });
 

@@ -20,8 +20,16 @@ export interface JsonShape {
 }
 
 const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...string[]]][] = [
-  ["baton who NAME --json", lock.whoShape, "who", "who_free", "who_election", "who_barrier", "who_gate"],
-  ["baton ls --json", lock.lsShape, "ls", "ls_long"],
+  [
+    "baton who NAME --json; with --watch one line per change",
+    lock.whoShape,
+    "who",
+    "who_free",
+    "who_election",
+    "who_barrier",
+    "who_gate",
+  ],
+  ["baton ls --json; with --watch one line per change", lock.lsShape, "ls", "ls_long"],
   ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],
@@ -34,6 +42,7 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["--status-fd N, --status-file FILE", job.statusShape, "status", "status_busy", "status_pool"],
   ["baton doctor --json", machine.doctorShape, "doctor"],
   ["baton config show --json", machine.configShape, "config_show"],
+  ["baton version --json", machine.versionShape, "version"],
   ["baton keeper verify --json", machine.keeperVerifyShape, "keeper_verify"],
   ["baton pubsub server ls --json", pubsub.pubsubServersShape, "pubsub_servers"],
   ["baton pubsub server move|drain|rebalance --json", pubsub.pubsubMovesShape, "pubsub_moves", "pubsub_moves_kept"],

@@ -1,4 +1,4 @@
-/** JSON output about servers, files and settings: doctor, config check and show, keeper verify, pubsub keygen. */
+/** JSON output about servers, files, settings and the program: doctor, config, keeper verify, pubsub keygen, version. */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
@@ -55,3 +55,16 @@ export const keygenShape = z.strictObject({
   public_file: z.string().optional().describe("file with the public key; only if both files were created"),
 });
 export type KeygenJson = z.infer<typeof keygenShape>;
+
+export const versionShape = z.strictObject({
+  version,
+  release: z.string().describe("the version of baton, such as 0.1.0"),
+  commit: z.string().nullable().describe(
+    "the commit that was compiled, with -dirty if it was changed; null if it is not known",
+  ),
+  date: z.iso.datetime().nullable().describe(
+    "date of the commit, or SOURCE_DATE_EPOCH of the build; null if not known",
+  ),
+  platform: z.string().describe("such as linux-x64"),
+});
+export type VersionJson = z.infer<typeof versionShape>;

@@ -13,7 +13,9 @@ export const topShape = z.strictObject({
     name: z.string(),
     holders: count.nullable().describe("null if an ACL hides the number"),
     waiters: count.nullable(),
-    first_holder: useHolder.nullable().describe("as in who; null also for a pool, and beyond the 500 longest queues"),
+    first_holder: useHolder.nullable().describe(
+      "as in who, for a pool the oldest job; null also beyond the 500 longest queues",
+    ),
     first_waiter: useWaiter.nullable(),
   })),
   topics: z.array(z.strictObject({

@@ -17,18 +17,24 @@ const flags = {
   try: setting(toggleType(), {
     flag: "-n, --try",
     aliases: "--nonblock, --nb",
+    group: "waiting",
+    basic: true,
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
     default: false,
   }),
   wait: setting(waitType(), {
     flag: "-w, --wait",
     aliases: "--timeout",
+    group: "waiting",
+    basic: true,
     help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
     unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
   conflictExitCode,
   skip: setting(toggleType(), {
     flag: "--skip",
+    group: "waiting",
+    basic: true,
     help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
     default: false,
   }),
@@ -40,11 +46,13 @@ const flags = {
   }),
   shared: setting(toggleType(), {
     flag: "-s, --shared",
+    basic: true,
     help: "shared lock: other readers may hold it too",
     default: false,
   }),
   limit: setting(integerType("count", { min: 1, max: 1_000_000 }), {
     flag: "-N, --limit",
+    basic: true,
     help: "semaphore: at most N processes hold it at the same time",
   }),
   limitPolicy: setting(choiceType(["fail", "adopt", "set"]), {
@@ -56,18 +64,26 @@ const flags = {
     flag: "--recipe",
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: setting(textType("text"), { flag: "--reason", help: "purpose of the lock; others read it with baton who" }),
+  reason: setting(textType("text"), {
+    flag: "--reason",
+    basic: true,
+    help: "purpose of the lock; others read it with baton who",
+  }),
   maxHold: setting(durationType({ minMs: 1 }), {
     flag: "--max-hold",
+    group: "command",
+    basic: true,
     help: "stop the command if it runs longer than this (exit 124)",
   }),
   minHold: setting(durationType(), {
     flag: "--min-hold",
+    group: "command",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
   leaveRunning: setting(toggleType(), {
     flag: "--leave-running",
     aliases: "-o, --close",
+    group: "command",
     help: "do not stop processes that the command leaves in the background: they continue without the lock",
     default: false,
   }),

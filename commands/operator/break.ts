@@ -19,6 +19,7 @@ import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { BreakJson } from "../json_shapes/lock_shapes.ts";
 import { describeOtherUses, onlyName } from "./name_arguments.ts";
+import { shortIds } from "./short_ids.ts";
 
 const settings = {
   holder: setting(textType("id"), {
@@ -116,7 +117,9 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;
-  const choices = holders.map((one) => `\n  --holder ${one.id}  ${describeChoice(one, Date.now())}`).join("");
+  const ids = shortIds(holders.flatMap(({ id }) => id ?? []));
+  const choices = holders.map((one) => `\n  --holder ${ids.get(one.id ?? "")}  ${describeChoice(one, Date.now())}`)
+    .join("");
   const what = `Lock "${name}" has ${holders.length} holders`;
   throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
 }

@@ -45,22 +45,27 @@ const flags = {
   wait: setting(durationType(), {
     flag: "-w, --wait",
     aliases: "--timeout",
+    group: "waiting",
+    basic: true,
     help:
       "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: setting(integerType("code", { min: 0, max: 255 }), {
     flag: "-E, --conflict-exit-code",
+    group: "waiting",
     help: "exit code if the component is busy, instead of 81",
   }),
   maxHold: setting(durationType({ minMs: 1 }), {
     flag: "--max-hold",
+    group: "command",
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
   reason: setting(textType("text"), { flag: "--reason", help: "purpose of the pool; baton who prints it" }),
   passAuth: setting(toggleType(), {
     flag: "--pass-auth",
+    group: "command",
     help: "keep variables with credentials in the environment of commands",
     default: false,
   }),

@@ -37,7 +37,7 @@ export class PoolReport implements Disposable {
     const { quiet, values: { progress } } = options;
     this.#progress = new ProgressLine({ io, values: { quiet, progress } }, {
       ...{ noun: "item", verb: "done", total: null, isWanted: options.loop || progress, clock },
-      ...{ afterMs: progressMs.after, everyMs: progressMs.every },
+      ...{ afterMs: progressMs.after, everyMs: progressMs.every, sharesTerminal: true },
     });
     const err = (text: string) => {
       this.#progress.erase();

@@ -10,12 +10,16 @@ import {
   parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
-import { PubsubClientSession, requestTopics } from "../../src/pubsub/client/pubsub_client_session.ts";
+import {
+  type ClientPosition,
+  PubsubClientSession,
+  requestTopics,
+} from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Requester, TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -33,8 +37,7 @@ import type {
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { countWithNoun } from "../../src/support/text.ts";
-import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_location.ts";
-import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
+import { userStateFolder } from "../../src/support/home_folder.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
@@ -133,7 +136,9 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
   });
   if (words.operation === "topics") return await runClientTopics(call, words, requester, signal);
-  const folder = resolve(values.pubsubStateDir ?? clientFolder());
+  const folder = resolve(
+    values.pubsubStateDir ?? userStateFolder("pubsub", "name the folder for client states with --state-dir"),
+  );
   using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
   const client = new PubsubClientSession(state, requester);
   const run: ClientRun = { call, target: words, client, signal };
@@ -170,11 +175,9 @@ function parseSeekTarget(word: string): number | "start" | "end" {
 }
 
 export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
-  const { call: { values, io }, target: { topic, operation }, client } = run;
-  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } =
-    await requestPosition(
-      run,
-    );
+  const { call: { values, io }, target: { topic, operation }, client, signal } = run;
+  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } = await client
+    .position(topic, { signal });
   if (operation === "pending") {
     if (!isSubscribed) {
       const why = "this client is not subscribed to the topic";
@@ -209,7 +212,7 @@ export async function runClientTopics(
   requester: Requester,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const topics = await requestTopics(requester, id, signal);
+  const topics = await requestTopics(requester, id, { signal });
   const result: PubsubTopicsJson = { version: 1, topics };
   io.out(
     values.json
@@ -224,34 +227,14 @@ function replaceControlCharacters(topic: string): string {
   return topic.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
-export interface ClientPosition {
-  /** Response of the server. */
-  readonly info: Awaited<ReturnType<PubsubClientSession["info"]>>;
-  readonly isSubscribed: boolean;
-  /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
-  readonly cursor: number;
-  /** Number of waiting messages; 0 for a client that is not subscribed. */
-  readonly pending: number;
-}
-
 /** Returns null if the topic does not exist. Rejects with the error of the request. */
-export async function findPosition(run: ClientRun): Promise<ClientPosition | null> {
+export async function findPosition({ client, target: { topic }, signal }: ClientRun): Promise<ClientPosition | null> {
   try {
-    return await requestPosition(run);
+    return await client.position(topic, { signal });
   } catch (thrown) {
     if (thrown instanceof BatonError && thrown.code === "NOT_SUBSCRIBED") return null;
     throw thrown;
   }
-}
-
-/** Rejects with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request. */
-export async function requestPosition({ client, target: { topic }, signal }: ClientRun): Promise<ClientPosition> {
-  const info = await client.info(topic, { signal });
-  const { position = -1, end = 0, pending = 0 } = info;
-  const isSubscribed = position >= 0;
-  // The server learns of the last acknowledgements with the next get.
-  const cursor = isSubscribed ? Math.max(position, client.state.subscriberPosition(topic).cursor) : position;
-  return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
 }
 
 export function runClientAck({ target, client }: ClientRun): ExitCode {
@@ -336,17 +319,4 @@ async function measureMs(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();
   await work();
   return performance.now() - startMs;
-}
-
-/**
- * Returns the default folder for client states, by the user database, so that cron and a login shell use the same one.
- * Throws CONFIG for a user without a home.
- */
-export function clientFolder(): string {
-  const home = homeInDatabase(userId(), "/etc/passwd");
-  if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton/pubsub");
-  throw new BatonError(
-    "CONFIG",
-    "This user has no home folder in the user database; set the folder for client states with --state-dir",
-  );
 }

@@ -40,6 +40,7 @@ export const clientCommandSettings = {
   }),
   lines: setting(toggleType(), {
     flag: "--lines",
+    basic: true,
     help:
       "put: put each line of stdin or PATH as a message; get: print a newline after each message, also after a single one",
     default: false,

@@ -1,14 +1,13 @@
 /** Finds the proxies: named ones, those in a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
-import { parseEndpoint } from "../../src/zeromq/endpoint.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { announcementsBelow } from "../../src/pubsub/ownership/announcements.ts";
+import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { abortable } from "../../src/support/abort.ts";
+import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 
@@ -52,8 +51,7 @@ export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) =>
     }
     isSaid = true;
     await using zk = await connect({ ...place.connect, signal });
-    const proxies = await abortable(announcementsBelow(zk, new PubsubPath(place.root).proxies), signal);
-    return shuffle(proxies.map(({ endpoint }) => endpoint));
+    return await announcedProxies(zk, new PubsubPath(place.root), signal);
   };
 }
 
@@ -81,20 +79,4 @@ function parseProxyEndpointAt(address: string, place: string): string {
   } catch (thrown) {
     throw new BatonError("CONFIG", `${place}: ${messageOf(thrown)}`, { cause: thrown });
   }
-}
-
-/** Throws USAGE for an invalid address, before anything is started. */
-export function parseProxyEndpoint(address: string): string {
-  const endpoint = address.includes("://") ? address : `tcp://${address}`;
-  parseEndpoint(endpoint, address);
-  return endpoint;
-}
-
-/** Shuffles the proxies, so that clients spread over them. */
-function shuffle<T>(items: T[]): T[] {
-  for (let at = items.length - 1; at > 0; at--) {
-    const other = Math.floor(Math.random() * (at + 1));
-    [items[at], items[other]] = [items[other] as T, items[at] as T];
-  }
-  return items;
 }

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
 import { detailsKey, readDetails } from "../../src/coordination/admin/read_details.ts";
+import type { UseHolder, UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
@@ -98,9 +99,17 @@ async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
   return useKinds.flatMap((kind) =>
     found[kind].filter(({ holders, waiters }) => holders !== 0 || waiters !== 0).map((one): TopUse => {
       const status = details.get(detailsKey(kind, one.name));
-      return { kind, ...one, holder: status?.holders[0] ?? null, next: status?.waiters[0] ?? null };
+      const holder = status?.holders[0] ?? (kind === "pool" ? firstJob(details, one.name) : null);
+      return { kind, ...one, holder, next: status?.waiters[0] ?? null };
     })
   );
+}
+
+/** The process that runs the oldest job of a pool: the jobs hold the locks of their items. */
+function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHolder | null {
+  const key = detailsKey("lock", `${pool}/`);
+  const jobs = [...details].flatMap(([name, { holders }]) => name.startsWith(key) ? holders : []);
+  return jobs.sort((a, b) => a.sinceMs - b.sinceMs)[0] ?? null;
 }
 
 async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {

@@ -73,8 +73,9 @@ export function topText(frame: TopFrame, paint: Paint): string[] {
 
 function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
   const { uses, topics, stores, servers, root } = reading;
-  const held = uses.reduce((sum, { holders }) => sum + (holders ?? 0), 0);
-  const waiting = uses.reduce((sum, { waiters }) => sum + (waiters ?? 0), 0);
+  const locks = uses.filter(({ kind }) => kind !== "pool"); // the jobs of a pool hold locks
+  const held = locks.reduce((sum, { holders }) => sum + (holders ?? 0), 0);
+  const waiting = locks.reduce((sum, { waiters }) => sum + (waiters ?? 0), 0);
   const counts = [
     `${countWithNoun(held, "holder")}, ${waiting} waiting`,
     ...(topics.length === 0 ? [] : [countWithNoun(topics.length, "topic")]),
@@ -228,6 +229,6 @@ function processRow(
     process,
     address,
     busy.map(([what, rate]) => `${rateText(rate)} ${what}`).join(", ") || "-",
-    Object.entries(gauges).map(([what, number]) => `${number} ${what}`).join(", "),
+    Object.entries(gauges).map(([what, number]) => `${what} ${number}`).join(", "),
   ];
 }

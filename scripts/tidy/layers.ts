@@ -73,8 +73,22 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "retry/http_proxy": ["retry/queue", "retry/targets", "sockets", ...ground],
 
-  library: ["coordination/*", "zookeeper", "process", "sockets", ...ground],
+  library: [
+    ...[
+      "coordination/*",
+      "zookeeper",
+      "process",
+      "sockets",
+      "pubsub/client",
+      "pubsub/ownership",
+      "pubsub/admin",
+      "pubsub/store",
+    ],
+    ...["zeromq", "retry/queue", "retry/targets", "retry/processor", "config", ...ground],
+  ],
   baton: ["library", "coordination/*", "keeper/lifecycle", "zookeeper", "process", "sockets", ...ground],
+  baton_pubsub: ["library", "pubsub/store"],
+  baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
     ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config"],
     ...["zookeeper", "zeromq", "kafka", "storage", "sockets", ...ground],
@@ -131,12 +145,14 @@ export function checkLayers(file: SourceFile): Finding[] {
       message: `"${layer}" is not a layer: give it a place in scripts/tidy/layers.ts`,
     }];
   }
-  return importsOf(file).filter(({ specifier }) => specifier !== "../package.json").flatMap(({ specifier, line }) => {
-    const message = specifier.startsWith(".")
-      ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
-      : complaintAboutPackage(file.path, specifier);
-    return message === null ? [] : [{ path: file.path, line, message }];
-  });
+  return importsOf(file).filter(({ specifier }) => !/^(\.\.\/)+package\.json$/.test(specifier)).flatMap(
+    ({ specifier, line }) => {
+      const message = specifier.startsWith(".")
+        ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
+        : complaintAboutPackage(file.path, specifier);
+      return message === null ? [] : [{ path: file.path, line, message }];
+    },
+  );
 }
 
 function complaintAboutFile(layer: string, allowed: readonly string[], path: string): string | null {

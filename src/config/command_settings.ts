@@ -28,31 +28,38 @@ export const electSettings = {
     default: false,
   }),
   health: elect("health", textType("command"), {
+    group: "health",
     once: true,
     help: "shell command that checks the health of the command; exit code 0 means healthy",
   }),
   healthInterval: elect("health_interval", durationType({ minMs: 1 }), {
+    group: "health",
     help: "time from the start of the command, and from each check, to the next check",
     default: 5000,
   }),
   healthTimeout: elect("health_timeout", durationType({ minMs: 1 }), {
+    group: "health",
     help: "maximum duration of a health check; a longer check counts as failed",
     default: 5000,
   }),
   healthFailures: elect("health_failures", integerType("count", { min: 1, max: 1000 }), {
+    group: "health",
     help: "number of consecutive failed checks after which the leadership is given up",
     default: 3,
   }),
   onElected: elect("on_elected", textType("command"), {
+    group: "health",
     once: true,
     help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
   }),
   onDeposed: elect("on_deposed", textType("command"), {
+    group: "health",
     once: true,
     help:
       "shell command to run after the command has ended and before the leadership is given up; not run if the leadership was lost",
   }),
   hookTimeout: elect("hook_timeout", durationType({ minMs: 1 }), {
+    group: "health",
     help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
     default: 10_000,
   }),
@@ -65,20 +72,25 @@ export const barrierPartiesMax = 1000;
 export const barrierSettings = {
   parties: barrier("parties", integerType("count", { min: 1, max: barrierPartiesMax }), {
     flag: "-N, --parties",
+    basic: true,
     help: "number of processes that start together",
   }),
   within: barrier("timeout", durationType(), {
     flag: "-w, --timeout",
     aliases: "--within",
+    group: "waiting",
+    basic: true,
     help: "maximum wait for the start, or for the gate to open; then exit 75",
     unset: "no limit",
   }),
   onMemberLost: barrier("on_member_lost", choiceType(["fail", "wait"]), {
+    group: "waiting",
     help:
       "what happens when a member is lost before the start: the others exit with 82 (fail), or wait for a new member (wait)",
     default: "fail",
   }),
   maxHold: barrier("max_hold", durationType({ minMs: 1 }), {
+    group: "command",
     help: "stop the command if it runs longer than this (exit 124)",
     unset: "no limit",
   }),
@@ -86,7 +98,7 @@ export const barrierSettings = {
 
 /** A duration of the keeper. */
 const timeSetting = (name: string, help: string, standardMs: number) =>
-  keeper(name, sessionTimeoutType({ minMs: 10 }), { help, default: standardMs });
+  keeper(name, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
 
 /** Settings of `baton keeper`. Limits and durations also apply to the keeper that other commands start. */
 export const keeperSettings = {
@@ -96,12 +108,15 @@ export const keeperSettings = {
     unset: "a Unix socket in the data folder",
   }),
   keeperTlsCert: keeper("tls.cert", textType("file"), {
+    group: "security",
     help: "PEM file with the server certificate; turns on TLS for TCP connections",
   }),
   keeperTlsKey: keeper("tls.key", textType("file"), {
+    group: "security",
     help: "PEM file with the private key of the server certificate",
   }),
   keeperTlsCa: keeper("tls.ca", textType("file"), {
+    group: "security",
     help: "PEM file with the authorities that sign client certificates",
     unset: "clients need no certificate",
   }),
@@ -115,6 +130,7 @@ export const keeperSettings = {
   ),
   keeperLimits: setting(listType("NAME=VALUE,…"), {
     flag: "--limit",
+    group: "limits",
     key: "keeper.limits",
     once: true,
     help:

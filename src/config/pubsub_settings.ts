@@ -1,5 +1,5 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
-import { inSection, type SettingTable } from "./setting.ts";
+import { inGroup, inSection, type SettingTable } from "./setting.ts";
 import { durationType, integerType, listType, sizeType, textType } from "./value_types.ts";
 
 const pubsub = inSection("pubsub.");
@@ -23,24 +23,33 @@ export const pubsubServerSettings = {
     unset: "the actual endpoint of --listen",
   }),
   pubsubMaxPending: server("max_pending", integerType("count", { min: 1, max: 1_000_000_000 }), {
+    group: "limits",
     help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85",
     unset: "no limit",
   }),
   pubsubMaxTopicSize: server("max_topic_size", sizeType(), {
+    group: "limits",
     help: "maximum bytes of the messages of one topic; further puts fail with 85",
     unset: "no limit",
   }),
   pubsubMaxDiskSize: server("max_disk_size", sizeType(), {
+    group: "limits",
     help: "maximum size of the data directory: a warning at 80 %; from 95 % on puts fail with 85",
     unset: "the size of the disk",
   }),
   pubsubRetainMessages: server("retain_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
+    group: "limits",
     help:
       "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how many they missed",
     unset: "no limit",
   }),
-  pubsubRetainSize: server("retain_size", sizeType(), { help: "the same limit by size", unset: "no limit" }),
+  pubsubRetainSize: server("retain_size", sizeType(), {
+    group: "limits",
+    help: "the same limit by size",
+    unset: "no limit",
+  }),
   pubsubRetainAge: server("retain_age", durationType({ minMs: 1 }), {
+    group: "limits",
     help: "the same limit by age",
     unset: "no limit",
   }),
@@ -63,44 +72,51 @@ export const pubsubProxySettings = {
     unset: "the actual first endpoint of --listen",
   }),
   pubsubProxyTimeout: proxy("request_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
+    group: "limits",
     help: "how long a request without a deadline is tried",
     default: 5000,
   }),
   pubsubProxyMaxRequests: proxy("max_requests", integerType("count", { min: 1, max: 10_000_000 }), {
+    group: "limits",
     help: "maximum requests in flight; further requests are refused as overloaded",
     default: 65_536,
   }),
   pubsubProxyMaxRequestsPerClient: proxy("max_requests_per_client", integerType("count", { min: 1, max: 10_000_000 }), {
+    group: "limits",
     help: "maximum requests in flight for one connection",
     default: 1024,
   }),
   pubsubProxyMaxRequestsPerTopic: proxy("max_requests_per_topic", integerType("count", { min: 1, max: 10_000_000 }), {
+    group: "limits",
     help: "maximum requests in flight for one topic",
     default: 16_384,
   }),
   pubsubProxyMaxBytes: proxy("max_bytes", sizeType(), {
+    group: "limits",
     help: "maximum bytes of the requests in flight",
     default: 512 * 1024 ** 2,
   }),
   pubsubClients: proxy("clients", textType("file"), {
+    group: "security",
     help: "file with the accepted clients, one per line: public key, IDs, topics, and get, put or list",
     unset: "every client; with --key, every client with a key",
   }),
 } satisfies SettingTable;
 
 /** Settings of servers, proxies and clients. */
-export const pubsubKeySettings = {
+export const pubsubKeySettings = inGroup("security", {
   pubsubKey: pubsub("key", textType("file"), {
     help:
       "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts all " +
       "connections, and servers accept only processes with the service's key",
     unset: "nothing is encrypted",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Settings of servers and proxies. */
-export const pubsubServiceSettings = {
+export const pubsubServiceSettings = inGroup("limits", {
   pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
+    group: "output",
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
@@ -117,15 +133,17 @@ export const pubsubServiceSettings = {
     help: "how long requests in flight may take to end after SIGTERM",
     default: 10_000,
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Settings of `baton pubsub client`. */
 export const pubsubClientSettings = {
   pubsubProxies: pubsub("proxies", listType("tcp://host:port"), {
+    basic: true,
     help: "the proxies, in the order in which they are tried",
     unset: "the proxies announced in the coordination service",
   }),
   pubsubServiceKey: pubsub("service_key", textType("file"), {
+    group: "security",
     help: "file with the public key of the proxies, if they have one",
   }),
   pubsubProxiesFile: pubsub("proxies_file", textType("file"), {
@@ -138,14 +156,17 @@ export const pubsubClientSettings = {
     unset: "~/.local/state/baton/pubsub, with the home folder of the user database",
   }),
   pubsubTimeout: pubsub("timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
+    group: "waiting",
     help: "how long a request is tried in total",
     default: 30_000,
   }),
   pubsubRetryTimeout: pubsub("retry_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
+    group: "waiting",
     help: "how long one try may take before the next proxy is used",
     default: 5000,
   }),
   pubsubRetries: pubsub("retries", integerType("count", { min: 0, max: 1_000_000 }), {
+    group: "waiting",
     help: "tries after the first",
     unset: "as many as fit into --timeout",
   }),

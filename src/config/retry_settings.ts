@@ -1,5 +1,5 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
-import { inSection, setting, type SettingTable } from "./setting.ts";
+import { inGroup, inSection, setting, type SettingTable } from "./setting.ts";
 import { choiceType, durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
 
 const retry = inSection("retry.");
@@ -14,7 +14,7 @@ export const retryStoreSettings = {
 } satisfies SettingTable;
 
 /** Limits of a store. */
-export const retryLimitSettings = {
+export const retryLimitSettings = inGroup("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "maximum number of waiting, in-flight and dead messages; further ones are refused (85)",
     default: 1_000_000,
@@ -27,19 +27,22 @@ export const retryLimitSettings = {
     help: "maximum size of the body of one message, up to 256MiB",
     default: 16 * 1024 ** 2,
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** The policy: when a message is tried again, and when it is given up. */
-export const retryPolicySettings = {
+export const retryPolicySettings = inGroup("policy", {
   retryInterval: retry("interval", durationType(), {
+    basic: true,
     help: "time between a failure and the next try; the first delay of a growing backoff",
     default: 3000,
   }),
   retryMaxRetries: retry("max_retries", integerType("count", { min: 0, max: 1_000_000 }), {
+    basic: true,
     help: "redeliveries after the first try: N+1 tries in all",
     default: 10,
   }),
   retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
+    basic: true,
     help: "how the time between tries grows; list uses --delays",
     default: "fixed",
   }),
@@ -75,17 +78,19 @@ export const retryPolicySettings = {
     default: 3,
   }),
   retryDeadLetter: retry("dead_letter", textType("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
+    basic: true,
     once: true,
     help:
       "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the stdin of a " +
       "shell command, a message of a publish/subscribe topic, or a record of a Kafka topic",
     default: "store",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** How messages are claimed and tried: for `run` and `serve`. */
-export const retryProcessorSettings = {
+export const retryProcessorSettings = inGroup("processing", {
   retryConcurrency: retry("concurrency", integerType("count", { min: 1, max: 1024 }), {
+    basic: true,
     flag: "-j, --concurrency",
     help: "maximum number of tries at the same time",
     default: 1,
@@ -108,6 +113,7 @@ export const retryProcessorSettings = {
     default: "none",
   }),
   retryElect: retry("elect", toggleType(), {
+    basic: true,
     help: "elect one of several processors of a store to try messages; the others wait",
     default: false,
   }),
@@ -135,10 +141,10 @@ export const retryProcessorSettings = {
     help: "how long the store keeps done messages, without their bodies, for show and ls",
     default: 7 * 86_400_000,
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Redaction of messages that leave the store: dead letters, and the output of operator commands. */
-export const retryRedactSettings = {
+export const retryRedactSettings = inGroup("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
       "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
@@ -157,10 +163,10 @@ export const retryRedactSettings = {
     help: "query parameters to redact, in the path and in any URL",
     unset: "none",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Limits of `serve` for requests at the same time. */
-export const retryServeSettings = {
+export const retryServeSettings = inGroup("limits", {
   retryMaxBackendRequests: retry("max_backend_requests", integerType("count", { min: 1, max: 65_536 }), {
     help:
       "serve: maximum number of requests at the backend at the same time; further ones are stored without a first try",
@@ -179,10 +185,10 @@ export const retryServeSettings = {
       "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice --max-body",
     unset: "256MiB, or twice --max-body if that is more",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
-export const retryTopicSettings = {
+export const retryTopicSettings = inGroup("processing", {
   retryFromTopic: retry("from_topic", textType("topic"), {
     once: true,
     help: "move the messages of this publish/subscribe topic into the store, each once",
@@ -192,7 +198,7 @@ export const retryTopicSettings = {
     help: "client ID for topics: ID puts messages, ID.source gets them, ID.dead-letters puts dead letters",
     unset: "retry- and the random name of the store, which starts the ids of its messages",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** All settings of the retry processor. */
 export const retrySettings = {

@@ -4,6 +4,20 @@
  */
 import type { ValueType } from "./value_types.ts";
 
+/** The parts of an option list in the help. commands/help/command_page.ts has their headings and their order. */
+export type OptionGroup =
+  | "main"
+  | "waiting"
+  | "command"
+  | "health"
+  | "policy"
+  | "processing"
+  | "limits"
+  | "security"
+  | "output"
+  | "connection"
+  | "general";
+
 export interface Setting<T> {
   readonly type: ValueType<NonNullable<T>>;
   readonly help: string;
@@ -18,6 +32,10 @@ export interface Setting<T> {
   readonly unset?: string;
   /** The flag may be given only once: a second one does not replace the first, so the user probably wants both. */
   readonly once?: boolean;
+  /** The part of the option list in which the help shows the flag; `main` if it is left out. */
+  readonly group?: OptionGroup;
+  /** The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`. */
+  readonly basic?: boolean;
   /** The value is never printed, and the variable is removed from the environment of commands. */
   readonly secret?: boolean;
 }
@@ -64,6 +82,11 @@ export function inSection(section: string) {
     return { type, flag, key: section + name, ...declaration as SettingDeclaration<T> };
   }
   return declare;
+}
+
+/** Puts those settings of a table into `group` that name no group themselves. */
+export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
+  return Object.fromEntries(Object.entries(table).map(([name, one]) => [name, { group, ...one }])) as S;
 }
 
 /** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */

@@ -2,7 +2,7 @@
 import { barrierSettings, electSettings, keeperSettings } from "./command_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
-import { inSection, setting, type SettingTable, variableOf } from "./setting.ts";
+import { inGroup, inSection, setting, type SettingTable, variableOf } from "./setting.ts";
 import {
   absolutePathType,
   choiceType,
@@ -30,9 +30,10 @@ const lock = inSection("lock.");
 const component = inSection("pool.component.NAME.");
 
 /** Settings of all commands that use a coordination server. */
-export const connectionSettings = {
+export const connectionSettings = inGroup("connection", {
   servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
+    basic: true,
     help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
     unset: "the embedded keeper; a message says so on a terminal, and with -v",
   }),
@@ -103,7 +104,7 @@ export const connectionSettings = {
     help: "folder for the data and the socket of the embedded keeper",
     unset: "a folder of this user, the same from cron and from a login shell",
   }),
-} satisfies SettingTable;
+}) satisfies SettingTable;
 
 /** Settings of `baton lock`. */
 export const lockSettings = {
@@ -112,6 +113,7 @@ export const lockSettings = {
     unset: "any scope",
   }),
   priority: lock("priority", priorityType(), {
+    group: "waiting",
     help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
     default: 100,
   }),
@@ -126,19 +128,23 @@ export const lockSettings = {
     unset: "no limit",
   }),
   killAfter: lock("kill_after", durationType(), {
+    group: "command",
     help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
     default: 5000,
   }),
   onDoubt: lock("on_doubt", choiceType(["ignore", "freeze"]), {
+    group: "command",
     help:
       "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
   signal: lock("signal", signalNameType(), {
+    group: "command",
     help: "signal with which baton asks the command to stop",
     default: "SIGTERM",
   }),
   publishCommand: lock("publish_command", toggleType(), {
+    group: "command",
     help: "publish the full command line of the holder; otherwise other clients see the program name only",
     default: false,
   }),

@@ -57,7 +57,7 @@ export class Lock implements AsyncDisposable {
 
   /**
    * Waits for the lock; `wait` includes opening the session. Rejects LOCK_TIMEOUT, LOCK_BUSY (`wait: "none"`), CONNECTION_LOST
-   * (timeout, and no server responds), SESSION_EXPIRED (the servers have ended the session; acquire again), the other errors
+   * (no server responded in time), SESSION_EXPIRED (the servers have ended the session; acquire again), the other errors
    * of `acquireLock`, and an AbortError after the object is destroyed.
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
@@ -148,9 +148,7 @@ export class Lock implements AsyncDisposable {
     if (thrown instanceof WaitTimeout) {
       return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${messageOf(thrown)}`, { cause: thrown });
     }
-    const { session } = zk ?? {};
-    const isUnanswered = session !== undefined && !session.ended.aborted &&
-      (thrown.code === "UNREACHABLE" || (thrown.code === "LOCK_TIMEOUT" && session.state !== "connected"));
+    const isUnanswered = zk === null ? thrown.code === "UNREACHABLE" : isUnansweredBy(zk, thrown);
     return isUnanswered ? new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown }) : thrown;
   }
 
@@ -175,6 +173,11 @@ export class Semaphore extends Lock {
     super(place, name, { ...options, mode: "permit", limit: permits });
     this.permits = permits;
   }
+}
+
+function isUnansweredBy({ session }: ZooKeeper, { code }: BatonError): boolean {
+  if (session.ended.aborted) return false;
+  return code === "UNREACHABLE" || (code === "LOCK_TIMEOUT" && session.state !== "connected");
 }
 
 interface Acquired {

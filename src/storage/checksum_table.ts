@@ -38,12 +38,15 @@ export function checksumTable<const Column extends string>(
     checksumOfRow: sumOf,
     valuesToBind: (row) => {
       const values = valuesOf(row);
-      values.push(checksumOf(values));
-      return values;
+      const isEmpty = (value: SqlValue) => value instanceof Uint8Array && value.byteLength === 0;
+      return [...values.map((value) => isEmpty(value) ? emptyBytes : value), checksumOf(values)];
     },
     isIntact: (row) => row["sum"] === sumOf(row as Record<Column, SqlValue>),
   };
 }
+
+/** Node.js 22 stores NULL for bytes without memory, as those of a new Uint8Array(0) are. */
+const emptyBytes = new Uint8Array(new ArrayBuffer(1), 0, 0);
 
 const kinds = { nothing: 0, number: 1, text: 2, bytes: 3 } as const;
 const encoder = new TextEncoder();

@@ -17,6 +17,12 @@ const codes = {
   cyan: [36, 39],
 } as const;
 
+/** The environment variables, for the help. */
+export const colorVariables = {
+  NO_COLOR: "if it is not empty: no colors, also on a terminal",
+  CLICOLOR_FORCE: "if it is neither empty nor 0: colors also in pipes and files",
+} as const;
+
 export type Style = keyof typeof codes;
 
 /** Returns `text` with the escape codes of `style`, or `text` itself where colors are off. */

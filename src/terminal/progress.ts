@@ -101,6 +101,8 @@ export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "
   readonly afterMs?: number;
   /** The minimum time between two updates on a terminal. */
   readonly everyMs?: number;
+  /** The work itself writes to the terminal: blanks separate its output from the line. */
+  readonly sharesTerminal?: boolean;
   readonly clock?: Clock;
 }
 
@@ -113,19 +115,21 @@ export class ProgressLine implements Disposable {
   readonly #startMs: number;
   readonly #afterMs: number;
   readonly #everyMs: number;
+  readonly #lineEnd: string;
   #facts: Omit<ProgressFacts, "elapsedMs">;
   #shownMs: number;
   #cancelTimer = () => {};
 
   constructor(
     call: ProgressCall,
-    { noun, verb, total, countsTotal = true, isWanted = true, clock = systemClock(), ...times }: ProgressOptions,
+    { noun, verb, total, countsTotal = true, isWanted = true, clock = systemClock(), ...rest }: ProgressOptions,
   ) {
     this.#io = call.io;
     this.#form = isWanted ? progressForm(call) : null;
     this.#line = new WaitLine(call.io);
-    this.#afterMs = times.afterMs ?? showAfterMs;
-    this.#everyMs = times.everyMs ?? updateEveryMs.terminal;
+    this.#afterMs = rest.afterMs ?? showAfterMs;
+    this.#everyMs = rest.everyMs ?? updateEveryMs.terminal;
+    this.#lineEnd = rest.sharesTerminal === true ? "  " : "";
     this.#clock = clock;
     this.#startMs = clock.now();
     this.#shownMs = this.#startMs;
@@ -173,7 +177,7 @@ export class ProgressLine implements Disposable {
     if (this.#form === null || nowMs < this.#startMs + this.#afterMs) return;
     if (nowMs - this.#shownMs < (this.#form === "lines" ? updateEveryMs.lines : this.#everyMs)) return;
     this.#shownMs = nowMs;
-    if (this.#form === "terminal") this.#line.show(this.#text());
+    if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
     else this.#io.err(`baton: ${this.#text()}\n`);
   }
 

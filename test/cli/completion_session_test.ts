@@ -27,13 +27,17 @@ const path = () => ({ PATH: `${session.path("bin")}:${session.env["PATH"]}` });
 /** What the shell offers for a line, the cursor at its end; sorted. */
 type Offer = (line: string) => Promise<string[]>;
 
+/** What `__complete` printed, without descriptions. */
+const wordsOf = (printed: string) => printed.replaceAll(/\t.*/g, "");
+
 const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
 
-const inBash: Offer = async (line) => {
+/** `type`: what readline asks for, 63 for a list, 9 for a word to insert. */
+const inBash = async (line: string, type = 9): Promise<string[]> => {
   // As readline does: words cut at blanks, : and =, each of the latter a word of its own.
   const words = line.match(/[:=]|(?:\\.|'[^']*'?|"[^"]*"?|[^\s:='"\\])+|(?<=\s)$/g) ?? [];
   const script = `source <(baton completion bash)
-COMP_WORDS=(${words.map(quoted).join(" ")}); COMP_CWORD=${words.length - 1}
+COMP_WORDS=(${words.map(quoted).join(" ")}); COMP_CWORD=${words.length - 1}; COMP_TYPE=${type}
 _baton; printf '%s\\n' "\${COMPREPLY[@]}"`;
   writeFileSync(session.path("complete.bash"), script);
   const { stdout, stderr } = await session.run("bash --norc complete.bash", path());
@@ -55,6 +59,7 @@ const inZsh: Offer = async (line) => {
   const script = `compdef() { : }
 source <(baton completion zsh)
 compadd() { shift; print -rl -- "$@" }
+_describe() { local one; for one in "\${(@P)4}"; do print -r -- "\${one%%:*}"; done }
 words=(${words.map(quoted).join(" ")}); CURRENT=${words.length}; PREFIX=${quoted(prefix)}
 _baton`;
   writeFileSync(session.path("complete.zsh"), script);
@@ -94,6 +99,17 @@ for (const [name, offer] of shells) {
 }
 
 describe.if(Bun.which("bash") !== null)("bash", () => {
+  test("shows descriptions where it lists what is possible, and inserts none", async () => {
+    expect(await inBash("baton lock --limit", 9)).toEqual(["--limit", "--limit-policy"]);
+    const listed = await inBash("baton lock --limit", 63);
+    expect(listed).toEqual([
+      expect.stringMatching(/^--limit {9}\(semaphore: .*\)$/),
+      expect.stringMatching(/^--limit-policy {2}\(if the lock is stored with another limit/),
+    ]);
+    for (const line of listed) expect(line.length).toBeLessThan(80);
+    expect(await inBash("baton lock --limit-p", 63)).toEqual(["--limit-policy"]);
+  });
+
   test("offers what follows the colon that it has cut the word at", async () => {
     expect(await inBash("baton who app:")).toEqual(["nightly"]);
     expect(await inBash("baton who app:ni")).toEqual(["nightly"]);
@@ -120,9 +136,19 @@ describe.if(Bun.which("bash") !== null)("bash", () => {
   });
 });
 
+test("options and commands have descriptions, which fit into a line", async () => {
+  const lines = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout.split("\n");
+  expect(await lines("loc")).toEqual(["words", "lock\trun a command while holding a lock", ""]);
+  expect(await lines("pubs")).toEqual(["words", expect.stringMatching(/^pubsub\t.*\bclient\b/), ""]);
+  expect(await lines("pubsub cli")).toEqual(["words", expect.stringMatching(/^client\t\w/), ""]);
+  const options = (await lines("lock -")).slice(1, -1).filter((line) => line !== "--");
+  for (const line of options) expect(line).toMatch(/^-\S+\t.{1,72}$/);
+  expect(options).toContain("--shared\tshared lock: other readers may hold it too");
+});
+
 test("each kind of name is offered where it belongs", async () => {
   await session.run('"$baton" elect -q --value v echo -- true');
-  const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
+  const words = async (line: string) => wordsOf((await session.run(`"$baton" __complete ${line}`)).stdout);
   expect(await words("leader ''")).toBe("words\necho\n");
   await session.run('"$baton" pool -q inbox --items a,b --done-ttl 1h -- true');
   expect(await words("pool ''")).toBe("words\nstatus\nclear\ninbox\n");
@@ -138,7 +164,7 @@ test("each kind of name is offered where it belongs", async () => {
 });
 
 test("behind a word that chooses what a command does, only the options are offered that this takes", async () => {
-  const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout.split("\n");
+  const words = async (line: string) => wordsOf((await session.run(`"$baton" __complete ${line}`)).stdout).split("\n");
   const refused: [line: string, flag: string][] = [
     ["pool status", "--jobs"],
     ["pool status", "--status-file"],

@@ -1,7 +1,6 @@
 /** `baton config`, `baton help` and what else a user asks before anything is locked. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import description from "../../package.json" with { type: "json" };
 import { commandLoaders } from "../../commands/command_line.ts";
 import { BatonSession } from "../support/baton_session.ts";
 
@@ -220,17 +219,17 @@ describe("help", () => {
       const ended = await session.run(`"$baton" ${name} --help`);
       expect(ended).toMatchObject({ code: 0, stderr: "" });
       expect(ended.stdout).toStartWith(`baton ${name} `);
-      expect(ended.stdout).toMatch(/\nOptions:\n[^]*--help[^]*\nExamples:\n {2}\S*baton /);
+      expect(ended.stdout).toMatch(/\nGeneral:\n[^]*--help[^]*\nExamples:\n {2}\S*baton /);
       for (const line of ended.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
     }
   });
 
   test("the tables are there, and an unknown one is 64 with a suggestion", async () => {
     expect((await session.run('"$baton" help exit-codes')).stdout).toMatch(
-      /\n +79 {2}the lock or the leadership was lost/,
+      /\n +79 {2,}the lock or the leadership was lost/,
     );
     expect((await session.run('"$baton" help environment')).stdout).toMatch(/\n {2}BATON_FENCING_TOKEN /);
-    expect((await session.run('"$baton" help config')).stdout).toMatch(/\n {2}session\.timeout = "duration"\n/);
+    expect((await session.run('"$baton" help config')).stdout).toMatch(/\n {2}session\.timeout = "duration"/);
     const ended = await session.run('"$baton" help exitcodes');
     expect(ended.code).toBe(64);
     expect(ended.stderr).toStartWith('baton: There is no help on "exitcodes", did you mean "exit-codes"?\n');
@@ -248,15 +247,8 @@ describe("help", () => {
 
   test("no word at all is a mistake, and the list of commands", async () => {
     expect((await session.run('"$baton"')).code).toBe(64);
-    expect((await session.run('"$baton"')).stderr).toContain("See also: baton COMMAND --help");
-    expect((await session.run('"$baton" --help')).stdout).toContain("See also: baton COMMAND --help");
-  });
-
-  test("--version", async () => {
-    expect(await session.run('"$baton" --version')).toMatchObject({
-      code: 0,
-      stdout: `baton ${description.version}\n`,
-    });
+    expect((await session.run('"$baton"')).stderr).toContain("baton help describes each command");
+    expect((await session.run('"$baton" --help')).stdout).toContain("See also: baton COMMAND -h");
   });
 });
 

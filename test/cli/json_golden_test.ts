@@ -78,6 +78,10 @@ test("who and ls, of every kind", async () => {
   await session.run('"$baton" barrier maintenance --lift');
 });
 
+test("version", async () => {
+  await printed('"$baton" version --json', "version");
+});
+
 test("break and resign", async () => {
   const holder = session.start(`exec "$baton" lock -q taken -- ${hold("taken")}`);
   const leader = session.start(`exec "$baton" elect -q chair --value a:1 --restart never -- ${hold("chair")}`);

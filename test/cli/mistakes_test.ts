@@ -18,7 +18,7 @@ async function expectRefused(words: string, code: number, says: string): Promise
 
 test("words in the wrong place, unknown or missing", async () => {
   const wrong: [words: string, says: string][] = [
-    ["", "Usage: baton COMMAND"],
+    ["", "baton COMMAND [options]"],
     ["whoo x", 'There is no command "whoo", did you mean "who"?'],
     ["--all ls", "--all is an option of single commands, which follows the command, as in: baton ls --all"],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],

@@ -163,7 +163,7 @@ test("on a terminal a run that lasts shows items, rate, share and remaining time
     { TERM: "xterm" },
   );
   // deno-lint-ignore no-control-regex
-  const line = /\r\u001b\[K2 items done, [\d.]+ (a second|a minute), 50 %, [\d.]+ \w+ left/;
+  const line = /\r\u001b\[K2 of 4 items done, [\d.]+ (a second|a minute), 50 %, [\d.]+ \w+ left {2}/;
   await eventually(() => line.test(running.stdout()), { what: "the progress", withinMs: 30_000 });
   await session.run("touch on");
   const { code, stdout } = await running.ended;

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { constants } from "node:os";
 import { allShapes } from "../../commands/json_shapes/all_shapes.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonSession, type Running, untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { PtySession } from "../support/pty_session.ts";
@@ -223,6 +225,32 @@ describe("top", () => {
     expect(await pty.modes()).toEqual({ echo: false, lines: false });
     pty.press("q");
     expect((await pty.ended()).ended).toEqual({ code: 0 });
+  });
+
+  test("SIGTSTP stops it, too", async () => {
+    await using pty = terminal('"$baton" top');
+    await pty.shows("q quit");
+    pty.signal(constants.signals.SIGTSTP);
+    expect((await pty.stopped()).modes).toEqual({ echo: true, lines: true });
+    pty.signal(constants.signals.SIGCONT);
+    pty.signal(constants.signals.SIGTERM);
+    expect(await pty.ended()).toEqual({
+      ended: { signal: constants.signals.SIGTERM },
+      modes: { echo: true, lines: true },
+    });
+  });
+
+  test("an error after the first reading restores the terminal, and is printed after it", async () => {
+    await using pty = terminal('"$baton" top --interval 100ms --root /refused');
+    await pty.shows("q quit");
+    await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
+    await zk.create("/refused", new Uint8Array());
+    const acl = [{ perms: 31, id: { scheme: "digest", id: "operator:secret" } }];
+    await zk.create("/refused/elections", new Uint8Array(), { acl });
+    const { ended, modes } = await pty.ended();
+    expect(modes).toEqual({ echo: true, lines: true });
+    expect(ended?.code).toBeGreaterThan(0);
+    expect(pty.output.slice(pty.output.lastIndexOf(leave))).toContain("baton: ");
   });
 
   test("an error before the first reading is printed on the normal screen", async () => {

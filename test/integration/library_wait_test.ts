@@ -56,6 +56,12 @@ for (const kind of backends) {
     };
     const place = () => ({ servers: parseServers(proxy.servers), sessionTimeoutMs: 4000 });
 
+    test("of a lock that is only tried: connecting has its own limit, and the error is the same", async () => {
+      proxy.blackHole();
+      await using lock = new Lock({ ...place(), connectTimeoutMs: waitMs }, "silent", { wait: "none" });
+      expect(await failureCode(lock.acquire())).toBe("CONNECTION_LOST");
+    });
+
     for (const [name, { lost, wait }] of Object.entries(calls)) {
       test(`of a ${name}: a server that takes connections and says nothing`, async () => {
         proxy.blackHole();

@@ -39,6 +39,20 @@ for (const kind of backends) {
       expect(await run(one)).toMatchObject({ claimed: 1, done: 1 });
     });
 
+    test("a list is worked on as a whole, a function's list round by round; `loop` decides otherwise", async () => {
+      const workedBy = async (loop: boolean | undefined, items: Parameters<Pool["run"]>[0]) => {
+        await using pool = poolOf(loop === undefined ? {} : { loop });
+        const worked: string[] = [];
+        await pool.run(items, (item) => void worked.push(item));
+        return worked;
+      };
+      const items = ["a", "b", "c"];
+      expect(await workedBy(undefined, items)).toEqual(items);
+      expect(await workedBy(undefined, () => items)).toEqual(["a"]);
+      expect(await workedBy(true, () => items)).toEqual(items);
+      expect(await workedBy(false, items)).toEqual(["a"]);
+    });
+
     test("work that rejects has failed, is tried again as often as was said, and told each time", async () => {
       const told: string[] = [];
       await using pool = poolOf({

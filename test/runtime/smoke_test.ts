@@ -76,7 +76,9 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../package.json"), "utf8")) as {
       version: string;
     };
-    expect(await shell(`${baton} --version`)).toEqual({ stdout: `baton ${version}\n`, stderr: "", code: 0 });
+    const said = await shell(`${baton} --version`);
+    expect(said).toEqual({ stdout: expect.stringMatching(/^baton \S+ \(.*\w+-\w+\)\n$/), stderr: "", code: 0 });
+    expect(said.stdout).toStartWith(`baton ${version} (`);
   });
 
   test("a lock starts the keeper and its storage thread, and the token grows", async () => {

@@ -41,6 +41,10 @@ const plausible: Readonly<Record<string, string | number>> = {
   next: "2026-01-01T12:00:06.000Z",
   used_bytes: 1048576,
   free_bytes: 52428800000,
+  release: "0.1.0",
+  commit: "0123456789abcdef0123456789abcdef01234567",
+  date: "2026-01-31T12:00:00Z",
+  platform: "linux-x64",
   // Of doctor: as many as the server has not cleared away yet.
   locks: 3,
 };

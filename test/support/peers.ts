@@ -63,6 +63,12 @@ const peers = {
     installed: () => inPath("kcat"),
   },
   systemd: { title: "systemd-analyze", packages: "systemd", installed: () => inPath("systemd-analyze") },
+  groff: { title: "groff", packages: "groff-base", installed: () => inPath("groff") },
+  man: { title: "man", packages: "man-db", installed: () => inPath("man") },
+  mandoc: { title: "mandoc", packages: "mandoc", installed: () => inPath("mandoc") },
+  bash: { title: "bash", packages: "bash", installed: () => inPath("bash") },
+  zsh: { title: "zsh", packages: "zsh", installed: () => inPath("zsh") },
+  fish: { title: "fish", packages: "fish", installed: () => inPath("fish") },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 

@@ -30,6 +30,8 @@ export interface PubsubClusterOptions {
   readonly backend?: RunningBackend;
   /** 4,000 when left out. */
   readonly sessionTimeoutMs?: number;
+  /** A random one when left out. */
+  readonly root?: string;
   /** Of servers that are objects. */
   readonly store?: Partial<StoreOptions>;
   /** More words for `baton pubsub server` and `proxy`; processes only. */
@@ -39,8 +41,8 @@ export interface PubsubClusterOptions {
 
 export class PubsubCluster implements AsyncDisposable {
   readonly folder: string;
-  readonly root = `/pubsub-${newGuid().slice(0, 12)}`;
-  readonly path = new PubsubPath(this.root);
+  readonly root: string;
+  readonly path: PubsubPath;
   readonly backend: RunningBackend;
   /** By id, those that were stopped or killed included. */
   readonly servers = new Map<string, ClusterNode>();
@@ -69,6 +71,8 @@ export class PubsubCluster implements AsyncDisposable {
   private constructor(backend: RunningBackend, options: PubsubClusterOptions) {
     this.backend = backend;
     this.#options = options;
+    this.root = options.root ?? `/pubsub-${newGuid().slice(0, 12)}`;
+    this.path = new PubsubPath(this.root);
     this.folder = mkdtempSync(join(tmpdir(), "baton-pubsub-"));
   }
 

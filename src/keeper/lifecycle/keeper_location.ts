@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
+import { homeInDatabase } from "../../support/home_folder.ts";
 import { socketPathBytesMax } from "../../sockets/clear_socket_path.ts";
 import { checkFolder, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
 
@@ -136,22 +137,6 @@ function isUsableHome(home: string): boolean {
     return stat.isDirectory() && stat.uid === userId();
   } catch {
     return false;
-  }
-}
-
-// node:os has userInfo() for this, but Bun's reads HOME.
-export function homeInDatabase(uid: number, userDatabase: string): string | null {
-  const line = readOrNull(userDatabase)?.split("\n").find((entry) => entry.split(":")[2] === String(uid));
-  if (line !== undefined) return line.split(":")[5] ?? null;
-  const [command, args, field] = process.platform === "darwin"
-    ? ["/usr/bin/id", ["-P"], 8] as const
-    : ["getent", ["passwd", String(uid)], 5] as const;
-  const { execFileSync } = process.getBuiltinModule("node:child_process");
-  try {
-    const entry = execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-    return entry.trim().split(":")[field] ?? null;
-  } catch {
-    return null; // a user without an entry, as in containers
   }
 }
 

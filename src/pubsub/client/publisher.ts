@@ -9,7 +9,7 @@ import { countWithNoun } from "../../support/text.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
-import { outcomeError, type RequestOutcome } from "./requester.ts";
+import { outcomeError, type PubsubRequestOptions, type RequestOutcome } from "./requester.ts";
 import { totalByteLength } from "../../wire/bytes.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 
@@ -19,6 +19,8 @@ const windowBytes = 16 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
+  /** Returns the message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no other. */
+  readonly msgIdOf?: (counter: number) => string | null;
   /** Checkpoint of the input that the messages come from. */
   readonly input?: InputCheckpoint | null;
   /** Ends the call immediately; the outcome of requests in flight is unknown. */
@@ -27,8 +29,10 @@ export interface PutOptions {
   readonly until?: AbortSignal | undefined;
   /** The input cannot be read again, so messages that were read are put even after `until`. */
   readonly isStream?: boolean;
-  /** Called with the number of stored messages and their bytes. */
-  readonly onStored?: (messages: number, bytes: number) => void;
+  /** Called with the number of stored messages, their bytes, and the counter of the first one. */
+  readonly onStored?: (messages: number, bytes: number, first: number) => void;
+  /** Returns the time on the clock until which the request with these messages is tried. */
+  readonly endMsOf?: (first: number, count: number) => number;
 }
 
 interface InFlightBatch {
@@ -102,10 +106,10 @@ export class Publisher {
    * for `resume`), the error of a refused message, or the signal's reason. Call it once for each publisher.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
-    const { signal, until, isStream = false, input: checkpoint = null } = options;
+    const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
     const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
     this.#digest = checkpoint?.digest ?? emptyDigest;
-    await this.#client.register(this.#topic, { signal });
+    await this.#client.register(this.#topic, { signal, endMs: endMsOf?.(1, 1) });
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
@@ -143,13 +147,15 @@ export class Publisher {
 
   /** Sends all puts with an unknown outcome again. Resolves with the number of messages. */
   async resume(
-    { signal, until, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> = {},
+    { signal, until, endMs, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> & {
+      readonly endMs?: number;
+    } = {},
   ): Promise<number> {
     const { state } = this.#client;
     let count = 0;
     for (const run of joinIntents(state.putIntents(this.#topic))) {
       throwIfAborted(until);
-      const outcome = await this.#resend(run, signal);
+      const outcome = await this.#resend(run, { signal, endMs });
       const isOk = outcome.kind === "response" && outcome.response.status === "OK";
       const { counter, bodies: { length } } = run;
       if (isOk || isSettled(outcome)) {
@@ -159,7 +165,7 @@ export class Publisher {
         throw outcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
       }
       count += length;
-      onStored(length, totalByteLength(run.bodies));
+      onStored(length, totalByteLength(run.bodies), counter);
     }
     return count;
   }
@@ -185,16 +191,16 @@ export class Publisher {
 
   async #resend(
     { counter, session, registration, msgId, bodies }: PutIntents,
-    signal: AbortSignal | undefined,
+    limits: Pick<PubsubRequestOptions, "signal" | "endMs">,
   ): Promise<RequestOutcome> {
-    const own = this.#client.state.currentSession();
+    const own = this.#client.token;
     const headers = {
       firstUnacked: counter,
       ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
       ...(msgId === null ? {} : { msgId }),
     };
     const put = { name: "PUT", topic: this.#topic, counter, headers, ...bodyOrBatch(bodies) } as const;
-    return await this.#client.request(put, { signal, registration });
+    return await this.#client.request(put, { ...limits, registration });
   }
 
   /**
@@ -236,13 +242,14 @@ export class Publisher {
 
   /** Stores the intents of the requests in one transaction and sends them. If it fails, none of them was taken. */
   #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
-    const { msgId = null, input = null } = options;
-    const session = this.#client.state.currentSession();
+    const { msgId = null, msgIdOf, input = null } = options;
+    const session = this.#client.token;
     const registration = this.#client.state.knownRegistration(this.#topic);
     let counter = this.#counter;
     let digest = this.#digest;
     const requests = batches.map((bodies) => {
-      const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId, bodies };
+      const id = msgIdOf === undefined ? msgId : msgIdOf(counter);
+      const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId: id, bodies };
       const before = digest;
       counter += bodies.length;
       if (input !== null && input.digest !== null) { for (const body of bodies) digest = rollingDigest(digest, body); }
@@ -271,6 +278,7 @@ export class Publisher {
       { name: "PUT", topic: this.#topic, counter: first, headers, ...bodyOrBatch(bodies) },
       {
         signal,
+        endMs: options.endMsOf?.(first, bodies.length),
         onSent: () => wasSent = true,
       },
     );
@@ -313,7 +321,7 @@ export class Publisher {
       else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
-      onStored?.(flight.count, flight.bytes);
+      onStored?.(flight.count, flight.bytes, flight.first);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);
       else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describeBatch(flight), outcome) });
@@ -376,7 +384,7 @@ export class Publisher {
   ): void {
     const { state } = this.#client;
     if (intents.length === 0 && this.#settledCounters.length === 0 && place === null) return;
-    const session = state.currentSession();
+    const session = this.#client.token;
     state.runTransaction(() => {
       for (const range of this.#settledCounters) state.settleIntents({ topic: this.#topic, session }, range);
       for (const request of intents) state.addIntents(request);

@@ -1,6 +1,7 @@
-/** One process that uses a client ID: its state, its session, and its requests, which all carry the session. */
+/** A session of a client ID: its state, and its requests, which all carry the session. */
 import { BatonError } from "../../errors.ts";
 import type { Message, MessageHeaders, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { SessionToken } from "../../wire/pubsub/field_types.ts";
 import type { ClientState } from "./client_state.ts";
 import {
   outcomeError,
@@ -27,16 +28,35 @@ export interface SessionRequestOptions extends PubsubRequestOptions {
   readonly registration?: number | undefined;
 }
 
+export interface ClientPosition {
+  /** Response of the server. */
+  readonly info: MessageHeaders;
+  readonly isSubscribed: boolean;
+  /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
+  readonly cursor: number;
+  /** Number of waiting messages; 0 for a client that is not subscribed. */
+  readonly pending: number;
+}
+
 export class PubsubClientSession {
   readonly state: ClientState;
   readonly #requester: Requester;
   readonly #operationCounts = new Map<string, number>();
   /** Topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
+  readonly #kind: "shared" | "own";
+  #token: SessionToken | null = null;
 
-  constructor(state: ClientState, requester: Requester) {
+  /** `own`: a new session, for a process that needs several; `shared`: the session of this process, which its state keeps. */
+  constructor(state: ClientState, requester: Requester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
+    this.#kind = kind;
+  }
+
+  /** The session; its number is durable. */
+  get token(): SessionToken {
+    return this.#token ??= this.#kind === "own" ? this.state.nextSession() : this.state.currentSession();
   }
 
   get id(): string {
@@ -58,7 +78,7 @@ export class PubsubClientSession {
   ): Promise<RequestOutcome> {
     const headers = {
       ...message.headers,
-      session: this.state.currentSession(),
+      session: this.token,
       ...this.#registrationHeader(message.topic, registration),
     };
     const outcome = await this.#requester.request({ ...message, sender: this.id, headers } as Message, options);
@@ -104,7 +124,7 @@ export class PubsubClientSession {
    * among the first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
-    const headers = { session: this.state.currentSession(), firstUnacked: counter, ...this.#registrationHeader(topic) };
+    const headers = { session: this.token, firstUnacked: counter, ...this.#registrationHeader(topic) };
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     await this.#requester.request(end, { withinMs: resolvedMsMax }).catch(() => {});
   }
@@ -124,7 +144,7 @@ export class PubsubClientSession {
   ): Promise<{ readonly isStored: boolean } | null> {
     const { state } = this;
     const headers = {
-      fromSession: state.currentSession(),
+      fromSession: this.token,
       session: state.nextSession(),
       ...this.#registrationHeader(topic),
     };
@@ -164,6 +184,18 @@ export class PubsubClientSession {
     return requireOk(what, outcome).headers ?? {};
   }
 
+  /**
+   * Returns where this client is in a topic. The server learns of the last acknowledgements with the next get. Rejects with
+   * NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
+   */
+  async position(topic: string, options?: PubsubRequestOptions): Promise<ClientPosition> {
+    const info = await this.info(topic, options);
+    const { position = -1, end = 0, pending = 0 } = info;
+    const isSubscribed = position >= 0;
+    const cursor = isSubscribed ? Math.max(position, this.state.subscriberPosition(topic).cursor) : position;
+    return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
+  }
+
   async #requestOperation(
     what: string,
     message: UnsentMessage<SubscriberOperation>,
@@ -182,7 +214,11 @@ export function requireOk(what: string, outcome: RequestOutcome): StatusMessage 
 }
 
 /** Lists the topics, sorted. Rejects with the outcome's error, or the signal's reason. */
-export async function requestTopics(requester: Requester, sender: string, signal?: AbortSignal): Promise<string[]> {
-  const answer = requireOk("list the topics", await requester.request({ name: "TOPICS", sender }, { signal }));
+export async function requestTopics(
+  requester: Requester,
+  sender: string,
+  options: PubsubRequestOptions,
+): Promise<string[]> {
+  const answer = requireOk("list the topics", await requester.request({ name: "TOPICS", sender }, options));
   return (decodeTopicList(answer.body) ?? []).sort();
 }

@@ -62,6 +62,8 @@ export interface PubsubRequestOptions {
   readonly holdMs?: number;
   /** A shorter limit than `timeoutMs`; at most a fifth of `timeoutMs` is used. */
   readonly withinMs?: number;
+  /** Time on the clock until which the request is tried, instead of `timeoutMs`; `holdMs` is added to it. */
+  readonly endMs?: number | undefined;
   /** Called when the first try has been sent; nothing can have been executed before. */
   readonly onSent?: (() => void) | undefined;
 }
@@ -126,8 +128,8 @@ export class Requester implements AsyncDisposable {
   ): Promise<RequestOutcome> {
     const { clock, retriesMax = Infinity, random } = this.#options;
     let { attemptMs } = this.#options;
-    const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
-    const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
+    const { signal, holdMs = 0, onSent } = options;
+    const timeoutMs = this.#timeoutOf(options);
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
     const attemptMsLeast = Math.min(attemptMsMin, timeoutMs / 10);
@@ -194,6 +196,12 @@ export class Requester implements AsyncDisposable {
       if (decision.elsewhere && (link === null || link === this.#link)) this.#useNextProxy(end);
       await sleep(clock, waitMs, signal);
     }
+  }
+
+  #timeoutOf({ withinMs, endMs }: PubsubRequestOptions): number {
+    const { timeoutMs, clock } = this.#options;
+    if (endMs !== undefined) return Math.max(0, endMs - clock.now());
+    return withinMs === undefined ? timeoutMs : Math.min(withinMs, timeoutMs / 5);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,23 +7,7 @@ import { repairTopic } from "./repair_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-
-export interface TopicDetails {
-  readonly epoch: number;
-  /** The oldest existing message (`end` + 1 if there is none), and the last assigned id. */
-  readonly first: number;
-  readonly end: number;
-  readonly bytes: number;
-  readonly clients: number;
-  /** Clients without a session, which the topic never forgets. */
-  readonly plainClients: number;
-  readonly clientsMax: number;
-  readonly subscribers: number;
-  /** The subscribers with the most undelivered messages, in this order. */
-  readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
-  /** Damage of its clients, as a sentence; null if none is known. */
-  readonly damage: string | null;
-}
+import type { TopicDetails } from "./topic_details.ts";
 
 /** Maximum number of subscribers shown. */
 const subscribersShownMax = 1000;

@@ -34,11 +34,20 @@ export class TopicSink implements DeadLetterSink {
     const format = this.#options;
     const release = takeLock();
     if (release === null) return null;
-    using stack = new DisposableStack();
-    stack.defer(release);
-    const putter = new TopicPutter(stack.use(await openClient(signal)).client, topic);
-    await putter.check(signal);
-    const opened = stack.move();
+    let opened: OpenTopicClient | null = null;
+    const close = () => {
+      opened?.[Symbol.dispose]();
+      release();
+    };
+    let putter: TopicPutter;
+    try {
+      opened = await openClient(signal);
+      putter = new TopicPutter(opened.client, topic);
+      await putter.check(signal);
+    } catch (error) {
+      close();
+      throw error;
+    }
     return {
       nextOffset: () => null,
       async send(letter, _, ending) {
@@ -47,7 +56,7 @@ export class TopicSink implements DeadLetterSink {
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
         requireOk(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(messageId, body, ending));
       },
-      close: () => opened.dispose(),
+      close,
     };
   }
 }

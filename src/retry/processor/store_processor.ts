@@ -3,7 +3,6 @@
  * of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and `serve` have one.
  */
 import process from "node:process";
-import { readFileSync } from "node:fs";
 import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
 import {
   type retryLimitSettings,
@@ -15,20 +14,20 @@ import {
 import type { SettingValues } from "../../config/setting.ts";
 import type { connectionSettings } from "../../config/settings.ts";
 import { BatonError } from "../../errors.ts";
-import { loadLibc } from "../../process/libc.ts";
 import { systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
-import { openDeadLetterSink } from "../dead_letters/open_dead_letter_sink.ts";
+import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import { RetryStore } from "../queue/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
 import type { RetryLog } from "../retry_log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { parseCron } from "./cron_times.ts";
+import { machineBoot } from "./machine_boot.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
@@ -333,6 +332,9 @@ async function openForwarder(
   counters: RetryCounters,
 ): Promise<DeadLetterForwarder | null> {
   const { log } = options;
+  const { kind } = deadLetterDestinationOf(options.values, options.sources);
+  if (kind === "store" || kind === "drop") return null;
+  const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
   const sink = await openDeadLetterSink(options);
   if (sink === null) return null;
   return new DeadLetterForwarder({
@@ -353,27 +355,6 @@ async function openForwarder(
       log("warning", "dead_letter_failed", sentence, letter === null ? {} : { id: letter.id });
     },
   });
-}
-
-/** The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the machine. */
-interface MachineBoot {
-  readonly id: string;
-  nowMs(): number;
-}
-
-/** Rejects CONFIG where the clock of the machine cannot be read: processes could not agree on the end of a lease. */
-async function machineBoot(): Promise<MachineBoot> {
-  const libc = await loadLibc();
-  if (libc === null) {
-    throw new BatonError("CONFIG", "The retry processor needs the clock of the C library, which is not available here");
-  }
-  let id = "";
-  try {
-    id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  } catch {
-    // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
-  }
-  return { id, nowMs: () => libc.bootTimeMs() };
 }
 
 /** Tolerance for two consecutive readings, and for a clock that is adjusted slowly. Milliseconds. */

@@ -56,7 +56,7 @@ describe("all sections", () => {
     expect(rows).toContainEqual(["s1", "serving", "tcp://db1:5000", "1"]);
     expect(rows).toContainEqual(["logs", "s1", "stored", "3"]);
     expect(rows).toContainEqual(["orders", "12", "1", "2", "100", "-", "1 m", "in 5 s"]);
-    expect(rows).toContainEqual(["keeper", "db1:9102", "-", "3 sessions"]);
+    expect(rows).toContainEqual(["keeper", "db1:9102", "-", "sessions 3"]);
     expect(rows).toContainEqual(["unreachable", "db1:9103", "-", "connection refused"]);
   });
 

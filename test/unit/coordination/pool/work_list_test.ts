@@ -15,6 +15,19 @@ test("items are tried in the order of the list", () => {
   expect(book.nextWaitingItems(9)).toEqual(["c"]);
 });
 
+test("what waits or runs is not finished; what is busy elsewhere is not this run's", () => {
+  const book = bookOf("a", "b", "c", "d");
+  book.markClaimed("a");
+  book.markBusy("b");
+  book.markSkipped("c");
+  expect(book.unfinishedCount()).toBe(2);
+  book.markStarted();
+  book.markEnded("a", "done");
+  expect(book.unfinishedCount()).toBe(1);
+  book.retryBusy();
+  expect(book.unfinishedCount()).toBe(2);
+});
+
 test("an item has one turn in a run, however often it is listed", () => {
   const book = bookOf("a", "b");
   book.markClaimed("a");

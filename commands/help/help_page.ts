@@ -1,0 +1,35 @@
+/** A page of help without its form. Renderers write it as text for terminals, as a man page, and as Markdown. */
+
+export interface HelpPage {
+  /** The name of a command (`pubsub client`) or of a topic (`exit-codes`). */
+  readonly name: string;
+  /** One line: what the command does, or what the page is about. */
+  readonly summary: string;
+  /** Command lines; none for a topic. */
+  readonly usage: readonly string[];
+  readonly blocks: readonly HelpBlock[];
+}
+
+export type HelpBlock =
+  | { readonly kind: "heading"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "entries"; readonly entries: readonly HelpEntry[] }
+  | { readonly kind: "examples"; readonly examples: readonly HelpExample[] };
+
+/** A term and what it means: an option, a variable, an exit code. */
+export interface HelpEntry {
+  readonly term: string;
+  readonly meaning: string;
+  /** The value that is used without the option; empty if there is none. */
+  readonly standard?: string;
+  /** The environment variable that sets the same value. */
+  readonly variable?: string | null;
+}
+
+/** A command line and what it does. */
+export type HelpExample = readonly [line: string, does: string];
+
+/** The meaning with the default and the variable, as text. */
+export function fullMeaning({ meaning, standard = "", variable = null }: HelpEntry): string {
+  return `${meaning}${standard === "" ? "" : ` (default: ${standard})`}${variable === null ? "" : ` [${variable}]`}`;
+}

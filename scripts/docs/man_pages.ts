@@ -1,0 +1,89 @@
+/** All man pages: one for each command, one for each group of commands, and the topics of `baton help`. */
+import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
+import { subcommandsOf } from "../../commands/command_names.ts";
+import { commandPage } from "../../commands/help/command_page.ts";
+import { helpTopics } from "../../commands/help/help_topics.ts";
+import type { HelpPage } from "../../commands/help/help_page.ts";
+import { optionEntries } from "../../commands/help/option_text.ts";
+import { groupPage, overviewPage } from "../../commands/help/command_lists.ts";
+import type { ManPage } from "./roff.ts";
+
+/** Topics are pages of section 7; the page of the configuration file is called after it. */
+const topicPages: Readonly<Record<string, { readonly name: string; readonly section: 5 | 7 }>> = {
+  config: { name: "baton.toml", section: 5 },
+};
+
+export async function manPages(loaders: CommandLoaders): Promise<ManPage[]> {
+  const names = Object.keys(loaders);
+  const groups = [...new Set(names.filter((name) => name.includes(" ")).map((name) => name.split(" ")[0] ?? ""))];
+  const commands = await Promise.all(names.map((name) => loaders[name]?.()));
+  return [
+    await mainPage(loaders),
+    ...await Promise.all(groups.map(async (group): Promise<ManPage> => ({
+      name: pageName(group),
+      section: 1,
+      page: await groupPage(group, loaders),
+      seeAlso: ["baton(1)", ...subcommandsOf(group, names).map((word) => `${pageName(`${group} ${word}`)}(1)`)],
+    }))),
+    ...commands.filter((one): one is Command => one !== undefined).map((command): ManPage => ({
+      name: pageName(command.name),
+      section: 1,
+      page: referToPages(commandPage(command)),
+      seeAlso: ["baton(1)", ...topicReferences()],
+    })),
+    ...Object.keys(helpTopics).flatMap((topic) => topicPage(topic) ?? []),
+  ];
+}
+
+function pageName(command: string): string {
+  return `baton-${command.replaceAll(" ", "-")}`;
+}
+
+function topicPlace(topic: string): { readonly name: string; readonly section: 5 | 7 } {
+  return topicPages[topic] ?? { name: pageName(topic), section: 7 };
+}
+
+function topicReferences(): string[] {
+  return Object.keys(helpTopics).map((topic) => {
+    const { name, section } = topicPlace(topic);
+    return `${name}(${section})`;
+  });
+}
+
+function topicPage(topic: string): ManPage | null {
+  const page = helpTopics[topic]?.();
+  return page === undefined ? null : { ...topicPlace(topic), page: referToPages(page), seeAlso: ["baton(1)"] };
+}
+
+async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
+  const { blocks, ...page } = await overviewPage(loaders);
+  return {
+    name: "baton",
+    section: 1,
+    page: referToPages({
+      ...page,
+      blocks: [
+        ...blocks,
+        { kind: "heading", text: "Options of all commands" },
+        { kind: "entries", entries: optionEntries(commonSettings) },
+        { kind: "heading", text: "Exit status" },
+        ...helpTopics["exit-codes"]?.().blocks ?? [],
+      ],
+    }),
+    seeAlso: topicReferences(),
+  };
+}
+
+/** Texts name other pages as `baton help TOPIC`; a man page names the man page. */
+function referToPages(page: HelpPage): HelpPage {
+  const refer = (text: string) =>
+    text.replaceAll(/\bsee baton help ([a-z-]+)/g, (all, topic: string) => {
+      if (!Object.hasOwn(helpTopics, topic)) return all;
+      const { name, section } = topicPlace(topic);
+      return `see ${name}(${section})`;
+    });
+  return {
+    ...page,
+    blocks: page.blocks.map((block) => block.kind === "text" ? { kind: "text", text: refer(block.text) } : block),
+  };
+}

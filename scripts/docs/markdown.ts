@@ -1,0 +1,77 @@
+/** The reference pages of docs/ as Markdown. */
+import { posix } from "node:path";
+import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/help/help_page.ts";
+
+/** The pages of the topics of `baton help`, below docs. */
+export const topicPaths: Readonly<Record<string, string>> = {
+  connection: "connection.md",
+  times: "times.md",
+  "exit-codes": "exit_codes.md",
+  environment: "environment.md",
+  config: "configuration.md",
+};
+
+/** The page of a command, below docs. */
+export function commandPath(name: string): string {
+  return `commands/${name.replaceAll(" ", "-")}.md`;
+}
+
+export function page(title: string, lead: string, body: readonly string[]): string {
+  return [
+    `# ${title}`,
+    "",
+    "<!-- Written by scripts/gen_docs.ts: change the table in the code. -->",
+    "",
+    lead,
+    "",
+    ...body,
+    "",
+  ].join("\n");
+}
+
+export function table(head: string[], rows: string[][]): string[] {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)];
+}
+
+export const code = (text: string | null): string => text ? `\`${text}\`` : "";
+
+/** The page of a command or topic. `path`: its place below docs. */
+export function helpMarkdown({ name, summary, usage, blocks }: HelpPage, path: string): string {
+  const isCommand = usage.length > 0;
+  const lead = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+  const body = blocks.flatMap((block) => [...blockLines(block, path), ""]);
+  return page(
+    isCommand ? `baton ${name}` : name.charAt(0).toUpperCase() + name.slice(1),
+    lead,
+    [...(isCommand ? ["```", ...usage, "```", ""] : []), ...body.slice(0, -1)],
+  );
+}
+
+function blockLines(block: HelpBlock, path: string): string[] {
+  switch (block.kind) {
+    case "heading":
+      return [`## ${block.text}`];
+    case "text":
+      return [linked(block.text, path)];
+    case "entries":
+      return entryTable("option", block.entries);
+    case "examples":
+      return ["```sh", ...block.examples.flatMap(([line, does]) => [`# ${does}`, line]), "```"];
+  }
+}
+
+export function entryTable(term: string, entries: readonly HelpEntry[]): string[] {
+  return table(
+    [term, "meaning", "default"],
+    entries.map((entry) => [code(entry.term), entry.meaning, entry.standard ?? ""]),
+  );
+}
+
+/** Texts name other pages as `baton help TOPIC`; a page of docs has a link. */
+function linked(text: string, path: string): string {
+  return text.replaceAll(/\bsee baton help ([a-z-]+)/g, (all, topic: string) => {
+    const target = topicPaths[topic];
+    return target === undefined ? all : `see [${topic}](${posix.relative(posix.dirname(path), target)})`;
+  });
+}

@@ -1,0 +1,107 @@
+/** Man pages: a page of help in the man(7) macros, which groff and mandoc read. */
+import { fullMeaning, type HelpBlock, type HelpPage } from "../../commands/help/help_page.ts";
+
+export interface ManPage {
+  /** `baton-lock`. */
+  readonly name: string;
+  readonly section: 1 | 5 | 7;
+  readonly page: HelpPage;
+  /** Other pages: `baton(1)`. */
+  readonly seeAlso: readonly string[];
+}
+
+export interface ManIssue {
+  readonly version: string;
+  /** `2026-01-31`; empty if it is not known. */
+  readonly date: string;
+}
+
+export function manPage({ name, section, page, seeAlso }: ManPage, { version, date }: ManIssue): string {
+  const isCommand = page.usage.length > 0;
+  const lines = [
+    `.\\" Written by scripts/gen_man.ts from the tables of the code.`,
+    `.TH ${quoted(name.toUpperCase())} ${section} "${date}" ${quoted(`baton ${version}`)} "baton manual"`,
+    ".nh", // names and options must not be hyphenated
+    ".ad l",
+    ".SH NAME",
+    `${escaped(name)} \\- ${escaped(page.summary)}`,
+    ...(isCommand ? [".SH SYNOPSIS", ...synopsis(page.usage)] : []),
+    ...(page.blocks[0]?.kind === "heading" ? [] : [".SH DESCRIPTION"]),
+    ...page.blocks.flatMap((block, index) =>
+      blockLines(block, { isFirst: (page.blocks[index - 1]?.kind ?? "heading") === "heading" })
+    ),
+    ".SH SEE ALSO",
+    seeAlso.map((one) => `.BR ${escaped(one).replace("(", " (")}`).join(",\n"),
+  ];
+  return lines.join("\n") + "\n";
+}
+
+function synopsis(usage: readonly string[]): string[] {
+  return usage.flatMap((line, index) => [...(index === 0 ? [] : [".br"]), request(breakable(line))]);
+}
+
+function blockLines(block: HelpBlock, { isFirst }: { readonly isFirst: boolean }): string[] {
+  switch (block.kind) {
+    case "heading":
+      return [`.SH ${quoted(block.text.toUpperCase())}`];
+    case "text":
+      return [...(isFirst ? [] : [".PP"]), request(prose(block.text))];
+    case "entries":
+      return block.entries.flatMap((entry) => [
+        ".TP",
+        `.B ${breakable(entry.term).replaceAll('"', "\\(dq")}`,
+        request(prose(fullMeaning(entry))),
+      ]);
+    case "examples":
+      return block.examples.flatMap(([line, does], index) => [
+        ...(isFirst && index === 0 ? [] : [".PP"]),
+        request(escaped(`${does}:`)),
+        ".RS 4",
+        ".nf",
+        request(escaped(line)),
+        ".fi",
+        ".RE",
+      ]);
+  }
+}
+
+/** A line of text; it must not begin with a character that starts a request. */
+function request(text: string): string {
+  return /^[.']/.test(text) ? `\\&${text}` : text;
+}
+
+/** Text whose dashes and quotation marks can be copied to a shell. */
+export function escaped(text: string): string {
+  const special: Readonly<Record<string, string>> = {
+    "\\": "\\e",
+    "-": "\\-",
+    "'": "\\(aq",
+    "`": "\\(ga",
+    "^": "\\(ha",
+    "~": "\\(ti",
+    "…": "...",
+  };
+  return text.replaceAll(/[^\x20-\x7e]|[\\\-'`^~]/gu, (one) => special[one] ?? `\\[u${codePoint(one)}]`);
+}
+
+function codePoint(one: string): string {
+  return (one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+}
+
+/** The same, with places at which a long word may be broken without a hyphen. */
+function breakable(text: string): string {
+  return escaped(text).replaceAll(/[|,/](?=\S)/g, "$&\\:");
+}
+
+/** The length of words that may not fit into a line of a narrow terminal. */
+const longWord = 30;
+
+/** A paragraph; its long words may be broken. */
+function prose(text: string): string {
+  return text.split(" ").map((word) => word.length < longWord ? escaped(word) : breakable(word)).join(" ");
+}
+
+/** An argument of a macro. */
+function quoted(text: string): string {
+  return `"${escaped(text).replaceAll('"', "\\(dq")}"`;
+}

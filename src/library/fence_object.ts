@@ -1,0 +1,106 @@
+/** Writes to ZooKeeper nodes that succeed only while this process holds its locks, even if it was suspended meanwhile. */
+import { ownHolder } from "../coordination/admin/own_holder.ts";
+import {
+  fencedWrite,
+  type FencedWriteResult,
+  type HeldNode,
+  staleHolderError,
+} from "../coordination/fence/fenced_write.ts";
+import { type FencedOperation, reservedFolderOf } from "../coordination/fence/fenced_operation.ts";
+import { BatonError } from "../errors.ts";
+import type { Lease } from "../process/lease.ts";
+import { validatePath } from "../zookeeper/node_path_names.ts";
+import type { Acl, ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { type SessionPlace, SessionSource } from "./session_source.ts";
+
+export interface FenceOptions {
+  /** The root of baton's nodes; "/baton" when left out. */
+  readonly root?: string;
+  /** ACL of created nodes; that of the session when left out. */
+  readonly acl?: Acl[];
+}
+
+export interface FencedCreateOptions {
+  /** Create missing parents in the same transaction. */
+  readonly parents?: boolean;
+  /** The server appends a number to the path that is higher than all earlier ones. */
+  readonly sequential?: boolean;
+}
+
+export interface FencedVersion {
+  /** The version that the node must have; any version when left out. */
+  readonly version?: number;
+}
+
+/**
+ * Each write is one transaction that checks the holder of every lease. All of them reject with STALE_TOKEN if a lock is no longer held
+ * (nothing was written), FALSE or NOT_FOUND if the node does not meet the conditions, REFUSED by an ACL, UNREACHABLE if nothing was
+ * written, OUTCOME_UNKNOWN if the node may have been written: read it before you repeat the write.
+ */
+export class Fence implements AsyncDisposable {
+  readonly #leases: readonly Lease[];
+  readonly #options: FenceOptions;
+  readonly #sessions: SessionSource;
+
+  /** `leases`: of locks, elections, barriers or pool items, in any session. Throws USAGE without a lease. */
+  constructor(place: SessionPlace, leases: Lease | readonly Lease[], options: FenceOptions = {}) {
+    this.#leases = "fencingToken" in leases ? [leases] : leases;
+    if (this.#leases.length === 0) throw new BatonError("USAGE", "A fence needs at least one lease");
+    this.#options = options;
+    this.#sessions = new SessionSource(place);
+  }
+
+  /** Sets the data of a node. */
+  set(path: string, data: string | Uint8Array, { version = -1 }: FencedVersion = {}): Promise<FencedWriteResult> {
+    return this.#write({ do: "set", path, data: bytesOf(data), version });
+  }
+
+  /** Creates a node. */
+  create(
+    path: string,
+    data: string | Uint8Array,
+    { parents = false, sequential = false }: FencedCreateOptions = {},
+  ): Promise<FencedWriteResult> {
+    return this.#write({ do: "create", path, data: bytesOf(data), parents, sequential });
+  }
+
+  /** Deletes a node without children. */
+  delete(path: string, { version = -1 }: FencedVersion = {}): Promise<FencedWriteResult> {
+    return this.#write({ do: "delete", path, version });
+  }
+
+  /** Closes the connection if this object opened it. */
+  async close(): Promise<void> {
+    await this.#sessions.close(new DOMException("The fence was closed", "AbortError"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #write(operation: FencedOperation): Promise<FencedWriteResult> {
+    const { root } = this.#options;
+    validatePath(operation.path, operation.do === "create" && operation.sequential);
+    const folder = reservedFolderOf(operation.path, root);
+    if (folder !== null) {
+      throw new BatonError(
+        "USAGE",
+        `Cannot ${operation.do} "${operation.path}": baton itself uses the nodes below ${folder}`,
+      );
+    }
+    const zk = await this.#sessions.get();
+    const held = await Promise.all(this.#leases.map((lease) => heldNode(zk, lease, operation)));
+    return await fencedWrite(zk, operation, { ...this.#options, held });
+  }
+}
+
+async function heldNode(zk: ZooKeeper, lease: Lease, operation: FencedOperation): Promise<HeldNode> {
+  const { name } = lease;
+  const holder = lease.isHeld() ? await ownHolder(zk, lease.path, [lease.holderId]) : null;
+  if (holder === null) throw staleHolderError({ name, node: null }, operation);
+  return { name, node: holder.node };
+}
+
+function bytesOf(data: string | Uint8Array): Uint8Array {
+  return typeof data === "string" ? new TextEncoder().encode(data) : data;
+}

@@ -1,0 +1,331 @@
+/** A store of messages that failed, for a program: they are tried again until they succeed or become dead letters. */
+import { join, resolve } from "node:path";
+import { BatonError } from "../errors.ts";
+import { checkStoreName } from "../retry/queue/store_name.ts";
+import type { DeathReason, MessageState } from "../retry/queue/message_life.ts";
+import type { ChangeRefusal, MessageChange, MessageFilter } from "../retry/queue/retry_admin.ts";
+import { changesMax } from "../retry/queue/retry_store_limits.ts";
+import { RetryStore } from "../retry/queue/retry_store.ts";
+import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
+import { messageStates } from "../retry/queue/message_life.ts";
+import { storeRulesOf } from "../retry/processor/retry_rules.ts";
+import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
+import { onAbort } from "../support/abort.ts";
+import { systemClock } from "../support/clock.ts";
+import { userStateFolder } from "../support/home_folder.ts";
+import {
+  type MessageStoreOptions,
+  noSources,
+  type ProcessOptions,
+  type ProcessorReport,
+  storeValues,
+} from "./message_store_options.ts";
+
+/** A message of the store. Times are milliseconds since 1970. */
+export interface MessageInfo {
+  /** Unique over all stores. */
+  readonly id: string;
+  /** Only one message of a key is tried at a time with `order: "key"`; null: it has none. */
+  readonly key: string | null;
+  readonly state: MessageState;
+  /** Tries that have ended since it was stored or redriven, with the one that failed before it was stored. */
+  readonly tries: number;
+  /** Tries during which their process died. */
+  readonly crashes: number;
+  readonly storedMs: number;
+  /** The end of the last try; null: there was none. */
+  readonly lastTryMs: number | null;
+  /** When the next try is due; null: there is none. */
+  readonly nextTryMs: number | null;
+  /** Why it is dead or was dropped. */
+  readonly reason: DeathReason | null;
+  /** The message of the last failure; null: none. */
+  readonly error: string | null;
+  /** Size of the body. */
+  readonly bytes: number;
+}
+
+export interface MessageWithBody extends MessageInfo {
+  /** Null: the message has ended, and its body is no longer stored. */
+  readonly body: Uint8Array | null;
+}
+
+/** The state after a message was stored. */
+export interface AddedMessage {
+  readonly id: string;
+  readonly state: MessageState;
+  /** Milliseconds since 1970; null: it is a dead letter. */
+  readonly nextTryMs: number | null;
+}
+
+export interface AddMessageOptions {
+  readonly key?: string;
+  /** The message of a failed try, which counts as the first one. Without it the message was not tried yet and is due immediately. */
+  readonly failure?: string;
+}
+
+/** A message that is tried. */
+export interface MessageTry {
+  readonly id: string;
+  readonly key: string | null;
+  readonly body: Uint8Array;
+  /** The body as UTF-8. */
+  text(): string;
+  /** 1 for the first try. */
+  readonly attempt: number;
+  /** Aborts after `attemptTimeoutMs`, when the lease on the message is lost, and when the processor has to end. Stop the work then. */
+  readonly signal: AbortSignal;
+  /** Grows with every try of the message: a store that remembers the highest number can refuse an older try. */
+  readonly fencingNumber: bigint;
+}
+
+/** Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter immediately. */
+export type MessageHandler = (message: MessageTry) => Promise<void> | void;
+
+/** Selects messages: all conditions have to match. */
+export type MessageSelection = Omit<MessageFilter, "states">;
+
+/**
+ * Calls reject with LOCK_BUSY if another process writes for 30 s, STORE_FULL if the limits or the disk are reached (nothing was changed),
+ * IO if the disk fails or data is damaged, CONFIG or CANNOT_CREATE if the folder cannot be used.
+ */
+export class MessageStore implements AsyncDisposable {
+  readonly name: string;
+  readonly folder: string;
+  readonly #options: MessageStoreOptions;
+  #store: Promise<RetryStore> | null = null;
+  readonly #closed = new AbortController();
+  readonly #processing = new Set<Promise<void>>();
+
+  /** Creates nothing before the first call. Throws USAGE for an invalid name or option, CONFIG for a user without a home folder. */
+  constructor(options: MessageStoreOptions = {}) {
+    const { name = "default", folder } = options;
+    checkStoreName(name);
+    storeRulesOf(storeValues(options), noSources);
+    this.name = name;
+    this.folder = resolve(folder ?? join(userStateFolder("retry", "name one with the option folder"), name));
+    this.#options = options;
+  }
+
+  /** Stores a message. It is on the disk when this resolves. */
+  async add(body: string | Uint8Array, { key, failure }: AddMessageOptions = {}): Promise<AddedMessage> {
+    const tried = failure === undefined ? null : { outcome: "retry", retryAfterMs: null, error: failure } as const;
+    return await this.#accept(body, key, tried);
+  }
+
+  /**
+   * Runs `work`. If it fails, stores the message, with this as its first try. Returns null if the work succeeded. Rejects if the message
+   * could not be stored; the failure of the work is the cause then.
+   */
+  async tryOrAdd(
+    body: string | Uint8Array,
+    work: () => Promise<unknown> | unknown,
+    { key }: Pick<AddMessageOptions, "key"> = {},
+  ): Promise<AddedMessage | null> {
+    try {
+      await work();
+      return null;
+    } catch (cause) {
+      const { end, error } = failureOf(cause);
+      try {
+        return await this.#accept(body, key, { ...end, outcome: end.outcome === "final" ? "final" : "retry", error });
+      } catch (thrown) {
+        if (!(thrown instanceof BatonError)) throw thrown;
+        throw new BatonError(
+          thrown.code,
+          `${thrown.message}; the message was not stored, and its work failed: ${error}`,
+          { cause },
+        );
+      }
+    }
+  }
+
+  /** Lists messages, the oldest first. `states`: all when left out. */
+  async *list(
+    { states = messageStates, ...selection }: MessageSelection & { readonly states?: readonly MessageState[] } = {},
+  ): AsyncGenerator<MessageInfo, void, void> {
+    const store = await this.#opened();
+    for (let afterSeq = 0;;) {
+      const found = await store.call("list", { states, ...selection }, { afterSeq, max: changesMax });
+      const last = found.at(-1);
+      if (last === undefined) return;
+      yield* found.map(infoOf);
+      afterSeq = last.seq;
+    }
+  }
+
+  /** Returns a message with its body. Rejects with NOT_FOUND, and BAD_DATA if it is damaged. */
+  async get(id: string): Promise<MessageWithBody> {
+    const message = await (await this.#opened()).call("show", id);
+    if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in store "${this.name}"`);
+    return { ...infoOf(message), body: message.body ?? null };
+  }
+
+  /** Number and size of the messages in each state. */
+  async totals(): Promise<Record<MessageState, StateTotals>> {
+    return await (await this.#opened()).call("totals");
+  }
+
+  /** Makes a waiting message due now. Rejects with NOT_FOUND, and FALSE if it is not waiting. */
+  retryNow(id: string): Promise<void> {
+    return this.#change(id, "retry");
+  }
+
+  /** Cancels a waiting message. Rejects with NOT_FOUND, and FALSE if it is not waiting. */
+  cancel(id: string): Promise<void> {
+    return this.#change(id, "cancel");
+  }
+
+  /** Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, and FALSE if it is not dead. */
+  redrive(id: string): Promise<void> {
+    return this.#change(id, "redrive");
+  }
+
+  /** Drops a dead letter. Rejects with NOT_FOUND, and FALSE if it is not dead. */
+  purge(id: string): Promise<void> {
+    return this.#change(id, "purge");
+  }
+
+  /** Redrives all dead letters that match, each once, even if it dies again meanwhile. Returns their number. */
+  async redriveAll(selection: MessageSelection = {}): Promise<number> {
+    const store = await this.#opened();
+    const number = await store.call("startRedrive");
+    for (let done = 0;;) {
+      const count = await store.call("redrive", number, selection, changesMax, Date.now());
+      done += count;
+      if (count < changesMax) return done;
+    }
+  }
+
+  /** Drops all dead letters that match. Returns their number. */
+  async purgeAll(selection: MessageSelection = {}): Promise<number> {
+    const store = await this.#opened();
+    for (let done = 0;;) {
+      const count = await store.call("purge", selection, Date.now());
+      if (count === 0) return done;
+      done += count;
+    }
+  }
+
+  /** Stops all processors of the store from starting tries, or lets them start again. The setting is kept in the store. */
+  async setPaused(isPaused: boolean): Promise<void> {
+    await (await this.#opened()).call("setPaused", isPaused);
+  }
+
+  /**
+   * Tries the messages of the store when they are due, until `signal` aborts, or as `until` says. Several processors, also `baton
+   * retry-processor run`, can share a store: a message has one try at a time. When a process dies, another one retries its messages in
+   * flight after `leaseMs`. After the signal, tries in flight may continue for `drainMs`. Resolves when all tries have ended.
+   *
+   * Rejects with CONFIG where the boot clock of the machine cannot be read (Node.js on macOS), IO if messages are damaged, and as all
+   * calls. Messages that `baton retry-processor` stored with a command or an HTTP request are given to the handler like all others.
+   */
+  async process(handler: MessageHandler, options: ProcessOptions = {}): Promise<void> {
+    const processing = this.#process(handler, options);
+    this.#processing.add(processing);
+    try {
+      await processing;
+    } finally {
+      this.#processing.delete(processing);
+    }
+  }
+
+  /** Ends all processors, then the store. */
+  async close(): Promise<void> {
+    this.#closed.abort(new DOMException(`Message store "${this.name}" was closed`, "AbortError"));
+    await Promise.allSettled(this.#processing);
+    const store = await this.#store?.catch(() => null);
+    await store?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #process(handler: MessageHandler, options: ProcessOptions): Promise<void> {
+    const { signal, until = "stopped", onReport } = options;
+    const values = storeValues(this.#options, options);
+    const run = (message: Parameters<FunctionTarget["deliver"]>[0], ends: AbortSignal) =>
+      handler({
+        id: message.id,
+        key: message.key,
+        body: message.body,
+        text: () => new TextDecoder().decode(message.body),
+        attempt: message.tries + 1,
+        signal: ends,
+        fencingNumber: BigInt(message.fence),
+      });
+    const [{ StoreProcessor }, { resolveSettings }, { connectionSettings }] = await Promise.all([
+      import("../retry/processor/store_processor.ts"),
+      import("../config/resolve_settings.ts"),
+      import("../config/settings.ts"),
+    ]);
+    await using processor = await StoreProcessor.open({
+      location: this,
+      target: new FunctionTarget({ run, timeoutMs: values.retryAttemptTimeout, clock: systemClock() }),
+      values: { ...resolveSettings(connectionSettings, noSources), ...values, killAfter: 0 },
+      sources: noSources,
+      log: (level, event, sentence) => onReport?.({ level, event, sentence } satisfies ProcessorReport),
+      until: until === "once" ? "tried" : until,
+      topics: null,
+    });
+    const offs = [this.#closed.signal, signal].map((end) => onAbort(end, () => processor.stop()));
+    try {
+      await processor.run();
+    } finally {
+      for (const off of offs) off();
+    }
+  }
+
+  async #accept(body: string | Uint8Array, key: string | undefined, tried: FirstTry | null): Promise<AddedMessage> {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body.slice();
+    const head = { kind: "command", argv: null, cwd: null } as const;
+    const store = await this.#opened();
+    const [stored] = await store.call("accept", [{ head, body: bytes, key: key ?? null, tried }], Date.now());
+    if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
+    const { id, life: { state, nextAtMs } } = stored;
+    return { id, state, nextTryMs: state === "waiting" ? nextAtMs : null };
+  }
+
+  async #change(id: string, change: MessageChange): Promise<void> {
+    const refusal = await (await this.#opened()).call("change", id, change, Date.now());
+    if (refusal === null) return;
+    const what = `Cannot ${change} message ${id} of store "${this.name}"`;
+    throw new BatonError(refusal === "unknown" ? "NOT_FOUND" : "FALSE", `${what}: ${refusalText(refusal)}`);
+  }
+
+  async #opened(): Promise<RetryStore> {
+    if (this.#closed.signal.aborted) throw this.#closed.signal.reason;
+    const opening = this.#store ??= RetryStore.open(this.folder, {
+      rules: storeRulesOf(storeValues(this.#options), noSources),
+    });
+    try {
+      return await opening;
+    } catch (thrown) {
+      if (this.#store === opening) this.#store = null;
+      throw thrown;
+    }
+  }
+}
+
+function refusalText(refusal: ChangeRefusal): string {
+  if (refusal === "unknown") return "it is not in the store";
+  return refusal === "forwarded" ? "it was delivered to the dead-letter sink" : `it is ${refusal.replace("_", " ")}`;
+}
+
+function infoOf(message: StoredMessage): MessageInfo {
+  const { id, key, state, tries, crashes, firstMs, lastMs, nextMs, reason, error, bytes } = message;
+  return {
+    id,
+    key,
+    state,
+    tries,
+    crashes,
+    storedMs: firstMs,
+    lastTryMs: lastMs,
+    nextTryMs: nextMs,
+    reason,
+    error,
+    bytes,
+  };
+}

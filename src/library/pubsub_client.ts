@@ -1,0 +1,71 @@
+/** A publish/subscribe client of a program, under a client ID that is kept over its processes. */
+import { checkName } from "../pubsub/client/client_limits.ts";
+import { requestTopics } from "../pubsub/client/pubsub_client_session.ts";
+import {
+  type PubsubCallOptions,
+  type PubsubClientOptions,
+  PubsubConnection,
+  type PubsubPlace,
+} from "./pubsub_connection.ts";
+import { TopicPublisher } from "./topic_publisher.ts";
+import { TopicSubscriber } from "./topic_subscriber.ts";
+
+export class PubsubClient implements AsyncDisposable {
+  readonly id: string;
+  readonly #connection: PubsubConnection;
+  readonly #publishers = new Map<string, TopicPublisher>();
+  readonly #subscribers = new Map<string, TopicSubscriber>();
+  #closing: Promise<void> | null = null;
+
+  /**
+   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text; one process uses it at a time, and the next one continues at
+   * the same positions. Throws USAGE for an invalid ID or address, CONFIG for unusable key files.
+   */
+  constructor(place: PubsubPlace, id: string, options: PubsubClientOptions = {}) {
+    checkName("client ID", id);
+    this.id = id;
+    this.#connection = new PubsubConnection(place, id, options);
+  }
+
+  /** Returns the publisher of a topic, the same one for each call. Throws USAGE for an invalid name. */
+  publisher(topic: string): TopicPublisher {
+    const known = this.#publishers.get(topic);
+    if (known !== undefined) return known;
+    checkName("topic", topic);
+    const publisher = new TopicPublisher(this.#connection, topic);
+    this.#publishers.set(topic, publisher);
+    return publisher;
+  }
+
+  /** Returns the subscriber of a topic, the same one for each call. Throws USAGE for an invalid name. */
+  subscriber(topic: string): TopicSubscriber {
+    const known = this.#subscribers.get(topic);
+    if (known !== undefined) return known;
+    checkName("topic", topic);
+    const subscriber = new TopicSubscriber(this.#connection, topic);
+    this.#subscribers.set(topic, subscriber);
+    return subscriber;
+  }
+
+  /** Lists the names of all topics, sorted. Rejects with UNREACHABLE (no server responded within `wait`) or REFUSED. */
+  topics(options: PubsubCallOptions = {}): Promise<string[]> {
+    return requestTopics(this.#connection.requester, this.id, this.#connection.limitsOf(options));
+  }
+
+  /**
+   * Waits for the puts in flight, each of which has its time limit, ends all other calls with an AbortError, and closes the connection
+   * and the state.
+   */
+  close(): Promise<void> {
+    return this.#closing ??= this.#close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#publishers.values()].map((publisher) => publisher.close()));
+    await this.#connection.close();
+  }
+}

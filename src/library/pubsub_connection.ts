@@ -1,0 +1,198 @@
+/**
+ * State, connection and sessions of a publish/subscribe client of a program: one state for its ID, one session for each topic.
+ * Opens each when it is first used. Every call has a time limit that includes the opening.
+ */
+import { resolve } from "node:path";
+import { BatonError } from "../errors.ts";
+import { ClientState } from "../pubsub/client/client_state.ts";
+import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
+import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
+import { type PubsubRequestOptions, Requester } from "../pubsub/client/requester.ts";
+import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
+import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
+import { abortable, throwIfAborted } from "../support/abort.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { deadlineAfter } from "../support/deadline.ts";
+import { userStateFolder } from "../support/home_folder.ts";
+import { readPublicKey, readSecretKey } from "../zeromq/curve_key_file.ts";
+import { curveDialOptions } from "../zeromq/curve_security.ts";
+import type { SocketOptions } from "../zeromq/socket_options.ts";
+import { connect } from "../zookeeper/zookeeper_client.ts";
+import type { SessionPlace } from "./session_source.ts";
+
+/** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
+export interface ProxyAddresses {
+  readonly proxies: readonly string[];
+}
+
+/** Where the service is: its proxies, or the coordination service in which the proxies are announced. */
+export type PubsubPlace = SessionPlace | ProxyAddresses;
+
+export interface PubsubClientOptions {
+  /**
+   * Folder for the state of the client ID: its session number, its positions, and puts with an unknown outcome. One process can use an
+   * ID in it at a time. When left out, that of `baton pubsub client`: ~/.local/state/baton/pubsub.
+   */
+  readonly stateDir?: string;
+  /** Time limit of a whole call in milliseconds: for the state, finding and connecting to a proxy, and the response. 30,000 when left out. */
+  readonly wait?: number;
+  /** The root in the coordination service; "/baton" when left out. */
+  readonly root?: string;
+  /** File with the key pair of this client (`baton pubsub keygen`); needs `serviceKeyFile`. Nothing is encrypted without it. */
+  readonly keyFile?: string;
+  /** File with the public key of the proxies. */
+  readonly serviceKeyFile?: string;
+  /** Receives a sentence when a request makes no progress for 3 s, and when an iterator waits for servers. */
+  readonly onProblem?: (sentence: string) => void;
+  readonly clock?: Clock;
+}
+
+export interface PubsubCallOptions {
+  /** Time limit of this call in milliseconds, instead of that of the client. */
+  readonly wait?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Milliseconds. */
+const waitMsDefault = 30_000;
+/** Milliseconds to wait for the response of one proxy before the next one is tried. */
+const attemptMs = 5000;
+
+export class PubsubConnection {
+  readonly id: string;
+  readonly clock: Clock;
+  readonly waitMs: number;
+  readonly requester: Requester;
+  readonly #place: PubsubPlace;
+  readonly #options: PubsubClientOptions;
+  readonly #closed = new AbortController();
+  readonly #sessions = new Map<string, PubsubClientSession>();
+  #state: Promise<ClientState> | null = null;
+
+  /** Throws USAGE for an invalid address, and CONFIG for unusable key files. */
+  constructor(place: PubsubPlace, id: string, options: PubsubClientOptions) {
+    this.id = id;
+    this.#place = place;
+    this.#options = options;
+    this.clock = options.clock ?? systemClock();
+    this.waitMs = options.wait ?? waitMsDefault;
+    const endpoints = "proxies" in place ? place.proxies.map(parseProxyEndpoint) : null;
+    if (endpoints?.length === 0) throw new BatonError("USAGE", "proxies is empty; expected at least one address");
+    const security = securityOf(options);
+    this.requester = new Requester({
+      findProxies: (signal) => endpoints === null ? this.#findProxies(signal) : Promise.resolve(endpoints),
+      clock: this.clock,
+      timeoutMs: this.waitMs,
+      attemptMs,
+      onStall: (why) => this.report(why),
+      ...(security === undefined ? {} : { socket: security }),
+    });
+  }
+
+  /** Aborts when the client is closed. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  report(sentence: string): void {
+    this.#options.onProblem?.(sentence);
+  }
+
+  /** Returns the time limit of a call that starts now, and the signal that ends it. */
+  limitsOf(
+    { wait = this.waitMs, signal }: PubsubCallOptions,
+  ): { readonly endMs: number; readonly signal: AbortSignal } {
+    const signals = signal === undefined ? [this.closed] : [this.closed, signal];
+    return { endMs: this.clock.now() + wait, signal: AbortSignal.any(signals) };
+  }
+
+  /** Runs one call at a topic. After a takeover by another process the next call uses a new session. */
+  async call<T>(
+    topic: string,
+    options: PubsubCallOptions,
+    work: (session: PubsubClientSession, limits: PubsubRequestOptions) => Promise<T>,
+  ): Promise<T> {
+    const limits = this.limitsOf(options);
+    const session = await this.session(topic, limits);
+    try {
+      return await work(session, limits);
+    } catch (thrown) {
+      if (thrown instanceof BatonError && thrown.code === "FENCED") this.replaceSession(topic, session);
+      throw thrown;
+    }
+  }
+
+  /** Returns the session for a topic. Rejects with LOCK_BUSY while another process uses the client ID, CONFIG, CANNOT_CREATE, IO. */
+  async session(
+    topic: string,
+    { endMs, signal }: { readonly endMs: number; readonly signal: AbortSignal },
+  ): Promise<PubsubClientSession> {
+    const state = await this.state({ endMs, signal });
+    const known = this.#sessions.get(topic);
+    if (known !== undefined) return known;
+    const session = new PubsubClientSession(state, this.requester, "own");
+    this.#sessions.set(topic, session);
+    return session;
+  }
+
+  /** True if the session is still used for the topic. */
+  isCurrent(topic: string, session: PubsubClientSession): boolean {
+    return this.#sessions.get(topic) === session;
+  }
+
+  /** The next request at the topic uses a new session: the counters of this one cannot be used any longer. */
+  replaceSession(topic: string, session: PubsubClientSession): void {
+    if (this.isCurrent(topic, session)) this.#sessions.delete(topic);
+  }
+
+  async state(
+    { endMs, signal }: { readonly endMs: number; readonly signal: AbortSignal },
+  ): Promise<ClientState> {
+    throwIfAborted(signal);
+    const opening = this.#state ??= this.#openState();
+    const reason = () => new BatonError("LOCK_BUSY", `Another process uses the client ID ${JSON.stringify(this.id)}`);
+    const limit = deadlineAfter(this.clock, Math.max(1, endMs - this.clock.now()), { signal, reason });
+    try {
+      return await abortable(opening, limit.signal);
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  /** Ends all requests. What was put and not confirmed is kept in the state. */
+  async close(): Promise<void> {
+    this.#closed.abort(new DOMException(`The publish/subscribe client "${this.id}" was closed`, "AbortError"));
+    const state = await this.#state?.catch(() => null);
+    await this.requester[Symbol.asyncDispose]();
+    state?.[Symbol.dispose]();
+  }
+
+  async #openState(): Promise<ClientState> {
+    try {
+      const { stateDir = userStateFolder("pubsub", "name the folder for client states with stateDir") } = this.#options;
+      const { clock, waitMs, closed: signal } = this;
+      return await ClientState.open(resolve(stateDir), this.id, { waitMs, clock, signal });
+    } catch (thrown) {
+      this.#state = null;
+      throw thrown;
+    }
+  }
+
+  async #findProxies(signal: AbortSignal): Promise<string[]> {
+    const path = new PubsubPath(this.#options.root);
+    const place = this.#place as SessionPlace;
+    if ("session" in place) return await announcedProxies(place, path, signal);
+    const ends = place.signal === undefined ? signal : AbortSignal.any([signal, place.signal]);
+    await using zk = await connect({ ...place, signal: ends });
+    return await announcedProxies(zk, path, ends);
+  }
+}
+
+/** Undefined without keys: nothing is encrypted. Throws USAGE and CONFIG. */
+function securityOf({ keyFile, serviceKeyFile }: PubsubClientOptions): SocketOptions | undefined {
+  if (keyFile === undefined && serviceKeyFile === undefined) return undefined;
+  if (keyFile === undefined || serviceKeyFile === undefined) {
+    throw new BatonError("USAGE", "An encrypted connection needs both keyFile and serviceKeyFile");
+  }
+  return curveDialOptions(readSecretKey(keyFile), readPublicKey(serviceKeyFile));
+}

@@ -1,0 +1,272 @@
+/** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
+import { BatonError, messageOf } from "../errors.ts";
+import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
+import { Publisher } from "../pubsub/client/publisher.ts";
+import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
+import { abortable, throwIfAborted } from "../support/abort.ts";
+import { Event } from "../support/event.ts";
+import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
+
+export interface PutMessageOptions extends PubsubCallOptions {
+  /**
+   * The program's own ID of this message, 1 to 1,024 bytes. A put with an ID that this client has used for one of the topic's last
+   * 10,000 such messages stores nothing and succeeds; so a program can repeat a put after it was killed.
+   */
+  readonly messageId?: string;
+}
+
+/** Puts that `putAll` has in flight at the same time. */
+const putsInFlight = 256;
+
+export class TopicPublisher {
+  readonly topic: string;
+  readonly #connection: PubsubConnection;
+  #run: PutRun | null = null;
+  /** Settles when earlier runs, and `resume`, have ended: one of them uses the session at a time. */
+  #earlier: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  /** Made by `PubsubClient.publisher`. */
+  constructor(connection: PubsubConnection, topic: string) {
+    this.topic = topic;
+    this.#connection = connection;
+  }
+
+  /**
+   * Resolves when the message is on the server's disk: every subscriber of this moment gets it, once. Text is stored as UTF-8; do not
+   * change the bytes before the promise settles. Puts that do not wait for each other are sent together, in their order.
+   *
+   * Rejects with OUTCOME_UNKNOWN if the message may have been stored: do not put it again. It is kept in the client's state; `resume`,
+   * and the next put, send it again, and the server recognizes it. With any other error it is definitely not stored: UNREACHABLE (no
+   * server responded within `wait`), LOCK_BUSY (another process uses the client ID), STORE_FULL, REFUSED, BAD_DATA (longer than the
+   * limit of 64 MiB, or a message ID that was used for another message), FENCED, IO. Messages that wait behind it are then not stored
+   * either. With the signal's reason it may be stored or not.
+   */
+  async put(message: string | Uint8Array, { messageId, wait, signal }: PutMessageOptions = {}): Promise<void> {
+    const body = typeof message === "string" ? new TextEncoder().encode(message) : message;
+    if (body.byteLength > messageBytesMax) {
+      const size = `it has ${body.byteLength} bytes; the limit is ${messageBytesMax}`;
+      throw new BatonError("BAD_DATA", `Cannot put the message into topic "${this.topic}": ${size}`);
+    }
+    if (messageId !== undefined) checkName("messageId", messageId);
+    throwIfAborted(signal);
+    throwIfAborted(this.#connection.closed);
+    if (this.#isClosed) throw new BatonError("USAGE", `The publisher of topic "${this.topic}" was closed`);
+    const { endMs } = this.#connection.limitsOf({ wait });
+    const stored = this.#currentRun().add({ body, messageId: messageId ?? null, endMs });
+    await abortable(stored, signal);
+  }
+
+  /** Puts all messages in order, up to 256 at the same time. Resolves with their number; the first failure ends it and rejects as `put`. */
+  async putAll(
+    messages: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
+    options: PubsubCallOptions = {},
+  ): Promise<number> {
+    const inFlight = new Set<Promise<void>>();
+    const failures: unknown[] = [];
+    let stored = 0;
+    try {
+      for await (const message of messages) {
+        const putting = this.put(message, options).then(() => void stored++, (thrown) => void failures.push(thrown))
+          .then(() => void inFlight.delete(putting));
+        inFlight.add(putting);
+        if (inFlight.size >= putsInFlight) await Promise.race(inFlight);
+        if (failures.length > 0) break;
+      }
+    } finally {
+      await Promise.all(inFlight);
+    }
+    if (failures.length > 0) throw failures[0];
+    return stored;
+  }
+
+  /**
+   * Sends the puts with an unknown outcome again, also those of an earlier process with this client ID. Resolves with their number when
+   * each is stored once. Rejects as `put`; OUTCOME_UNKNOWN: they are still unknown.
+   */
+  async resume(options: PubsubCallOptions = {}): Promise<number> {
+    const earlier = this.#endRun();
+    const resuming = this.#connection.call(this.topic, options, async (session, { endMs = 0, signal }) => {
+      await earlier;
+      return await new Publisher(session, this.topic).resume({ signal, endMs });
+    });
+    this.#earlier = resuming.catch(() => {});
+    return await resuming;
+  }
+
+  /** Number of messages with an unknown outcome. */
+  async unknownPuts(options: PubsubCallOptions = {}): Promise<number> {
+    return (await this.#connection.state(this.#connection.limitsOf(options))).countIntents(this.topic);
+  }
+
+  /** Waits for the puts in flight, each of which has a time limit. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#endRun();
+  }
+
+  #currentRun(): PutRun {
+    if (this.#run?.hasFailed === false) return this.#run;
+    if (this.#run !== null) this.#earlier = this.#run.ended;
+    const run = new PutRun(this.#connection, this.topic, this.#earlier);
+    run.ended.then(() => {
+      if (this.#run === run) this.#run = null;
+    });
+    return this.#run = run;
+  }
+
+  #endRun(): Promise<unknown> {
+    const run = this.#run;
+    this.#run = null;
+    return this.#earlier = run === null ? this.#earlier : run.end();
+  }
+}
+
+interface NewPut {
+  readonly body: Uint8Array;
+  readonly messageId: string | null;
+  readonly endMs: number;
+}
+
+interface PendingPut extends NewPut {
+  readonly stored: () => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/** Puts of one session. It ends with the first failure, and all puts that are not stored fail. */
+class PutRun {
+  readonly #connection: PubsubConnection;
+  readonly #topic: string;
+  /** Puts that were not given to the publisher. */
+  #waiting: PendingPut[] = [];
+  /** Puts that were given to the publisher and are not confirmed, by counter. */
+  readonly #given = new Map<number, PendingPut>();
+  #nextCounter = 1;
+  #work = new Event();
+  #isEnding = false;
+  #hasFailed = false;
+  readonly ended: Promise<void>;
+
+  /** `earlier`: the run begins after this; the first put is added before. */
+  constructor(connection: PubsubConnection, topic: string, earlier: Promise<unknown>) {
+    this.#connection = connection;
+    this.#topic = topic;
+    this.ended = earlier.then(() => this.#run());
+  }
+
+  /** True if it takes no further puts. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  add(put: NewPut): Promise<void> {
+    return new Promise((stored, failed) => {
+      this.#waiting.push({ ...put, stored, failed });
+      this.#work.set();
+    });
+  }
+
+  /** Ends the run after the puts that were added. */
+  end(): Promise<void> {
+    this.#isEnding = true;
+    this.#work.set();
+    return this.ended;
+  }
+
+  async #run(): Promise<void> {
+    const { closed: signal } = this.#connection;
+    const [topic, endMs] = [this.#topic, this.#waiting[0]?.endMs ?? 0];
+    let session: PubsubClientSession | null = null;
+    try {
+      session = await this.#connection.session(topic, { endMs, signal });
+      const publisher = new Publisher(session, topic);
+      if (session.state.countIntents(topic) > 0) await publisher.resume({ signal, endMs });
+      await publisher.putAll(this.#chunks(), {
+        signal,
+        isStream: true,
+        msgIdOf: (counter) => this.#given.get(counter)?.messageId ?? null,
+        endMsOf: (first, count) => this.#endMsOf(first, count),
+        onStored: (count, _, first) => this.#confirm(first, count),
+      });
+      await publisher.reportResolved();
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#failAll(error, session);
+    }
+    // The counters of this session are used.
+    if (session !== null) this.#connection.replaceSession(topic, session);
+  }
+
+  async *#chunks(): AsyncGenerator<readonly Uint8Array[], void, void> {
+    for (;;) {
+      while (this.#waiting.length === 0) {
+        if (this.#isEnding) return;
+        await this.#work.wait();
+        this.#work = new Event();
+      }
+      yield this.#takeChunk();
+    }
+  }
+
+  /** Takes the puts up to the next one with a message ID, which is sent alone. */
+  #takeChunk(): Uint8Array[] {
+    const index = this.#waiting.findIndex(({ messageId }) => messageId !== null);
+    const taken = this.#waiting.splice(0, index < 0 ? this.#waiting.length : Math.max(1, index));
+    for (const put of taken) this.#given.set(this.#nextCounter++, put);
+    return taken.map(({ body }) => body);
+  }
+
+  /** The earliest limit of these messages: a request has one outcome. */
+  #endMsOf(first: number, count: number): number {
+    let endMs = Infinity;
+    for (let counter = first; counter < first + count; counter++) {
+      endMs = Math.min(endMs, (this.#given.get(counter) ?? this.#waiting[0])?.endMs ?? Infinity);
+    }
+    return Number.isFinite(endMs) ? endMs : this.#connection.clock.now() + this.#connection.waitMs;
+  }
+
+  #confirm(first: number, count: number): void {
+    for (let counter = first; counter < first + count; counter++) {
+      this.#given.get(counter)?.stored();
+      this.#given.delete(counter);
+    }
+  }
+
+  #failAll(error: unknown, session: PubsubClientSession | null): void {
+    const mayBeStored = session === null ? () => false : unknownCounters(session, this.#topic);
+    for (const [counter, { failed }] of this.#given) {
+      failed(mayBeStored(counter) ? this.#unknown(error) : this.#notDone(error));
+    }
+    for (const { failed } of this.#waiting.splice(0)) failed(this.#notDone(error));
+    this.#given.clear();
+  }
+
+  #unknown(error: unknown): unknown {
+    if (error instanceof BatonError && error.code === "OUTCOME_UNKNOWN") return error;
+    const what = `The outcome is unknown: put a message into topic "${this.#topic}": ${messageOf(error)}`;
+    return new BatonError("OUTCOME_UNKNOWN", what, { cause: error });
+  }
+
+  #notDone(error: unknown): unknown {
+    if (!(error instanceof BatonError)) return error;
+    const cannot = `Cannot put the message into topic "${this.#topic}"; definitely not done`;
+    if (error.code !== "OUTCOME_UNKNOWN") {
+      return error.message.startsWith("Cannot put ")
+        ? error
+        : new BatonError(error.code, `${cannot}: ${error.message}`, { cause: error });
+    }
+    const why = `the outcome of an earlier message is unknown: ${error.message}`;
+    return new BatonError("UNREACHABLE", `${cannot}: ${why}`, { cause: error });
+  }
+}
+
+/** Tells which counters of this session have an unknown outcome; all of them if the state cannot be read. */
+function unknownCounters({ state, token }: PubsubClientSession, topic: string): (counter: number) => boolean {
+  try {
+    const intents = state.putIntents(topic).filter(({ session }) => session.number === token.number);
+    return (counter) =>
+      intents.some((intent) => counter >= intent.counter && counter < intent.counter + intent.bodies.length);
+  } catch {
+    return () => true;
+  }
+}

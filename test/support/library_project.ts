@@ -1,0 +1,120 @@
+/** An empty project in which the built library is installed as a package, as a user of npm has it. */
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+
+const root = join(import.meta.dirname, "../..");
+const tool = (name: string) => join(root, "node_modules/.bin", name);
+
+export interface ProjectRun {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export class LibraryProject implements Disposable {
+  readonly folder = mkdtempSync(join(tmpdir(), "baton-installed-"));
+  /** The name that programs import. */
+  readonly packageName: string;
+
+  /** Builds the library, packs it and its dependencies, and installs what was packed, without the network. */
+  constructor() {
+    const built = join(this.folder, "built");
+    this.#succeed("sh", [join(root, "scripts/build_library"), built]);
+    const { name, dependencies } = JSON.parse(readFileSync(join(built, "package.json"), "utf8")) as {
+      name: string;
+      dependencies: Record<string, string>;
+    };
+    this.packageName = name;
+    const packed = join(this.folder, "packed");
+    mkdirSync(packed);
+    const packages = [built, ...Object.keys(dependencies).map((one) => join(root, "node_modules", one))];
+    for (const one of packages) {
+      this.#succeed("npm", ["pack", one, "--silent", "--ignore-scripts", "--pack-destination", packed]);
+    }
+    mkdirSync(this.path("."), { recursive: true });
+    writeFileSync(this.path("package.json"), JSON.stringify({ private: true, type: "module" }));
+    const files = readdirSync(packed).map((file) => join(packed, file));
+    this.#succeed("npm", [
+      "install",
+      "--offline",
+      "--ignore-scripts",
+      "--no-audit",
+      "--no-fund",
+      "--loglevel=error",
+      ...files,
+    ]);
+  }
+
+  path(...names: string[]): string {
+    return join(this.folder, "project", ...names);
+  }
+
+  /** Writes a program that imports the package. */
+  write(file: string, text: string): void {
+    writeFileSync(this.path(file), text);
+  }
+
+  /** Compiles all programs of the project, strictly, against the declarations of the package. Returns what the compiler reports. */
+  compile(): string {
+    const types = this.path("node_modules/@types/node");
+    if (!existsSync(types)) {
+      cpSync(join(root, "node_modules/@types/node"), types, { recursive: true });
+      cpSync(join(root, "node_modules/undici-types"), this.path("node_modules/undici-types"), { recursive: true });
+    }
+    const compilerOptions = {
+      ...{ target: "es2024", lib: ["es2024", "esnext.disposable"], module: "nodenext", types: ["node"] },
+      ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, outDir: "compiled", rootDir: "." },
+    };
+    writeFileSync(this.path("tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    return this.#spawn(tool("tsc"), ["-p", "."]).out;
+  }
+
+  /** Runs a program. `command` is the runtime with its first arguments. */
+  run(command: readonly string[], file: string, ...args: string[]): ProjectRun {
+    const [program = "", ...first] = command;
+    return this.#spawn(program, [...first, file, ...args]);
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #spawn(program: string, args: readonly string[]): ProjectRun {
+    const cwd = existsSync(this.path(".")) ? this.path(".") : this.folder;
+    const env = {
+      ...{ PATH: process.env["PATH"], HOME: this.folder, NO_COLOR: "1" },
+      DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
+    };
+    const ended = spawnSync(program, args, {
+      cwd,
+      env,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: 120_000,
+    });
+    return { code: ended.status, out: ended.stdout ?? "", err: ended.stderr ?? String(ended.error) };
+  }
+
+  #succeed(program: string, args: readonly string[]): void {
+    const { code, out, err } = this.#spawn(program, args);
+    if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}:\n${err}${out}`);
+  }
+}
+
+/** The runtimes that the library supports, each with the programs that it runs: Node.js needs compiled ones. */
+export function libraryRuntimes(): readonly {
+  name: string;
+  command: readonly string[];
+  programs: "compiled" | "source";
+}[] {
+  const { status, stdout, stderr } = spawnSync("sh", [join(root, "scripts/install_node")], { encoding: "utf8" });
+  if (status !== 0) throw new Error(`Node.js 22 is needed: ${stderr}`);
+  return [
+    { name: "Node.js", command: [stdout.trim(), "--disable-warning=ExperimentalWarning"], programs: "compiled" },
+    { name: "Bun", command: [tool("bun")], programs: "source" },
+    { name: "Deno", command: [tool("deno"), "run", "-A", "--quiet"], programs: "source" },
+  ];
+}
