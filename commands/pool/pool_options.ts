@@ -28,12 +28,12 @@ const flags = {
   }),
   loop: setting(toggleType(), {
     flag: "--loop",
-    help: "with --query, run all items, and run the query again, until no item is left; always so with --items",
+    help: "run all items; with --query, run the query again until no item is left; the default with --items",
     default: false,
   }),
   oneRound: setting(toggleType(), {
     flag: "--one-round",
-    help: "run at most -j items, and leave the others to the next call; always so with --query",
+    help: "run at most -j items, and leave the others to the next call; the default with --query",
     default: false,
   }),
   drain: setting(toggleType(), {

@@ -11,6 +11,8 @@ import type { PoolCommandOptions } from "./pool_options.ts";
 
 /** A shorter run shows no progress. The commands write to the same terminal, so the line changes rarely. Milliseconds. */
 const progressMs = { after: 2000, every: 1000 };
+/** Two calls with the same list would both run the items that are free when they get to them. */
+const sharedListHint = "baton: other calls run items of this list, too; with --done-ttl 1d each item runs once a day\n";
 /** The maximum number of failed items in the summary. */
 const namedMax = 3;
 
@@ -25,6 +27,7 @@ export class PoolReport implements Disposable {
   readonly #failed: string[] = [];
   #counts: PoolCounts | null = null;
   #isSummarized = false;
+  #isShared = false;
 
   constructor(options: PoolCommandOptions, io: Io, { clock, jobLog }: {
     readonly clock: Clock;
@@ -47,10 +50,11 @@ export class PoolReport implements Disposable {
   }
 
   /** The last try of an item has ended. */
-  itemEnded({ item, result, counts, left }: PoolItemEnd): void {
+  itemEnded({ item, result, counts, left, isShared }: PoolItemEnd): void {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
     this.#counts = counts;
+    this.#isShared ||= isShared;
     const note = counts.failed === 0 ? "" : `${counts.failed} failed`;
     this.#progress.set({ note, total: counts.done + counts.failed + left });
     this.#progress.add(1);
@@ -61,12 +65,13 @@ export class PoolReport implements Disposable {
    * and prints nothing if all is well.
    */
   summarize(counts = this.#counts): void {
-    const { quiet, verbose, loop, component } = this.#options;
+    const { quiet, verbose, loop, component, items, values } = this.#options;
     if (counts === null || quiet || this.#isSummarized) return;
     this.#isSummarized = true;
     if (!loop && !verbose && counts.failed === 0 && !this.io.stderrIsTerminal) return;
     const elapsedMs = this.#clock.now() - this.#startMs;
     this.io.err(`baton: ${summaryText(component, counts, { failed: this.#failed, elapsedMs })}\n`);
+    if (this.#isShared && items.kind !== "query" && values.doneTtl === undefined) this.io.err(sharedListHint);
   }
 
   [Symbol.dispose](): void {

@@ -139,9 +139,9 @@ async function redriveAll(
     if (max > 0) {
       const count = store.call("redrive", number, where, max, Date.now());
       done += count;
+      progress.add(count);
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, changesMax)) return done;
-      progress.add(count);
     }
     // Yields to the event loop at least once, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);

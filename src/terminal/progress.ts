@@ -17,6 +17,7 @@ export const progressSettings = {
     flag: "--progress",
     help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
     default: false,
+    group: "output",
   }),
 } satisfies SettingTable;
 

@@ -70,6 +70,18 @@ describe("how much one call runs", () => {
   });
 });
 
+test("an item that another call runs is left to it, and the summary says so, and how each item runs once", async () => {
+  const other = session.start(`"$baton" pool -q both --items a -- sh -c 'touch both; ${untilMade("end-both")}'`);
+  await session.made("both");
+  const ended = await session.run('"$baton" pool both --items a,b -- echo');
+  expect([ended.code, ended.stdout]).toEqual([0, "b\n"]);
+  expect(ended.stderr).toMatch(
+    /^baton: pool "both": 1 done, 0 failed, 0 skipped, 1 with other calls; .*\nbaton: other calls run items of this list, too; with --done-ttl 1d .*\n$/,
+  );
+  await session.run("touch end-both");
+  expect((await other.ended).code).toBe(0);
+});
+
 describe("the item in the command", () => {
   test("is its last argument where it has no place, and not where the command reads BATON_ITEM", async () => {
     expect((await session.run('"$baton" pool -q word --items "a b" -- printf "%s|" x')).stdout).toBe("x|a b|");

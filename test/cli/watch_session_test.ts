@@ -259,21 +259,3 @@ describe("top", () => {
     expect(pty.output).not.toContain("\x1b[?1049h");
   });
 });
-
-describe("progress", () => {
-  test("--progress prints a last line where stderr is no terminal; without it, and with -q, there is none", async () => {
-    const submit = (flags: string) =>
-      session.run(`seq 1 100 | "$baton" retry-processor submit --lines --store "$dir/progress" ${flags} -- true`);
-    expect((await submit("--progress")).stderr).toContain("baton: 100 messages stored, ");
-    expect((await submit("")).stderr).not.toContain("a second");
-    expect((await submit("--progress -q")).stderr).toBe("");
-  });
-
-  test("verify and backup, whose work blocks the program", async () => {
-    const verify = await session.run('"$baton" retry-processor verify --store "$dir/progress" --progress');
-    expect(verify.stderr).toMatch(/^baton: 300 messages compared with their bodies/);
-    const backup = await session.run('"$baton" keeper backup "$dir/keeper.copy" --progress');
-    expect(backup.stderr).toMatch(/^baton: \d+ of \d+ nodes? checked/);
-    expect(backup.code).toBe(0);
-  });
-});

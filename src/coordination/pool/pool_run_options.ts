@@ -54,6 +54,8 @@ export interface PoolItemEnd {
   readonly counts: PoolCounts;
   /** The number of items that this run still has to run. */
   readonly left: number;
+  /** Other runs have held items of the list. */
+  readonly isShared: boolean;
 }
 
 export interface PoolJob {

@@ -318,8 +318,8 @@ class PoolRun {
     if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
     this.#startClaimed(); // first, because the rest can be done in parallel
     if (end !== null && end.result !== "not_started") {
-      const left = this.#workList.unfinishedCount();
-      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left });
+      const [left, isShared] = [this.#workList.unfinishedCount(), this.#workList.isShared()];
+      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left, isShared });
     }
     if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
     this.#isAtTotal = false;

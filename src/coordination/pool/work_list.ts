@@ -136,6 +136,11 @@ export class WorkList {
     return this.#waiting.size + this.#running.size;
   }
 
+  /** Whether other runs have held items of the list. */
+  isShared(): boolean {
+    return this.#busy.size + this.#retried.size > 0;
+  }
+
   counts(): PoolCounts {
     return {
       ...this.#counts,
