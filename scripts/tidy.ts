@@ -4,7 +4,7 @@
  * Each task of deno.json and each script of package.json is started with --help, because a valid entry may still not start.
  */
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { checkCycles, checkDependencies, checkFileNames, checkLayers, checkPlaces } from "./tidy/layers.ts";
@@ -36,6 +36,12 @@ function read(...names: string[]): SourceFile[] {
       return { path, text: readFileSync(path, "utf8") };
     });
   });
+}
+
+/** The text of a file, an empty one for a folder, null if there is neither. */
+function readPlace(path: string): string | null {
+  if (!existsSync(path)) return null;
+  return statSync(path).isDirectory() ? "" : readFileSync(path, "utf8");
 }
 
 function rule(name: string, findings: Finding[]): Outcome {
@@ -89,7 +95,7 @@ const outcomes = [
   rule("words", [...product, ...prose].flatMap(checkWords)),
   rule("no literal sleeps", sources.flatMap(checkWaits)),
   rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),
-  rule("links", texts.flatMap((file) => checkLinks(file, existsSync))),
+  rule("links", texts.flatMap((file) => checkLinks(file, readPlace))),
   rule("dependencies", checkDependencies(readFileSync("package.json", "utf8"), sources)),
   rule("tasks", checkTasks(readFileSync("package.json", "utf8"), readFileSync("deno.json", "utf8"))),
   ...await Promise.all([

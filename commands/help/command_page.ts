@@ -63,12 +63,13 @@ export function shortPage(command: Command): HelpPage {
   };
 }
 
-/** The options of the short help, in the order of the table: the basic ones, then the first ones of the group `main`. */
+/** The options of the short help, in the order of the table: the basic ones, then the first ones of the group `main`, then --json. */
 export function shortOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);
   const others = all.filter(([name, one]) => one.basic !== true && groupOf(name, one) === "main");
-  const chosen = new Set([...basic, ...others].slice(0, shortOptionsMax).map(([name]) => name));
+  const json = all.filter(([name]) => name === "json");
+  const chosen = new Set([...basic, ...others, ...json].slice(0, shortOptionsMax).map(([name]) => name));
   return Object.fromEntries(all.filter(([name]) => chosen.has(name)));
 }
 

@@ -2,7 +2,7 @@
 import { loadLibc } from "../../src/process/libc.ts";
 import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
 import { printJson } from "../../src/terminal/io.ts";
-import { printTable } from "../../src/terminal/table.ts";
+import { type Cell, headCells, printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choiceType, toggleType } from "../../src/config/value_types.ts";
@@ -29,6 +29,8 @@ const settings = {
   json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
+
+const kindStyles = { warning: "yellow", problem: "red" } as const;
 
 export const doctorCommand = defineCommand({
   name: "doctor",
@@ -73,7 +75,10 @@ export const doctorCommand = defineCommand({
       printJson<DoctorJson>(io, { version: 1, servers, session_timeout_ms, locks, elections, findings });
     } else {
       if (findings.length > 0) {
-        printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);
+        const rows = findings.map((
+          { kind, where, what },
+        ): Cell[] => [{ text: kind, style: kindStyles[kind] }, where, what]);
+        printTable(io, [headCells(["KIND", "WHERE", "WHAT"]), ...rows]);
       }
       if (!values.quiet) {
         const checked = [

@@ -5,7 +5,7 @@ import { sendSignal } from "../../src/process/proc/send_signal.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
-import { printTable } from "../../src/terminal/table.ts";
+import { headCells, printTable } from "../../src/terminal/table.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
 import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
@@ -127,7 +127,10 @@ function printStatus(
     );
   }
   if (items.length > 0) {
-    printTable(io, [["ITEM", "STATE", "SINCE", "BY", "DETAIL"], ...items.map((item) => itemRowOf(item, nowMs))]);
+    printTable(io, [
+      headCells(["ITEM", "STATE", "SINCE", "BY", "DETAIL"]),
+      ...items.map((item) => itemRowOf(item, nowMs)),
+    ]);
   } else if (!quiet) {
     io.err(`baton: no item of pool "${component}" is running, and no results are stored\n`);
   }

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { ProgressLine } from "../../src/terminal/progress.ts";
 import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
-import { printTable } from "../../src/terminal/table.ts";
+import { headCells, printTable } from "../../src/terminal/table.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -103,12 +103,12 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
     const state = endpoint === null ? "offline" : isDraining ? "draining" : "serving";
     return [id, state, endpoint ?? "-", String(topics.length)];
   });
-  if (rows.length > 0) printTable(io, [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ...rows]);
+  if (rows.length > 0) printTable(io, [headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]), ...rows]);
   if (!values.topics) return exitCodes.SUCCESS;
   const topics = servers.flatMap(({ id, endpoint, topics: own }) =>
     own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "offline" : state])
   );
-  if (topics.length > 0) printTable(io, [[""], ["TOPIC", "SERVER", "EPOCH", "STATE"], ...topics]);
+  if (topics.length > 0) printTable(io, [[""], headCells(["TOPIC", "SERVER", "EPOCH", "STATE"]), ...topics]);
   return exitCodes.SUCCESS;
 }
 
@@ -208,7 +208,7 @@ async function runMoves(
     io.out(`${JSON.stringify(result)}\n`);
   } else {
     const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
-    if (rows.length > 0) printTable(io, [["TOPIC", "FROM", "TO", "OUTCOME", ""], ...rows]);
+    if (rows.length > 0) printTable(io, [headCells(["TOPIC", "FROM", "TO", "OUTCOME", ""]), ...rows]);
     else if (!values.quiet) io.err("baton: there is nothing to move\n");
   }
   for (const one of done) {

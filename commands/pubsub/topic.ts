@@ -5,7 +5,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { printTable } from "../../src/terminal/table.ts";
+import { headCells, printTable } from "../../src/terminal/table.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
@@ -112,7 +112,7 @@ async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
     there ? state : "offline",
     String(epoch),
   ]);
-  if (rows.length > 0) printTable(io, [["TOPIC", "SERVER", "STATE", "EPOCH"], ...rows]);
+  if (rows.length > 0) printTable(io, [headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]), ...rows]);
   return exitCodes.SUCCESS;
 }
 
@@ -152,7 +152,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
   if (damage !== null) facts.push(["damage", damage]);
   printTable(io, facts.map(([name, fact]) => [name, String(fact)]));
   const rows = slowest.map(({ client, position, pending }) => [printable(client), String(position), String(pending)]);
-  if (rows.length > 0) printTable(io, [[""], ["SUBSCRIBER", "HAD", "WAITING"], ...rows]);
+  if (rows.length > 0) printTable(io, [[""], headCells(["SUBSCRIBER", "HAD", "WAITING"]), ...rows]);
   return exitCodes.SUCCESS;
 }
 

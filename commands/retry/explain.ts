@@ -1,5 +1,5 @@
 /** `baton retry-processor explain`: prints the schedule of a policy before it is used. */
-import { printTable } from "../../src/terminal/table.ts";
+import { headCells, printTable } from "../../src/terminal/table.ts";
 import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -54,7 +54,7 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
     return [String(number), number === 1 ? "immediately" : span(minDelayMs, maxDelayMs), span(minMs, maxMs)];
   });
   printTable(io, [
-    ["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"],
+    headCells(["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"]),
     ...rows,
   ]);
   if (result.max_tries > result.tries.length) io.out(`… up to try ${result.max_tries}\n`);

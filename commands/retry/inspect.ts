@@ -17,7 +17,7 @@ import { writeSync } from "node:fs";
 import { printJson, ReaderGone } from "../../src/terminal/io.ts";
 import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
 import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
-import { printTable } from "../../src/terminal/table.ts";
+import { headCells, printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
@@ -110,7 +110,7 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
-  if (messages.length > 0) printTable(io, [[...listHead], ...messages.map((one) => messageRow(one, nowMs))]);
+  if (messages.length > 0) printTable(io, [headCells(listHead), ...messages.map((one) => messageRow(one, nowMs))]);
   else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
   if (more && !values.quiet) io.err(`baton: there are more than ${values.limit} messages; show more with --limit\n`);
   return exitCodes.SUCCESS;
@@ -176,7 +176,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
     return exitCodes.SUCCESS;
   }
   printTable(io, [
-    ["STATE", "MESSAGES", "BYTES"],
+    headCells(["STATE", "MESSAGES", "BYTES"]),
     ...messageStates.map((state) => [state, String(totals[state].count), String(totals[state].bytes)]),
   ]);
   const nowMs = Date.now();

@@ -52,15 +52,29 @@ export function checkMachinePaths(file: SourceFile): Finding[] {
   );
 }
 
-/** Links from page to page lead somewhere; `exists` is asked for paths from the project's root. */
-export function checkLinks(file: SourceFile, exists: (path: string) => boolean): Finding[] {
+/** Links lead to a file and, in a page, to a heading; `read` returns the text of a path from the project's root, null without one. */
+export function checkLinks(file: SourceFile, read: (path: string) => string | null): Finding[] {
   if (!file.path.endsWith(".md")) return [];
   return file.text.split("\n").flatMap((text, index) =>
-    [...text.matchAll(/\]\(([^)#:\s]+)(#[^)]*)?\)/g)]
-      .map((match) => posix.join(posix.dirname(file.path), match[1] ?? ""))
-      .filter((target) => !exists(target))
-      .map((target) => ({ path: file.path, line: index + 1, message: `there is no ${target}` }))
+    [...text.matchAll(/\]\(([^)#:\s]*)(?:#([^)\s]*))?\)/g)].flatMap(([, path = "", anchor = ""]) => {
+      const target = path === "" ? file.path : posix.join(posix.dirname(file.path), path);
+      const page = path === "" ? file.text : read(target);
+      const hasPlace = page !== null && (anchor === "" || !target.endsWith(".md") || anchorsOf(page).includes(anchor));
+      const message = page === null ? `there is no ${target}` : `${target} has no heading for #${anchor}`;
+      return hasPlace ? [] : [{ path: file.path, line: index + 1, message }];
+    })
   );
+}
+
+/** The anchors that GitHub gives to the headings of a page. */
+function anchorsOf(page: string): string[] {
+  const seen = new Map<string, number>();
+  return [...page.replace(/^```[^]*?^```$/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => {
+    const anchor = heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
+    const count = seen.get(anchor) ?? 0;
+    seen.set(anchor, count + 1);
+    return count === 0 ? anchor : `${anchor}-${count}`;
+  });
 }
 
 /** `deno task` and `npm run` know the same names. */

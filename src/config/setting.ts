@@ -84,9 +84,13 @@ export function inSection(section: string) {
   return declare;
 }
 
-/** Puts those settings of a table into `group` that name no group themselves. */
+/**
+ * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place: copies of all of
+ * them would cost time at each start.
+ */
 export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
-  return Object.fromEntries(Object.entries(table).map(([name, one]) => [name, { group, ...one }])) as S;
+  for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
+  return table;
 }
 
 /** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from
 import { join } from "node:path";
 import { BatonError, parseServers } from "../../src/baton.ts";
 import { PubsubClient, type PubsubClientOptions, TopicAdmin } from "../../src/baton_pubsub.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
@@ -96,6 +98,54 @@ test("a put without a response has an unknown outcome, which the next put settle
   await publisher.put("fourth");
   expect(await publisher.unknownPuts()).toBe(0);
   expect(await drain(alice.subscriber(topic))).toEqual(["first", "second", "fourth"]);
+});
+
+test("while a server stops again and again, each put is stored once, not at all, or unknown until it is settled", async () => {
+  await using alice = client("alice");
+  await using bob = client("bob");
+  await alice.subscriber(topic).subscribe();
+  const publisher = bob.publisher(topic);
+  const outcomes = new Map<string, string>();
+  const trouble = new AbortController();
+  const stopping = (async () => {
+    const clock = systemClock();
+    while (!trouble.signal.aborted) {
+      cluster.server("s1").pause();
+      await sleep(clock, 150 * Math.random() + 100);
+      cluster.server("s1").resume();
+      await sleep(clock, 100 * Math.random());
+    }
+  })();
+  const task = async (name: string) => {
+    for (let number = 0; number < 40; number++) {
+      const text = `${name} ${number}`;
+      outcomes.set(text, await failureCode(publisher.put(text, { wait: 150 })));
+    }
+  };
+  await Promise.all(["a", "b", "c", "d"].map(task));
+  trouble.abort();
+  await stopping;
+  await publisher.resume();
+  const stored = await drain(alice.subscriber(topic));
+  const codes = new Set(outcomes.values());
+  expect([...codes].filter((code) => !["none", "UNREACHABLE", "OUTCOME_UNKNOWN"].includes(code))).toEqual([]);
+  expect([codes.has("none"), codes.has("OUTCOME_UNKNOWN")]).toEqual([true, true]);
+  const expected = [...outcomes].filter(([, code]) => code !== "UNREACHABLE").map(([text]) => text);
+  expect([...stored].sort()).toEqual(expected.sort());
+});
+
+test("a topic that refuses a message does not disturb the puts of another topic", async () => {
+  await using alice = client("alice");
+  await using bob = client("bob");
+  await alice.subscriber(topic).subscribe();
+  await bob.publisher(`${topic}-bad`).put("one", { messageId: "same" });
+  const sent = Array.from({ length: 200 }, (_, index) => String(index));
+  const good = Promise.all(sent.map((text) => bob.publisher(topic).put(text)));
+  for (let round = 0; round < 5; round++) {
+    expect(await failureCode(bob.publisher(`${topic}-bad`).put("another", { messageId: "same" }))).toBe("BAD_DATA");
+  }
+  await good;
+  expect(await drain(alice.subscriber(topic))).toEqual(sent);
 });
 
 test("resume settles what an earlier process left unknown", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { LibraryProject, libraryRuntimes } from "../support/library_project.ts";
+import { denoCheck, LibraryProject, libraryRuntimes } from "../support/library_project.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
 import { makeKeyFiles } from "../../src/zeromq/make_key_files.ts";
 
@@ -74,8 +74,11 @@ test("the page has a program for each object", () => {
   for (const { prints } of programs) expect(prints.length).toBeGreaterThan(0);
 });
 
-test("the programs compile strictly against the declarations of the package", () => {
+test("the programs compile strictly against the declarations of the package, and Deno finds them, too", () => {
   expect(complaints).toBe("");
+  const files = programs.map(({ name }) => fileOf("Deno", name));
+  const { code, err } = project.run(denoCheck, ...files);
+  expect([code, err]).toEqual([0, ""]);
 });
 
 for (const { name: runtime, command, programs: kind } of runtimes) {
@@ -96,11 +99,33 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
       });
     }
 
-    test("the examples run", () => {
-      for (const file of readdirSync(examples)) {
-        const { code, err } = run(`example_${file}`);
-        expect([file, code, err]).toEqual([file, 0, ""]);
+    const linesOf = (example: string) => {
+      const { code, out, err } = run(`example_${example}`);
+      expect([code, err]).toEqual([0, ""]);
+      return out.trim().split("\n");
+    };
+
+    test("four tasks share one lock", () => {
+      const lines = linesOf("shared_lock.ts");
+      expect(lines).toHaveLength(8);
+      for (let at = 0; at < lines.length; at += 2) {
+        const [, id] = /^(\d) has the lock$/.exec(lines[at] ?? "") ?? [];
+        expect(lines[at + 1]).toBe(`${id} releases it`);
       }
+    });
+
+    test("no participant of a barrier begins a round before all are through the one before", () => {
+      const lines = linesOf("barrier.ts");
+      const round = (number: number) => [1, 2, 3].map((rank) => `round ${number}: ${rank} of 3`);
+      expect([lines.slice(0, 3).sort(), lines.slice(3).sort()]).toEqual([round(1), round(2)]);
+    });
+
+    test("two pools work through one list, each item once; one that failed is tried again", () => {
+      expect(linesOf("pool.ts")).toEqual(["once each: true", "done: 12, failed: 0", "all items are done: true"]);
+    });
+
+    test("an election is followed from leader to leader", () => {
+      expect(linesOf("election.ts")).toEqual(["10.0.0.1:7000 leads", "10.0.0.2:7000 leads", "tokens grow: true"]);
     });
 
     test("a program that cannot reach a server gets the documented error in the time of `wait`", () => {

@@ -68,14 +68,14 @@ export class LibraryProject implements Disposable {
       ...{ target: "es2024", lib: ["es2024", "esnext.disposable"], module: "nodenext", types: ["node"] },
       ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, outDir: "compiled", rootDir: "." },
     };
-    writeFileSync(this.path("tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
-    return this.#spawn(tool("tsc"), ["-p", "."]).out;
+    // Deno would read a tsconfig.json.
+    writeFileSync(this.path("compile.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    return this.#spawn(tool("tsc"), ["-p", "compile.json"]).out;
   }
 
-  /** Runs a program. `command` is the runtime with its first arguments. */
-  run(command: readonly string[], file: string, ...args: string[]): ProjectRun {
-    const [program = "", ...first] = command;
-    return this.#spawn(program, [...first, file, ...args]);
+  /** Runs a program: the runtime with its first arguments; the program and its arguments. */
+  run([program = "", ...first]: readonly string[], ...words: string[]): ProjectRun {
+    return this.#spawn(program, [...first, ...words]);
   }
 
   [Symbol.dispose](): void {
@@ -103,6 +103,9 @@ export class LibraryProject implements Disposable {
     if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}:\n${err}${out}`);
   }
 }
+
+/** Checks the types of programs as Deno does. */
+export const denoCheck: readonly string[] = [tool("deno"), "check", "--quiet"];
 
 /** The runtimes that the library supports, each with the programs that it runs: Node.js needs compiled ones. */
 export function libraryRuntimes(): readonly {

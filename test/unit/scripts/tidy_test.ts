@@ -169,11 +169,21 @@ describe("texts", () => {
     bad: ["", "home", "ann", "baton"].join("/"),
     good: `import("/$bunfs/root/baton") and /var/tmp/baton-0/`,
   });
-  const hasLimitsOnly: Rule = (file) => checkLinks(file, (path) => path === "docs/limits.md");
+  const limits = "# Limits\n## Platforms, `x` & more\n```\n# no heading\n```\n## Platforms\n## Platforms\n";
+  const hasLimitsOnly: Rule = (file) => checkLinks(file, (path) => path === "docs/limits.md" ? limits : null);
   catches(hasLimitsOnly, "a link that leads nowhere", "docs/adr/0001-a.md", {
     bad: "[a](../limits.md)\n[b](../limit.md)",
-    good: "[a](../limits.md#platforms) [b](https://example.org/x) [c](#here)",
+    good: "# Here\n[a](../limits.md#platforms) [b](https://example.org/x) [c](#here)",
     line: 2,
+  });
+  catches(hasLimitsOnly, "a link to a heading that is not there", "docs/adr/0001-a.md", {
+    bad: "[a](../limits.md#no-heading)",
+    good: "[a](../limits.md#platforms-x--more) [b](../limits.md#platforms-1)",
+  });
+  catches(hasLimitsOnly, "a link to a heading of the same page that is not there", "docs/adr/0001-a.md", {
+    bad: "# Here\n[a](#there)",
+    line: 2,
+    good: "# Here\n[a](#here)",
   });
   test("tasks that differ", () => {
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
