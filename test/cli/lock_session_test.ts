@@ -337,8 +337,7 @@ test("a lock that is asked back while its taker waits for the next name ends the
   const other = session.start('"$baton" lock -q second -- sh -c "touch taken; cat gate"');
   await session.made("taken");
   const taker = session.start('exec "$baton" lock -q first second -- echo never');
-  const holder = async () =>
-    (await session.run('"$baton" who -q first')).stdout.match(/exclusive +([0-9a-f]+)/)?.[1];
+  const holder = async () => (await session.run('"$baton" who -q first')).stdout.match(/exclusive +([0-9a-f]+)/)?.[1];
   const id = await eventually(holder, { what: "the first lock to be taken" });
   await session.run(`"$baton" break -q first --holder ${id}`);
   expect(await taker.ended).toMatchObject({ code: 80, stdout: "" });
