@@ -6,7 +6,7 @@ import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
 import { topicNames } from "./help_topics.ts";
 
 const purpose =
-  "Locks, leader election, barriers, job pools, messages and retries for shell scripts: on one machine, or on many with ZooKeeper.";
+  "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
 
 /** The number of commands of a group in the brief overview. */
 const wordsMax = 6;
@@ -38,7 +38,7 @@ export function briefOverview(names: readonly string[]): HelpPage {
 export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
   const families = familiesOf(Object.keys(loaders));
   const lists = await Promise.all(families.map(async ({ heading, names }): Promise<HelpBlock[]> => [
-    { kind: "heading", text: heading },
+    { kind: "heading", text: heading, part: "Commands" },
     { kind: "entries", entries: await summaries(names, loaders) },
   ]));
   return {
@@ -46,7 +46,7 @@ export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
     summary: purpose,
     usage: ["baton COMMAND [options]"],
     blocks: [
-      { kind: "text", text: purpose },
+      { kind: "text", text: `baton provides ${purpose}.` },
       ...lists.flat(),
       { kind: "heading", text: "Examples" },
       {

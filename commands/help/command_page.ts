@@ -98,7 +98,7 @@ function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
 
 /** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
 function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
-  const heading = { kind: "heading", text: groupHeadings[group] } as const;
+  const heading = { kind: "heading", text: groupHeadings[group], part: groupHeadings.main } as const;
   if (group !== "connection") return [heading, { kind: "entries", entries: optionEntries(settings) }];
   const basic = Object.entries(settings).filter(([, one]) => one.basic === true);
   const others = Object.entries(settings).filter(([, one]) => one.basic !== true);
