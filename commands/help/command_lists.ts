@@ -24,7 +24,7 @@ export function briefOverview(names: readonly string[]): HelpPage {
   return {
     name: "",
     summary: purpose,
-    usage: ["baton COMMAND [options], for example: baton lock nightly -- ./backup.sh"],
+    usage: ["baton COMMAND [options], for example: baton lock nightly ./backup.sh"],
     blocks: [
       { kind: "entries", entries },
       {
@@ -52,7 +52,7 @@ export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
       {
         kind: "examples",
         examples: [
-          ["baton lock nightly -- ./backup.sh", "wait for the lock, run, exit with the exit code of backup.sh"],
+          ["baton lock nightly ./backup.sh", "wait for the lock, run, exit with the exit code of backup.sh"],
           ["baton who nightly", "show the holder and the queue"],
         ],
       },

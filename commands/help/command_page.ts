@@ -19,6 +19,10 @@ export const groupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
+/** The width of a usage line that is not divided into its forms. */
+const usageColumns = 80;
+/** A ` | ` that is not in brackets. */
+const formBoundary = / \| (?![^[]*\])/;
 /** The number of options in the short help. */
 const shortOptionsMax = 10;
 /** The number of examples in the short help. */
@@ -113,7 +117,7 @@ function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
 /** One line; or one line for each form if a single line would be too long. */
 function usageLines({ name, usage }: Command): string[] {
   const line = `baton ${name} ${usage}`.trimEnd();
-  return line.length <= 100 ? [line] : usage.split(" | ").map((form) => `baton ${name} ${form}`);
+  return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);
 }
 
 function withoutVariable({ variable: _variable, ...entry }: HelpEntry): HelpEntry {

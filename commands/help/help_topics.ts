@@ -38,7 +38,7 @@ function connectionTopic(): HelpPage {
         kind: "examples",
         examples: [
           [
-            "baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh",
+            "baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly ./backup.sh",
             "an ensemble, below its node /app",
           ],
           ["export BATON_SERVERS=zk1:2181,zk2:2181,zk3:2181", "the same servers for all commands of a script"],
