@@ -104,7 +104,8 @@ export function localSettings(place: KeeperLocation, dataDir: string | undefined
   return {
     server: {
       pubsubServerId: isOwn ? "local" : `local-${userName()}`,
-      pubsubDataDir: dataDir ?? (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
+      pubsubDataDir: dataDir ??
+        (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
       pubsubServerListen: endpoint("server"),
     },
     // A proxy whose port the system chooses is another one after a restart.
