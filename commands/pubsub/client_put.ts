@@ -23,7 +23,7 @@ import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
 /** A put while it runs. */
-export interface PutRun {
+export interface ClientPutRun {
   readonly call: {
     readonly values: Pick<ClientCall["values"], "resume" | "msgId" | "json" | "progress" | "quiet" | "verbose">;
     readonly io: Io;
@@ -44,13 +44,16 @@ export interface PutResult {
   readonly withoutSubscribers: number;
 }
 
-export async function runClientPut(run: PutRun): Promise<ExitCode> {
+export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   reportPut(run, await putMessages(run));
   return exitCodes.SUCCESS;
 }
 
 /** Prints the result as JSON if that is requested, and to people that messages reach no client. */
-export function reportPut({ call: { values, io }, topic }: Pick<PutRun, "call" | "topic">, result: PutResult): void {
+export function reportPut(
+  { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
+  result: PutResult,
+): void {
   const { messages, withoutSubscribers } = result;
   if (values.json) {
     const json: PubsubPutJson = { version: 1, topic, messages, without_subscribers: withoutSubscribers };
@@ -65,7 +68,7 @@ export function reportPut({ call: { values, io }, topic }: Pick<PutRun, "call" |
 }
 
 /** Puts the input; an error is preceded by what was put, and by what is unknown. */
-export async function putMessages(run: PutRun): Promise<PutResult> {
+export async function putMessages(run: ClientPutRun): Promise<PutResult> {
   const { call: { values, io }, topic, client: { state }, input, command } = run;
   const [stream, whole] = [new NoCheckpoint(), new FileCheckpoint(state, topic)];
   try {
@@ -91,7 +94,7 @@ export async function putMessages(run: PutRun): Promise<PutResult> {
 }
 
 async function putInput(
-  { call, topic, client, signal: until, input, command }: PutRun,
+  { call, topic, client, signal: until, input, command }: ClientPutRun,
   unread: { readonly stream: NoCheckpoint; readonly whole: FileCheckpoint },
 ): Promise<PutResult> {
   const { values, io } = call;
@@ -144,7 +147,7 @@ function unsentPartOf(input: Input, { state, topic, stream, whole, resume, onSki
 
 /** Reports puts of earlier processes whose outcome is unknown. */
 export function warnOfUnknownOutcomes(
-  { values, io }: PutRun["call"],
+  { values, io }: ClientPutRun["call"],
   { topic, count, command }: { readonly topic: string; readonly count: number; readonly command: string },
 ): void {
   if (count === 0 || values.quiet) return;

@@ -14,7 +14,7 @@ import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { withNextStep } from "./client_next_step.ts";
-import { putMessages, type PutResult, type PutRun, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
+import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
 import {
   clientConnectionSettings,
   defaultClientId,
@@ -128,7 +128,7 @@ export function publishInputOf({ values, names: [, ...texts] }: Pick<PublishCall
   throw refuse(`missing MESSAGE, ${usage}`);
 }
 
-interface PublishRun extends Pick<PutRun, "topic" | "signal" | "command"> {
+interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
   readonly call: PublishCall;
   readonly requester: Requester;
   /** The start of the default client IDs. */

@@ -49,7 +49,6 @@ export const retryPolicySettings = inGroup("policy", {
     unset: "25; with wso2 10",
   }),
   retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
-    basic: true,
     help: "how the time between tries grows; list uses --delays",
     unset: "exponential; fixed with --interval or --policy wso2; list with --delays",
   }),
@@ -176,7 +175,6 @@ export const retryRedactSettings = inGroup("output", {
 export const retryServeSettings = inGroup("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
-    basic: true,
     help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
     unset: "the status of the failure: that of the backend, or 502, 503 or 504",
   }),
