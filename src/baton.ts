@@ -24,7 +24,13 @@ export { BatonError, type ErrorCode } from "./errors.ts";
 export type { KeeperOptions } from "./keeper/lifecycle/keeper_server.ts";
 export { type Keeper, startKeeper } from "./keeper/lifecycle/start_keeper.ts";
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./library/barrier_object.ts";
-export { Fence, type FencedCreateOptions, type FencedVersion, type FenceOptions } from "./library/fence_object.ts";
+export {
+  Fence,
+  type FencedCallOptions,
+  type FencedChangeOptions,
+  type FencedCreateOptions,
+  type FenceOptions,
+} from "./library/fence_object.ts";
 export type { FencedWriteResult } from "./coordination/fence/fenced_write.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./library/election_object.ts";
 export {

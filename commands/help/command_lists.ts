@@ -6,7 +6,7 @@ import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
 import { topicNames } from "./help_topics.ts";
 
 const purpose =
-  "Locks, leader election, barriers, job pools, messages and retries for shell scripts: on one machine, or on many with ZooKeeper.";
+  "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
 
 /** The number of commands of a group in the brief overview. */
 const wordsMax = 6;
@@ -24,7 +24,7 @@ export function briefOverview(names: readonly string[]): HelpPage {
   return {
     name: "",
     summary: purpose,
-    usage: ["baton COMMAND [options], for example: baton lock nightly -- ./backup.sh"],
+    usage: ["baton COMMAND [options], for example: baton lock nightly ./backup.sh"],
     blocks: [
       { kind: "entries", entries },
       {
@@ -38,7 +38,7 @@ export function briefOverview(names: readonly string[]): HelpPage {
 export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
   const families = familiesOf(Object.keys(loaders));
   const lists = await Promise.all(families.map(async ({ heading, names }): Promise<HelpBlock[]> => [
-    { kind: "heading", text: heading },
+    { kind: "heading", text: heading, part: "Commands" },
     { kind: "entries", entries: await summaries(names, loaders) },
   ]));
   return {
@@ -46,13 +46,13 @@ export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
     summary: purpose,
     usage: ["baton COMMAND [options]"],
     blocks: [
-      { kind: "text", text: purpose },
+      { kind: "text", text: `baton provides ${purpose}.` },
       ...lists.flat(),
       { kind: "heading", text: "Examples" },
       {
         kind: "examples",
         examples: [
-          ["baton lock nightly -- ./backup.sh", "wait for the lock, run, exit with the exit code of backup.sh"],
+          ["baton lock nightly ./backup.sh", "wait for the lock, run, exit with the exit code of backup.sh"],
           ["baton who nightly", "show the holder and the queue"],
         ],
       },

@@ -19,6 +19,10 @@ export const groupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
+/** The width of a usage line that is not divided into its forms. */
+const usageColumns = 80;
+/** A ` | ` that is not in brackets. */
+const formBoundary = / \| (?![^[]*\])/;
 /** The number of options in the short help. */
 const shortOptionsMax = 10;
 /** The number of examples in the short help. */
@@ -98,7 +102,7 @@ function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
 
 /** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
 function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
-  const heading = { kind: "heading", text: groupHeadings[group] } as const;
+  const heading = { kind: "heading", text: groupHeadings[group], part: groupHeadings.main } as const;
   if (group !== "connection") return [heading, { kind: "entries", entries: optionEntries(settings) }];
   const basic = Object.entries(settings).filter(([, one]) => one.basic === true);
   const others = Object.entries(settings).filter(([, one]) => one.basic !== true);
@@ -113,7 +117,7 @@ function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
 /** One line; or one line for each form if a single line would be too long. */
 function usageLines({ name, usage }: Command): string[] {
   const line = `baton ${name} ${usage}`.trimEnd();
-  return line.length <= 100 ? [line] : usage.split(" | ").map((form) => `baton ${name} ${form}`);
+  return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);
 }
 
 function withoutVariable({ variable: _variable, ...entry }: HelpEntry): HelpEntry {

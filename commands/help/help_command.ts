@@ -29,7 +29,8 @@ export function helpCommandFor(loaders: CommandLoaders): Command {
     ],
     settings: {},
     runsNothing: true,
-    completes: known,
+    completes: [],
+    completesFirst: Object.fromEntries(known.map((word) => [word, subcommandsOf(word, names)])),
     async run({ names: words, io }) {
       io.out(textFor(await pageFor(words, loaders, known), io));
       return exitCodes.SUCCESS;

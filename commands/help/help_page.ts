@@ -11,7 +11,8 @@ export interface HelpPage {
 }
 
 export type HelpBlock =
-  | { readonly kind: "heading"; readonly text: string }
+  /** `part`: the chapter of a man page that has this heading and others; text leaves it out. */
+  | { readonly kind: "heading"; readonly text: string; readonly part?: string }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "entries"; readonly entries: readonly HelpEntry[] }
   | { readonly kind: "examples"; readonly examples: readonly HelpExample[] };
@@ -26,7 +27,7 @@ export interface HelpEntry {
   readonly variable?: string | null;
 }
 
-/** A command line and what it does. */
+/** A command line, or the lines of a file, and what it does. */
 export type HelpExample = readonly [line: string, does: string];
 
 /** The meaning with the default and the variable, as text. */

@@ -38,7 +38,7 @@ function connectionTopic(): HelpPage {
         kind: "examples",
         examples: [
           [
-            "baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh",
+            "baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly ./backup.sh",
             "an ensemble, below its node /app",
           ],
           ["export BATON_SERVERS=zk1:2181,zk2:2181,zk3:2181", "the same servers for all commands of a script"],
@@ -124,18 +124,13 @@ function environmentTopic(): HelpPage {
 }
 
 function configTopic(): HelpPage {
-  const entries = Object.values<SettingTable[string]>(fileSettings).flatMap((setting): HelpEntry[] => {
-    if (setting.key === undefined) return [];
-    const { fileType, placeholder } = setting.type;
-    const kind = placeholder === "" ? "true|false" : fileType === "integer" ? placeholder : `"${placeholder}"`;
-    const flag = flagForm(setting)?.split(" <")[0];
-    return [{
-      term: `${setting.key} = ${kind}`,
-      meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
-      standard: defaultForm(setting),
-      variable: isPerName(setting.key) ? null : variableOf(setting.key),
-    }];
-  });
+  const sections = new Map<string, HelpEntry[]>();
+  for (const setting of Object.values<SettingTable[string]>(fileSettings)) {
+    if (setting.key === undefined) continue;
+    const section = setting.key.split(".").slice(0, -1).join(".");
+    sections.set(section, [...sections.get(section) ?? [], keyEntry(setting, setting.key)]);
+  }
+  const byName = [...sections].sort(([one], [other]) => one < other ? -1 : 1);
   return {
     name: "config",
     summary: "the configuration file of baton",
@@ -148,9 +143,37 @@ function configTopic(): HelpPage {
           "--origin prints the origin of each value. A key with NAME has a section for each name that you choose, such as " +
           "[pool.component.import]; it has no variable.",
       ),
-      heading("Keys"),
-      { kind: "entries", entries },
+      heading("Example"),
+      {
+        kind: "examples",
+        examples: [[exampleFile, "an ensemble for all commands, more time for commands to end, and a pool"]],
+      },
+      ...byName.flatMap(([section, entries]): HelpBlock[] => [
+        { kind: "heading", text: section === "" ? "Top level" : `[${section}]`, part: "Keys" },
+        { kind: "entries", entries },
+      ]),
     ],
+  };
+}
+
+const exampleFile = `servers = "zk1:2181,zk2:2181,zk3:2181/app"
+
+[lock]
+kill_after = "10s"
+
+[pool.component.import]
+query = "./list.sh"
+jobs = 4`;
+
+function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
+  const { fileType, placeholder } = setting.type;
+  const kind = placeholder === "" ? "true|false" : fileType === "integer" ? placeholder : `"${placeholder}"`;
+  const flag = flagForm(setting)?.split(" <")[0];
+  return {
+    term: `${key} = ${kind}`,
+    meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
+    standard: defaultForm(setting),
+    variable: isPerName(key) ? null : variableOf(key),
   };
 }
 

@@ -30,7 +30,9 @@ function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
     case "entries":
       return entryLines(block.entries, paint, columns);
     case "examples":
-      return block.examples.flatMap(([line, does]) => [`  ${paint("cyan", line)}`, `      ${does}`]);
+      return block.examples.flatMap((
+        [line, does],
+      ) => [...line.split("\n").map((one) => `  ${paint("cyan", one)}`), `      ${does}`]);
   }
 }
 

@@ -62,8 +62,9 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["baton pubsub topic delete TOPIC --json", pubsub.pubsubTopicDeletedShape, "pubsub_topic_deleted"],
   ["baton pubsub topic repair TOPIC --accept-loss --json", pubsub.pubsubTopicRepairedShape, "pubsub_topic_repaired"],
   ["baton pubsub server verify --json", pubsub.pubsubVerifyShape, "pubsub_verify"],
+  ["baton publish TOPIC --json, baton pubsub client ID put TOPIC --json", pubsub.pubsubPutShape, "pubsub_put"],
   [
-    "baton pubsub client ID get|peek TOPIC --json, one line per message",
+    "baton subscribe TOPIC --json, baton pubsub client ID get|peek TOPIC --json, one line per message",
     pubsub.pubsubMessageShape,
     "pubsub_message",
     "pubsub_message_bytes",

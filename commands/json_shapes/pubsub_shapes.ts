@@ -26,6 +26,14 @@ export const pubsubMessageShape = z.strictObject({
 });
 export type PubsubMessageJson = z.infer<typeof pubsubMessageShape>;
 
+export const pubsubPutShape = z.strictObject({
+  version,
+  topic,
+  messages: count.describe("messages that this call has put"),
+  without_subscribers: count.describe("those that reach no client, because none was subscribed to the topic"),
+});
+export type PubsubPutJson = z.infer<typeof pubsubPutShape>;
+
 export const pubsubPendingShape = z.strictObject({ version, topic, pending });
 export type PubsubPendingJson = z.infer<typeof pubsubPendingShape>;
 

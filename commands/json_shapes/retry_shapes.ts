@@ -50,6 +50,7 @@ const content = {
   cwd: z.string().nullable(),
   request: z.strictObject({
     method: z.string(),
+    origin: z.string().nullable().describe("start of the URL, of call --url; null: run --url names the backend"),
     path: z.string(),
     headers: z.array(z.array(z.string())).describe(
       "names and values, in their order; credentials are [redacted] (--redact)",

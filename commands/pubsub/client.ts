@@ -10,7 +10,6 @@ import {
   parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -20,13 +19,12 @@ import {
   PubsubClientSession,
   requestTopics,
 } from "../../src/pubsub/client/pubsub_client_session.ts";
-import { ClientState } from "../../src/pubsub/client/client_state.ts";
-import { Requester, TopicDamagedError } from "../../src/pubsub/client/requester.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
-import { lookupPlaceOf, makeProxyFinder } from "./find_proxies.ts";
-import { clientSecurity } from "./service_security.ts";
+import { withNextStep } from "./client_next_step.ts";
+import { openClientState, openRequester } from "./open_client.ts";
+import { putInputOf } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import type {
   PubsubBenchJson,
@@ -37,7 +35,6 @@ import type {
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { countWithNoun } from "../../src/support/text.ts";
-import { userStateFolder } from "../../src/support/home_folder.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
@@ -54,10 +51,10 @@ export const pubsubClientCommand = defineCommand({
     "comes again; with any other code no message is lost. A newline (or NUL, --null) follows each of several messages; a single one is " +
     "printed unchanged.",
     "--out-dir delivers exactly once, even if baton is killed at any moment. stdout and --exec deliver exactly once unless baton is " +
-    "killed between the delivery and its record: then the message comes again. --exec gets BATON_MESSAGE_ID, BATON_TOPIC, and " +
+    "killed between the delivery and its record: then the message comes again. --exec gets the message unchanged, BATON_MESSAGE_ID, BATON_TOPIC, and " +
     "BATON_REDELIVERED, which is 1 for such a message. If the --exec command fails, get ends with its exit code, and the message comes again.",
-    "The state of each client ID is a small file (--state-dir). One process uses it at a time; another one waits up to --timeout and " +
-    "then exits with 75. If the state was lost or copied, exit 84 reports that a newer session is known; the next call takes over.",
+    "The state of each client ID in a topic is a small file (--state-dir). One process uses it at a time; another one waits up to --timeout " +
+    "and then exits with 75. If the state was lost or copied, exit 84 reports that a newer session is known; the next call takes over.",
   ],
   examples: [
     ["baton pubsub client alice subscribe news", "alice gets the messages that are put into news from now on"],
@@ -79,67 +76,20 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
   const isTyped = call.sources.flags.has("pubsubClientId");
   const words = parseClientArguments(call.names, call.values.pubsubClientId, { isTyped });
   checkFlags(words.operation, call.sources.flags);
-  try {
-    return await runOperation(call, words);
-  } catch (thrown) {
-    if (!(thrown instanceof BatonError)) throw thrown;
-    const hint = nextStepHint(thrown, words, { resume: call.values.resume });
-    throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
-  }
-}
-
-/** Returns what the user can do next, if there is one clear step. */
-function nextStepHint(
-  error: BatonError,
-  { id, operation, topic, rest }: ClientArguments,
-  { resume }: { readonly resume: boolean | undefined },
-): string | null {
-  const { code } = error;
-  if (error instanceof TopicDamagedError) {
-    const { isWholeTopic } = error;
-    const name = shellQuoteIfNeeded(topic);
-    if (isWholeTopic) {
-      return `an operator restores its server from a backup, or deletes the topic: baton pubsub topic delete ${name} --accept-loss`;
-    }
-    const isReading = operation === "get" || operation === "peek";
-    const skip = `to skip it: baton pubsub client ${shellQuoteIfNeeded(id)} seek ${name} LAST-DAMAGED-ID; `;
-    return `${isReading ? skip : ""}to give up the damaged data: baton pubsub topic repair ${name} --accept-loss`;
-  }
-  if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
-    return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
-  }
-  if (code !== "FENCED") return null;
-  // Positions of inputs exist only in the state.
-  const places =
-    "puts every message of the input that this state does not record as put: check first what the topic contains";
-  return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
+  const resumesInput = call.values.resume && words.rest.length > 0;
+  return await withNextStep({ ...words, resumesInput }, () => runOperation(call, words));
 }
 
 async function runOperation(call: ClientCall, words: ClientArguments): Promise<ExitCode> {
   const { values } = call;
-  const lookupPlace = lookupPlaceOf(call);
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
   if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
-  const clock = systemClock();
-  const security = clientSecurity(values);
+  await using requester = openRequester(call);
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
-  await using requester = new Requester({
-    findProxies: makeProxyFinder(call),
-    clock,
-    timeoutMs: values.pubsubTimeout,
-    attemptMs: values.pubsubRetryTimeout,
-    ...(values.quiet ? {} : { onStall: (why: string) => call.io.err(`baton: still trying: ${why}\n`) }),
-    ...(security === undefined ? {} : { socket: security }),
-    ...(lookupPlace === undefined ? {} : { lookupPlace }),
-    ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
-  });
   if (words.operation === "topics") return await runClientTopics(call, words, requester, signal);
-  const folder = resolve(
-    values.pubsubStateDir ?? userStateFolder("pubsub", "name the folder for client states with --state-dir"),
-  );
-  using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
+  using state = await openClientState(call, { ...words, signal });
   const client = new PubsubClientSession(state, requester);
   const run: ClientRun = { call, target: words, client, signal };
   switch (words.operation) {
@@ -153,7 +103,10 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
       await client.seek(words.topic, parseSeekTarget(words.rest[0] ?? ""), { signal });
       return exitCodes.SUCCESS;
     case "put":
-      return await runClientPut(run);
+      return await runClientPut({
+        ...{ call, topic: words.topic, client, signal, input: putInputOf(call, words.rest) },
+        command: `baton pubsub client ${shellQuoteIfNeeded(words.id)} put ${shellQuoteIfNeeded(words.topic)}`,
+      });
     case "get":
     case "peek":
       return await runClientGet(run);

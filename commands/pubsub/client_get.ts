@@ -6,7 +6,7 @@ import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
-import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
@@ -15,9 +15,9 @@ import { secretVariables } from "../../src/config/settings.ts";
 import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
-import type { ClientRun } from "./client_options.ts";
+import type { ClientArguments, ClientRun } from "./client_options.ts";
 import { fstatSync, write, writeSync } from "node:fs";
-import { ReaderGone } from "../../src/terminal/io.ts";
+import { type Io, ReaderGone } from "../../src/terminal/io.ts";
 import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 
 /** Maximum messages of one response. */
@@ -29,11 +29,23 @@ const retryEveryMs = 1000;
 /** Delivers messages, in order. A number ends the command with that exit code. */
 type Sink = (messages: readonly ReceivedMessage[]) => Promise<ExitCode | null>;
 
-export async function runClientGet(run: ClientRun): Promise<ExitCode> {
+type GetValue =
+  | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
+  | ("progress" | "quiet" | "verbose" | "pubsubTimeout");
+
+/** A get while it runs: by `get`, `peek` or `baton subscribe`. */
+export interface GetRun extends Pick<ClientRun, "client" | "signal"> {
+  readonly call: { readonly values: Pick<ClientRun["call"]["values"], GetValue>; readonly io: Io };
+  readonly target: Pick<ClientArguments, "operation" | "topic">;
+  /** The next step of the user if the command of --exec fails, as the end of a sentence. */
+  readonly failureAdvice?: string;
+}
+
+export async function runClientGet(run: GetRun): Promise<ExitCode> {
   const { call: { values, io }, target, client, signal } = run;
   const { follow, untilEmpty } = values;
   const peek = target.operation === "peek";
-  checkOptions(run);
+  checkGetOptions(run);
   const manual = values.ack === "manual";
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, target.topic);
@@ -45,7 +57,7 @@ export async function runClientGet(run: ClientRun): Promise<ExitCode> {
     // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const { messages, missed } = await fetchWithRetries(
+    const { messages, missed } = await requestWithRetries(
       run,
       () => subscriber.fetch({ max: wanted, waitMs, peek, signal }),
     );
@@ -64,11 +76,19 @@ export async function runClientGet(run: ClientRun): Promise<ExitCode> {
     if (had >= max || peek || manual) break;
     if (messages.length === 0 && !follow) break;
   }
-  return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.FALSE;
+  if (had > 0 || (untilEmpty && values.wait === 0)) return exitCodes.SUCCESS;
+  if (!values.quiet && (values.verbose || io.stderrIsTerminal)) {
+    io.err(
+      `baton: no message of "${target.topic}" waits for "${client.id}"${
+        values.wait > 0 ? "" : "; -w 10s waits for one"
+      }\n`,
+    );
+  }
+  return exitCodes.FALSE;
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
-async function makeProgressLine({ call, target, client, signal }: ClientRun, max: number): Promise<ProgressLine> {
+async function makeProgressLine({ call, target, client, signal }: GetRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
@@ -78,14 +98,14 @@ async function makeProgressLine({ call, target, client, signal }: ClientRun, max
   return new ProgressLine(call, { noun: "message", verb: "received", total, isWanted });
 }
 
-/** Fetches messages; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
-async function fetchWithRetries(
-  { call: { values, io }, signal }: ClientRun,
-  fetch: () => Promise<FetchResult>,
-): Promise<FetchResult> {
+/** Sends a request; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
+export async function requestWithRetries<T>(
+  { call: { values, io }, signal }: Pick<GetRun, "call" | "signal">,
+  request: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
-      return await fetch();
+      return await request();
     } catch (thrown) {
       const isPassing = thrown instanceof BatonError && ["UNREACHABLE", "STORE_FULL"].includes(thrown.code);
       if (!values.follow || !isPassing) throw thrown;
@@ -95,30 +115,30 @@ async function fetchWithRetries(
   }
 }
 
-function checkOptions({ call: { values }, target }: ClientRun): void {
+/** Throws USAGE for options that exclude each other. */
+export function checkGetOptions({ call: { values }, target: { operation } }: Pick<GetRun, "call" | "target">): void {
+  const refuse = (why: string) => {
+    throw new BatonError("USAGE", `${operation}: ${why}`);
+  };
   const ways = [values.outDir, values.exec].filter((way) => way !== undefined).length +
     (values.ack === "manual" ? 1 : 0);
-  if (ways > 1) throw new BatonError("USAGE", "get: use only one of --out-dir, --exec and --ack manual");
-  if (values.exec?.trim() === "") {
-    throw new BatonError("USAGE", "get: --exec has no command, so every message would count as delivered");
-  }
-  if (target.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek: messages can only be printed");
+  if (ways > 1) refuse(`use only one of --out-dir, --exec${operation === "get" ? " and --ack manual" : ""}`);
+  if (values.exec?.trim() === "") refuse("--exec has no command, so every message would count as delivered");
+  if (operation === "peek" && ways > 0) refuse("messages can only be printed");
   const [form] = [values.json && "--json", values.lines && "--lines", values.null && "--null"].filter(Boolean);
   const elsewhere = values.outDir !== undefined ? "--out-dir" : values.exec !== undefined ? "--exec" : null;
-  if (form !== undefined && elsewhere !== null) {
-    throw new BatonError("USAGE", `get: ${form} formats printed messages, but ${elsewhere} prints none`);
+  if (form !== undefined && (elsewhere === "--out-dir" || (elsewhere !== null && form === "--json"))) {
+    refuse(`${form} formats printed messages, but ${elsewhere} prints none`);
   }
-  if (values.follow && values.untilEmpty) {
-    throw new BatonError("USAGE", "get: use only one of --follow and --until-empty");
-  }
+  if (values.follow && values.untilEmpty) refuse("use only one of --follow and --until-empty");
   if (values.ack === "manual" && (values.follow || values.untilEmpty || (values.count ?? 1) > 1)) {
-    throw new BatonError("USAGE", "get --ack manual takes one message; the next one comes after it is acknowledged");
+    refuse("--ack manual takes one message; the next one comes after it is acknowledged");
   }
 }
 
 /** `peek`: a printed message is not acknowledged. */
 function sinkOf(
-  run: ClientRun,
+  run: GetRun,
   subscriber: Subscriber,
   children: MessageCommand | null,
   { single, peek }: { single: boolean; peek: boolean },
@@ -137,7 +157,7 @@ function sinkOf(
     const why = "it was closed when baton was started; redirect it to a file, or to /dev/null to discard messages";
     throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
   }
-  const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
+  const end = single && !values.json ? separatorOf(values) : values.null ? "\0" : "\n";
   const output = new MessageOutput(end, run.signal);
   return async (messages) => {
     const last = messages.at(-1)?.id ?? 0;
@@ -151,7 +171,12 @@ function sinkOf(
   };
 }
 
-function makeMessageCommand({ call, target, client, signal }: ClientRun, line: string): MessageCommand {
+/** The end of each message that the options require. */
+function separatorOf(values: GetRun["call"]["values"]): string {
+  return values.null ? "\0" : values.lines ? "\n" : "";
+}
+
+function makeMessageCommand({ call, target, client, signal }: GetRun, line: string): MessageCommand {
   const place = `${client.state.path}\n${target.topic}`;
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
@@ -159,16 +184,19 @@ function makeMessageCommand({ call, target, client, signal }: ClientRun, line: s
   return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal });
 }
 
+/** The command gets the bytes that were put; only --lines and --null add the separator. */
 function execSink(
-  { call, target: { topic }, signal }: ClientRun,
+  { call, target: { topic }, signal, failureAdvice }: GetRun,
   subscriber: Subscriber,
   children: MessageCommand,
 ): Sink {
+  const end = new TextEncoder().encode(separatorOf(call.values));
   return async (messages) => {
     for (const message of messages) {
       if (signal.aborted) throw signal.reason;
       subscriber.recordDelivery(message.id);
-      const code = await children.run(message, {
+      const body = end.byteLength === 0 ? message.body : Buffer.concat([message.body, end]);
+      const code = await children.run({ ...message, body }, {
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
         BATON_REDELIVERED: message.redelivered ? "1" : "0",
@@ -176,9 +204,9 @@ function execSink(
       if (code !== 0) {
         if (signal.aborted) throw signal.reason;
         if (!call.values.quiet) {
-          call.io.err(
-            `baton: message ${message.id} of "${topic}" is not acknowledged: the command exited with ${code}\n`,
-          );
+          const advice = failureAdvice === undefined ? "" : `; ${failureAdvice}`;
+          const why = `the command exited with ${code}${advice}`;
+          call.io.err(`baton: message ${message.id} of "${topic}" is not acknowledged: ${why}\n`);
         }
         return code;
       }

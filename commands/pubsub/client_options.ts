@@ -1,14 +1,13 @@
 /** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
-import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
 import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
+import { clientConnectionSettings } from "./open_client.ts";
 
 export const clientCommandSettings = {
   count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
@@ -42,12 +41,12 @@ export const clientCommandSettings = {
     flag: "--lines",
     basic: true,
     help:
-      "put: put each line of stdin or PATH as a message; get: print a newline after each message, also after a single one",
+      "put: put each line of stdin or PATH as a message; get: a newline follows each message, also a single one, and on the stdin of --exec",
     default: false,
   }),
   null: setting(toggleType(), {
     flag: "-0, --null",
-    help: "put: split messages at NUL; get: print NUL after each message",
+    help: "put: split messages at NUL; get: NUL follows each message, also on the stdin of --exec",
     default: false,
   }),
   files: setting(toggleType(), {
@@ -67,13 +66,11 @@ export const clientCommandSettings = {
   }),
   json: setting(toggleType(), {
     flag: "--json",
-    help: "print the result as JSON; get: one line for each message",
+    help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",
     default: false,
   }),
   ...progressSettings,
-  ...pubsubKeySettings,
-  ...pubsubClientSettings,
-  ...connectionSettings,
+  ...clientConnectionSettings,
 } satisfies SettingTable;
 
 export type ClientCall = Call<typeof clientCommandSettings>;
@@ -122,7 +119,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
   msgId: { flag: "--msg-id", of: ["put"] },
   resume: { flag: "--resume", of: ["put"] },
   progress: { flag: "--progress", of: ["put", "get"] },
-  json: { flag: "--json", of: ["get", "peek", "pending", "info", "topics", "bench"] },
+  json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics", "bench"] },
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */

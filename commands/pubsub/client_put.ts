@@ -11,37 +11,81 @@ import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
-import type { ClientCall, ClientRun } from "./client_options.ts";
-import { type Input, putInputOf, unsentFiles, unsentMessages } from "./put_input.ts";
+import type { ClientCall } from "./client_options.ts";
+import { type Input, unsentFiles, unsentMessages } from "./put_input.ts";
+import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { type Io, printJson } from "../../src/terminal/io.ts";
+import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
-export async function runClientPut(run: ClientRun): Promise<ExitCode> {
-  const { call, target: { id, topic, rest }, client: { state } } = run;
-  const { values, io } = call;
-  const input = putInputOf(call, rest);
+/** A put while it runs. */
+export interface ClientPutRun {
+  readonly call: {
+    readonly values: Pick<ClientCall["values"], "resume" | "msgId" | "json" | "progress" | "quiet" | "verbose">;
+    readonly io: Io;
+  };
+  readonly topic: string;
+  readonly client: PubsubClientSession;
+  readonly signal: AbortSignal;
+  /** Null: only earlier puts with an unknown outcome are sent again. */
+  readonly input: Input | null;
+  /** The command without its input and options, for advice: `baton publish news`. */
+  readonly command: string;
+}
+
+export interface PutResult {
+  /** Messages that this call has put, including those that it sent again. */
+  readonly messages: number;
+  /** Messages among them that the topic did not store, because no client was subscribed. */
+  readonly withoutSubscribers: number;
+}
+
+export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
+  reportPut(run, await putMessages(run));
+  return exitCodes.SUCCESS;
+}
+
+/** Prints the result as JSON if that is requested, and to people that messages reach no client. */
+export function reportPut(
+  { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
+  result: PutResult,
+): void {
+  const { messages, withoutSubscribers } = result;
+  if (values.json) {
+    const json: PubsubPutJson = { version: 1, topic, messages, without_subscribers: withoutSubscribers };
+    printJson(io, json);
+  }
+  if (withoutSubscribers === 0 || values.quiet || !(values.verbose || io.stderrIsTerminal)) return;
+  const name = shellQuoteIfNeeded(topic);
+  io.err(
+    `baton: ${countWithNoun(withoutSubscribers, "message")} reached no client: topic "${topic}" has no subscriber; ` +
+      `to subscribe: baton subscribe ${name}\n`,
+  );
+}
+
+/** Puts the input; an error is preceded by what was put, and by what is unknown. */
+export async function putMessages(run: ClientPutRun): Promise<PutResult> {
+  const { call: { values, io }, topic, client: { state }, input, command } = run;
   const [stream, whole] = [new NoCheckpoint(), new FileCheckpoint(state, topic)];
   try {
-    await putInput(run, input, { stream, whole });
-    return exitCodes.SUCCESS;
+    return await putInput(run, { stream, whole });
   } catch (thrown) {
     const left = state.countIntents(topic);
     if (left > 0 && !values.quiet) {
-      io.err(
-        `baton: the outcome of ${countWithNoun(left, "message")} is unknown; to send ${
-          left === 1 ? "it" : "them"
-        } again: ` +
-          `baton pubsub client ${shellQuoteIfNeeded(id)} put ${shellQuoteIfNeeded(topic)} --resume\n`,
-      );
+      const them = left === 1 ? "it" : "them";
+      const unknown = `the outcome of ${countWithNoun(left, "message")} is unknown`;
+      io.err(`baton: ${unknown}; to send ${them} again: ${command} --resume\n`);
     }
     const place = input?.kind === "sequence" ? state.inputPosition(topic, input.name)?.taken : whole.taken;
-    if (stream.taken !== null && !values.quiet) {
+    if (values.quiet || input === null || !input.isBulk) throw thrown;
+    if (stream.taken !== null) {
       const were = stream.taken === 1 ? "was" : "were";
-      io.err(`baton: ${countWithNoun(stream.taken, "message")} of stdin ${were} put; the rest was not\n`);
-    } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
+      io.err(`baton: ${countWithNoun(stream.taken, "message")} of ${input.source} ${were} put; the rest was not\n`);
+    } else if (place !== undefined && place > 0) {
       const were = place === 1 ? "was" : "were";
       io.err(`baton: ${countWithNoun(place, "message")} of the input ${were} put; --resume continues after that\n`);
     }
@@ -50,14 +94,13 @@ export async function runClientPut(run: ClientRun): Promise<ExitCode> {
 }
 
 async function putInput(
-  { call, target: { topic }, client, signal: until }: ClientRun,
-  input: Input | null,
+  { call, topic, client, signal: until, input, command }: ClientPutRun,
   unread: { readonly stream: NoCheckpoint; readonly whole: FileCheckpoint },
-): Promise<void> {
+): Promise<PutResult> {
   const { values, io } = call;
   const { state } = client;
   const publisher = new Publisher(client, topic);
-  const isWanted = input !== null && !isSingle(input);
+  const isWanted = input !== null && input.isBulk;
   const total = isWanted && progressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
   using ending = new PutStop(until);
@@ -66,11 +109,11 @@ async function putInput(
   const onStored = (messages: number, bytes: number) => progress.add(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
-  else warnOfUnknownOutcomes(call, topic, state.countIntents(topic));
+  else warnOfUnknownOutcomes(call, { topic, count: state.countIntents(topic), command });
   if (resumed > 0 && !values.quiet) {
     io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
   }
-  if (input === null) return;
+  if (input === null) return { messages: resumed, withoutSubscribers: 0 };
   state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
   const { notes, chunks } = unsentPartOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
@@ -82,9 +125,8 @@ async function putInput(
   // A client that uses message IDs is never forgotten.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
+  return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers };
 }
-
-const isSingle = (input: Input | null): boolean => input?.kind === "files" && input.files.length === 1;
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */
 function unsentPartOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
@@ -103,13 +145,14 @@ function unsentPartOf(input: Input, { state, topic, stream, whole, resume, onSki
   return { notes, chunks: place === null ? input.read() : unsentMessages(input, place, onSkipped) };
 }
 
-function warnOfUnknownOutcomes({ values, io }: ClientCall, topic: string, count: number): void {
+/** Reports puts of earlier processes whose outcome is unknown. */
+export function warnOfUnknownOutcomes(
+  { values, io }: ClientPutRun["call"],
+  { topic, count, command }: { readonly topic: string; readonly count: number; readonly command: string },
+): void {
   if (count === 0 || values.quiet) return;
-  io.err(
-    `baton: the outcome of ${
-      countWithNoun(count, "earlier message")
-    } for "${topic}" is unknown; to send them again: put ${shellQuoteIfNeeded(topic)} --resume\n`,
-  );
+  const messages = countWithNoun(count, "earlier message");
+  io.err(`baton: the outcome of ${messages} for "${topic}" is unknown; to send them again: ${command} --resume\n`);
 }
 
 /** Milliseconds to wait for requests in flight after a signal; a second signal ends the wait. */

@@ -6,7 +6,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { endBySignal, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -22,6 +22,7 @@ import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
+import { ServiceStop } from "./service_stop.ts";
 import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
@@ -32,7 +33,7 @@ import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
 
-const proxyCommandSettings = {
+export const proxyCommandSettings = {
   ...pubsubProxySettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
@@ -78,7 +79,8 @@ async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
   return await runProxy(call);
 }
 
-export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
+/** Runs until a signal, or until `until` aborts. */
+export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
   const [first = "", ...others] = values.pubsubProxyListen;
@@ -87,25 +89,14 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
   const place = coordinationOf(values, sources);
   const clock = systemClock();
   const security = serviceSecurity(values);
-  const stopping = new AbortController();
   const rereads = security?.readClients;
   let listening: PubsubProxy | null = null;
-  const signals = processSignals();
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
-  const unlistens = [
-    signals.listen(
-      rereadSignals,
-      () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
-    ),
-    listenForStops(signals, clock, {
-      onFirstSignal: (signal) => {
-        log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, { signal });
-        stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
-      },
-      onLaterSignal: (signal) => void endBySignal(signal),
-      signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
-    }),
-  ];
+  const unlisten = processSignals().listen(
+    rereadSignals,
+    () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
+  );
+  using stop = new ServiceStop(log, { until, signals: stopSignals.filter((one) => !rereadSignals.includes(one)) });
   const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.writeProblem });
   try {
     await using proxy = new PubsubProxy({
@@ -139,12 +130,12 @@ export async function runProxy(call: PubsubProxyCall): Promise<ExitCode> {
       });
     if (page !== null) log.write("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
-    await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal, clock });
+    await serve(proxy, { directory, endpoint, place, log, signal: stop.signal, clock });
     await proxy.drain(values.pubsubDrainTimeout);
     log.write("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
   } finally {
-    for (const unlisten of unlistens) unlisten();
+    unlisten();
   }
 }
 

@@ -31,6 +31,10 @@ interface MessageFiles extends PutSource {
 }
 
 interface PutSource {
+  /** The origin of the messages, as part of a sentence. */
+  readonly source: string;
+  /** There may be several messages: progress, and how many were put, are worth reporting. */
+  readonly isBulk: boolean;
   /** Returns the total number of bytes, or null if unknown. Called only for a progress display. */
   totalBytes(): number | null;
   /** Bytes of the separator after each message. */
@@ -66,19 +70,45 @@ export function putInputOf({ values, io }: ClientCall, paths: readonly string[])
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
-  if (lines || values.null) {
-    const from = path === undefined || path === "-" ? null : resolve(path);
-    const name = `the ${lines ? "lines" : "parts between NULs"} of ${from ?? "stdin"}`;
-    const read = () => splitItems(readChunks(from), lines ? newline : 0);
-    const totalBytes = () => from === null ? null : totalFileBytes([from]);
-    return { kind: "sequence", name, isStream: from === null, totalBytes, separatorBytes: 1, read };
-  }
+  if (lines || values.null) return splitInput(path ?? "-", lines ? "lines" : "null");
   if (path !== undefined) return filesOf([path]);
   if (resume) return null;
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
-function filesOf(paths: readonly string[]): MessageFiles {
+/** Each line of a file, or each part between NULs, is a message; `-` is stdin. */
+export function splitInput(path: string, by: "lines" | "null"): Input {
+  const from = path === "-" ? null : resolve(path);
+  const source = from ?? "stdin";
+  const name = `the ${by === "lines" ? "lines" : "parts between NULs"} of ${source}`;
+  const read = () => splitItems(readChunks(from), by === "lines" ? newline : 0);
+  const totalBytes = () => from === null ? null : totalFileBytes([from]);
+  return {
+    kind: "sequence",
+    name,
+    source,
+    isStream: from === null,
+    isBulk: true,
+    totalBytes,
+    separatorBytes: 1,
+    read,
+  };
+}
+
+/** Each text is a message. */
+export function textInput(texts: readonly string[]): Input {
+  const bodies = texts.map((text) => new TextEncoder().encode(text));
+  const source = "the command line";
+  const read = async function* () {
+    yield await Promise.resolve(bodies);
+  };
+  const totalBytes = () => countBytes(bodies);
+  const isBulk = bodies.length > 1;
+  return { kind: "sequence", name: source, source, isStream: true, isBulk, totalBytes, separatorBytes: 0, read };
+}
+
+/** Each file is a message; `-` is stdin. */
+export function filesOf(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;
@@ -91,7 +121,10 @@ function filesOf(paths: readonly string[]): MessageFiles {
     for (const { path } of files) yield [await readWhole(path)];
   };
   const named = files.flatMap(({ path }) => path ?? []);
-  return { kind: "files", isStream: false, files, totalBytes: () => totalFileBytes(named), separatorBytes: 0, read };
+  const totalBytes = () => totalFileBytes(named);
+  const isBulk = files.length > 1;
+  const source = named.length === 0 ? "stdin" : "the files";
+  return { kind: "files", source, isStream: false, isBulk, files, totalBytes, separatorBytes: 0, read };
 }
 
 /** Reads a whole file, or stdin if `path` is null. Reads at most what a message may have. */
@@ -122,7 +155,9 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
     if (path === null) return yield* readStdinUnbuffered();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}`, { cause: thrown });
+    const isMissing = path !== null && (thrown as NodeJS.ErrnoException).code === "ENOENT";
+    const advice = isMissing ? `; to put a text and not a file: baton publish TOPIC TEXT` : "";
+    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}${advice}`, { cause: thrown });
   }
 }
 

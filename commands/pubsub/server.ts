@@ -6,9 +6,7 @@ import { checkServerFlags, type ServerCall, serverCommandSettings } from "./serv
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { endBySignal, listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -16,6 +14,7 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
+import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
@@ -23,6 +22,7 @@ import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
+import { ServiceStop } from "./service_stop.ts";
 import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
@@ -80,7 +80,8 @@ async function server(call: ServerCall): Promise<ExitCode> {
   return await runServer(call);
 }
 
-export async function runServer(call: ServerCall): Promise<ExitCode> {
+/** Runs until a signal, or until `until` aborts. */
+export async function runServer(call: ServerCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, dataDir } = requireIdAndDataDir(call);
   checkServerFlags("", sources.flags);
@@ -89,18 +90,8 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
   const place = coordinationOf(values, sources);
   const security = serviceSecurity(values);
-  const stopping = new AbortController();
-  const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
-  const unlisten = listenForStops(processSignals(), systemClock(), {
-    onFirstSignal: (signal) => {
-      stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
-      log.write("info", "stopping", `${signal}: finishing requests; a second signal ends it immediately`, {
-        signal,
-      });
-      stop();
-    },
-    onLaterSignal: (signal) => void endBySignal(signal),
-  });
+  using stop = new ServiceStop(log, { until });
+  const { signal } = stop;
   try {
     await using server = await TopicServer.start({
       id,
@@ -118,7 +109,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
         : { server: security.internalListenOptions, client: security.internalDialOptions },
       onProblem: log.writeProblem,
       onDraining: (isDraining) => logDraining(log, id, isDraining),
-    }, stopping.signal);
+    }, signal);
     await using page = values.pubsubMetricsListen === undefined
       ? null
       : await serveStatusPage(values.pubsubMetricsListen, {
@@ -133,7 +124,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       pid: process.pid,
     });
     const connectionLog = new ConnectionLog(log, id, connectionStateOf(server, place.servers), systemClock());
-    await waitUntilAsked(server, asked, connectionLog);
+    await waitUntilAsked(server, signal, connectionLog);
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
     log.write(
       "info",
@@ -143,16 +134,16 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
     );
     return exitCodes.SUCCESS;
   } catch (thrown) {
-    if (stopping.signal.aborted && thrown === stopping.signal.reason) return exitCodes.SUCCESS;
+    if (signal.aborted && thrown === signal.reason) return exitCodes.SUCCESS;
     throw thrown;
-  } finally {
-    unlisten();
   }
 }
 
-async function waitUntilAsked(server: TopicServer, asked: Promise<void>, presence: ConnectionLog): Promise<void> {
+async function waitUntilAsked(server: TopicServer, signal: AbortSignal, presence: ConnectionLog): Promise<void> {
   using _ = presence;
-  await Promise.race([asked, server.ended]);
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const off = onAbort(signal, () => resolve());
+  await Promise.race([asked, server.ended]).finally(off);
 }
 
 function connectionStateOf(server: TopicServer, servers: string): ConnectionState {
@@ -181,7 +172,8 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
 
 function requireIdAndDataDir({ values }: ServerCall): { id: string; dataDir: string } {
   const { pubsubServerId: id, pubsubDataDir: dataDir } = values;
-  const example = "as in: baton pubsub server --id s1 --data-dir ./s1";
+  const example =
+    "as in: baton pubsub server --id s1 --data-dir ./s1; for one machine only, baton pubsub serve needs no option";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
   if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
   checkName("server id", id);

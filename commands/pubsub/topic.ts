@@ -72,7 +72,8 @@ export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const usage = (why: string) => new BatonError("USAGE", `baton pubsub topic ${why}`);
   if (!(topicWords as readonly string[]).includes(word)) {
-    const given = word === "" ? "and none is given" : `not "${word}"${didYouMean(word, topicWords)}`;
+    const hint = word === "create" ? "; the first subscribe or put creates a topic" : didYouMean(word, topicWords);
+    const given = word === "" ? "and none is given" : `not "${word}"${hint}`;
     throw usage(`takes one of ${topicWords.join(", ")}, ${given}`);
   }
   if (word === "ls") {

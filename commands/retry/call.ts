@@ -1,29 +1,29 @@
 /** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
+<<<<<<< HEAD
 import process from "node:process";
 import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand, shellLineSettings } from "../command.ts";
+=======
+import { defineCommand } from "../command.ts";
+>>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
-import { closeSync } from "node:fs";
-import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { LocalLease } from "../../src/process/supervise/local_lease.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
-import { startGuard } from "../../src/process/guard/guard.ts";
-import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { outcomeOfExit } from "../../src/retry/targets/outcome.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
-import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { DirectStore } from "../../src/retry/queue/direct_store.ts";
+<<<<<<< HEAD
 import { leftoversMessage } from "../job/leftovers.ts";
+=======
+import { type CallCall, callSettings } from "./call_options.ts";
+import { type FirstTryResult, tryCommand } from "./first_try.ts";
+import { checkHttpOptions } from "./http_options.ts";
+>>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
 import { readBody } from "./read_body.ts";
 import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 
+<<<<<<< HEAD
 export const callSettings = {
   ...shellLineSettings,
   ...retryStoreSettings,
@@ -51,12 +51,21 @@ export const retryCallCommand = defineCommand({
   name: "retry-processor call",
   summary: "run a command now; if it fails, store it and its stdin for later tries",
   usage: "[options] COMMAND [ARGUMENT…]",
+=======
+export const retryCallCommand = defineCommand({
+  name: "retry-processor call",
+  summary: "run a command or send a request now; if it fails, store it and its stdin for later tries",
+  usage: "[options] -- CMD… | --url URL [options]",
+>>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
   details: [
     "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it fails and may be " +
     "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
     "accepted, not delivered yet. baton retry-processor run tries it again.",
     "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
     "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full.",
+    "--url sends stdin as a request instead. A response with 2xx or 3xx is printed on stdout, with exit code 0. If there is none, or with 408, " +
+    "425, 429 and 5xx, the request is stored with its URL, method and headers (75). Any other status is final: a dead letter; the response is " +
+    "printed, with exit code 77 for 401, 403 and 407, otherwise 65. All tries of a request have the same Idempotency-Key.",
     "Exit code 75 means that the message is on the disk. After SIGINT nothing is stored.",
     "Use the same policy for call and run: both read the section [retry] of the configuration file.",
   ],
@@ -66,6 +75,7 @@ export const retryCallCommand = defineCommand({
       "baton retry-processor call -- baton lock -w 2s articles/7 -- ./propagate.sh 7",
       "if the lock is busy, the call is stored and retried",
     ],
+    ["baton retry-processor call --url http://backend:9000/stock <order.json", "by HTTP; exit code 75: stored"],
     [
       "baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml",
       "in order with other messages of the same key",
@@ -77,22 +87,21 @@ export const retryCallCommand = defineCommand({
   run: runCall,
 });
 
-/** Longer than any command runs. If baton dies, the guard kills the command. */
-const guardMs = 100 * 365 * 86_400_000;
-
-/** Signals by which a user interrupts the command, which is not a failure of the message. */
-const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
-
 async function runCall(call: CallCall): Promise<ExitCode> {
-  const { values, names, command, sources, io } = call;
+  const { values, sources, io } = call;
   const location = storeLocationOf(values, sources);
   const rules = storeRulesOf(values, sources);
+<<<<<<< HEAD
   const retryRules = retryRulesOf(values, sources);
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
   if (command === null || command.length === 0) {
     throw new BatonError("USAGE", "missing command; use it as in: baton retry-processor call ./send.sh <body");
   }
   // A wrong configuration is reported before the command runs; a failing disk does not prevent the first try.
+=======
+  const tryOnce = await firstTryOf(call);
+  // A wrong configuration is reported before the first try; a failing disk does not prevent it.
+>>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
   let openError: BatonError | null = null;
   let store: DirectStore | null = null;
   try {
@@ -103,21 +112,16 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   }
   using _ = store ?? { [Symbol.dispose]() {} };
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
-  const end = await runFirstTry(call, command, body);
-  const { code: endCode, how } = describeCommandEnd(end, values.retryAttemptTimeout);
-  const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
-  const what = `${command[0]} ${how}`;
-  if (end.kind === "breach") {
-    io.err(`baton: ${what}; NOT STORED, because it may still run\n`);
+  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = await tryOnce(body);
+  if (mayStillRun) {
+    io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
     return code;
   }
-  const outcome = outcomeOfExit(code, retryRules);
   if (outcome === "done") return exitCodes.SUCCESS;
-  const print = (sentence: string) => values.quiet || io.err(`baton: ${what}; ${sentence}\n`);
+  const print = (sentence: string) => values.quiet || io.err(`baton: ${what} ${how}; ${sentence}\n`);
   try {
     if (openError !== null || store === null) throw openError;
-    const head = { kind: "command", argv: command, cwd: process.cwd() } as const;
-    const tried = { outcome, retryAfterMs: null, error: how } as const;
+    const tried = { outcome, retryAfterMs, error: how } as const;
     const [stored] = store.call("accept", [{ head, body, key: values.key ?? null, tried }], Date.now());
     if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
     const { id, life } = stored;
@@ -129,11 +133,12 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);
     return code;
   } catch (error) {
-    io.err(`baton: ${what}; NOT STORED: ${messageOf(error)}\n`);
+    io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
     return error instanceof BatonError && error.code === "STORE_FULL" ? exitCodeOf(error.code) : code;
   }
 }
 
+<<<<<<< HEAD
 async function runFirstTry(
   { values, io }: CallCall,
   command: readonly string[],
@@ -181,5 +186,22 @@ async function runFirstTry(
   } finally {
     unlisten();
     if (input !== null) closeSync(input);
+=======
+/** Returns the function that runs the command or sends the request. Throws USAGE. */
+async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
+  const { values: { url }, names, command, sources } = call;
+  const rules = retryRulesOf(call.values, sources);
+  checkHttpOptions("call", url, sources.flags);
+  if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
+  if (url !== undefined) {
+    if (command !== null) throw new BatonError("USAGE", `call: use only one of --url and a command ("${command[0]}")`);
+    const { makeUrlTry } = await import("./first_request.ts");
+    return makeUrlTry(call, url, rules);
+>>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
   }
+  if (command === null || command.length === 0) {
+    const examples = "baton retry-processor call -- ./send.sh <body, or: call --url http://backend:9000/stock <body";
+    throw new BatonError("USAGE", `missing command; use it as in: ${examples}`);
+  }
+  return (body) => tryCommand(call, command, body, rules);
 }

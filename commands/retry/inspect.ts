@@ -142,7 +142,11 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
   if (values.json) printJson(io, result);
   else {
     const { version: _, body: __, command, request, ...rest } = result;
-    const lines = { ...rest, command: command?.join(" "), request: request && `${request.method} ${request.path}` };
+    const lines = {
+      ...rest,
+      command: command?.join(" "),
+      request: request && `${request.method} ${request.origin ?? ""}${request.path}`,
+    };
     const rows = Object.entries(lines).filter(([, value]) => value !== null && value !== undefined && value !== "");
     printTable(io, rows.map(([field, value]) => [field, String(value)]));
   }

@@ -3,7 +3,7 @@ import process from "node:process";
 import { retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, listType, textType, toggleType } from "../../src/config/value_types.ts";
+import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
@@ -11,11 +11,13 @@ import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import { OwnTarget } from "../../src/retry/targets/own_target.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
+import { checkHttpOptions, httpRequestSettings } from "./http_options.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -40,16 +42,7 @@ const runSettings = {
     once: true,
     help: "put each message into this publish/subscribe topic, once, instead of running a command",
   }),
-  method: setting(textType("method"), {
-    flag: "--method",
-    help: "HTTP method for messages without their own; it must have a body",
-    default: "POST",
-  }),
-  headers: setting(listType("name:value"), {
-    flag: "--header",
-    once: true,
-    help: "headers for --url; headers of a message override them",
-  }),
+  ...httpRequestSettings,
   once: setting(toggleType(), {
     flag: "--once",
     help: "try each message that is due now once, then end: for a crontab",
@@ -71,7 +64,7 @@ export const retryRunCommand = defineCommand({
   summary: "try stored messages until they are delivered or dead",
   usage: "[--exec LINE | --url URL | --topic TOPIC] [--from-topic TOPIC] [options]",
   details: [
-    "Tries messages of the store when they are due: with the message's own command, or LINE, with the body as stdin, " +
+    "Tries messages of the store when they are due: with the message's own command or URL, or LINE, with the body as stdin, " +
     "or by HTTP. A message that fails N+1 times (--max-retries N), or with a final error, becomes a dead letter. Runs until " +
     "SIGTERM, SIGINT or SIGHUP; then tries in flight may end (--drain-timeout), and a second signal stops them immediately.",
     "The environment of the command has BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
@@ -91,7 +84,7 @@ export const retryRunCommand = defineCommand({
     "retry-processor verify, cancel it with retry-processor cancel.",
   ],
   examples: [
-    ["baton retry-processor run --name propagate", "each message with its own command"],
+    ["baton retry-processor run --name propagate", "each message with its own command or URL"],
     [
       "baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full",
       "four at the same time",
@@ -138,7 +131,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    const target = putter?.target ?? httpTarget(call) ?? commandTarget(call, { storeName: location.name, guard });
+    const target = putter?.target ?? targetOf(call, { storeName: location.name, guard });
     await using processor = await StoreProcessor.open({ location, target, values, sources, log, until, topics });
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = listenForStops(signals, systemClock(), {
@@ -188,10 +181,7 @@ function checkOptions({ values, names, sources }: RunCall): void {
   if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
     throw new BatonError("USAGE", "run: use only one of --exec, --url and --topic");
   }
-  for (const name of ["method", "headers"] as const) {
-    if (url !== undefined || !sources.flags.has(name)) continue;
-    throw new BatonError("USAGE", `run: ${runSettings[name].flag} needs --url`);
-  }
+  checkHttpOptions("run", url, sources.flags);
   if (once && untilEmpty) throw new BatonError("USAGE", "run: use only one of --once and --until-empty");
   if (once && values.retryCron !== undefined) {
     throw new BatonError("USAGE", "run: use only one of --once and --cron");
@@ -201,6 +191,14 @@ function checkOptions({ values, names, sources }: RunCall): void {
       "with --elect a processor waits while another one leads, but --once and --until-empty end by themselves";
     throw new BatonError("USAGE", `run: ${why}`);
   }
+}
+
+/** Delivers to --url, to the command of --exec, or each message to its own command or URL. */
+function targetOf(call: RunCall, place: { readonly storeName: string; readonly guard: Guard }): Target {
+  const { exec, url } = call.values;
+  if (url !== undefined) return httpTarget(call, parseBackend(url));
+  const commands = commandTarget(call, place);
+  return exec === undefined ? new OwnTarget(commands, httpTarget(call, null)) : commands;
 }
 
 function commandTarget(
@@ -221,11 +219,10 @@ function commandTarget(
   });
 }
 
-/** Null: --url is missing. */
-function httpTarget({ values, sources }: RunCall): Target | null {
-  if (values.url === undefined) return null;
+/** `backend` null: each message has its own. */
+function httpTarget({ values, sources }: RunCall, backend: URL | null): Target {
   return new HttpTarget({
-    backend: parseBackend(values.url),
+    backend,
     method: parseMethod(values.method),
     headers: parseHeaders(values.headers ?? []),
     rules: retryRulesOf(values, sources),

@@ -55,7 +55,8 @@ export const retryServeCommand = defineCommand({
     "Forwards each request to the backend (method, path, headers, body) and its response to the client. If the backend cannot be reached, " +
     "the message is stored on the disk, and then the client gets a fault immediately: 502, 504 without a response within --attempt-timeout, " +
     "503 if the circuit breaker is open. A temporary status (408, 425, 429, 5xx) is forwarded, and the message is stored. " +
-    "The response header Baton-Message-Id has the id of the stored message; without it nothing is stored.",
+    "The response header Baton-Message-Id has the id of the stored message; without it nothing is stored. --answer-stored 202 tells clients " +
+    "instead that the request was accepted, whatever the failure was, if it will be tried again.",
     "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is larger than --max-body. Requests that request no action " +
     "(GET, HEAD, OPTIONS) are forwarded and never stored. A fault is JSON, or a SOAP 1.1 fault if the request has a SOAPAction.",
     "A backend that hangs does not delay other clients: at most --max-backend-requests are at the backend at the same time, and further ones are " +
@@ -68,8 +69,12 @@ export const retryServeCommand = defineCommand({
   ],
   examples: [
     [
-      "baton retry-processor serve --name stock --url http://backend:9000/stock --interval 3s --max-retries 10",
+      "baton retry-processor serve --name stock --url http://backend:9000/stock --policy wso2",
       "up to 10 redeliveries, one every 3 s",
+    ],
+    [
+      "baton retry-processor serve --listen :8280 --url http://backend:9000/stock --answer-stored 202",
+      "clients get 202 for a request that is tried again later",
     ],
     [
       "baton retry-processor serve --listen :8280 --url https://backend/api --breaker-failures 5",
@@ -125,6 +130,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     memoryBytes,
     callsMax: values.retryMaxBackendRequests,
     connectionsMax: values.retryMaxConnections,
+    storedStatus: values.retryAnswerStored ?? null,
     clock: systemClock(),
     gate: service.gate,
     onStored(id, why, isTried) {

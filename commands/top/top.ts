@@ -1,7 +1,11 @@
 /** `baton top`: one live screen of everything in use. */
+import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
-import { defineCommand } from "../command.ts";
+import { defineCommand, givenFlag } from "../command.ts";
 import { topSettings } from "./top_options.ts";
+
+const { interval, sort, filter } = topSettings;
+const screenSettings = { interval, sort, filter } satisfies SettingTable;
 
 export const topCommand = defineCommand({
   name: "top",
@@ -31,6 +35,10 @@ export const topCommand = defineCommand({
         "USAGE",
         `baton top takes no names, not "${call.names.join(" ")}"; to show only some rows: --filter ${call.names[0]}`,
       );
+    }
+    const flag = call.values.json ? givenFlag(screenSettings, call.sources.flags) : null;
+    if (flag !== null) {
+      throw new BatonError("USAGE", `--json prints everything that is in use: ${flag} has no effect on it`);
     }
     const { runTop } = await import("./run_top.ts");
     return await runTop(call);

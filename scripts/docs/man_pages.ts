@@ -22,7 +22,7 @@ export async function manPages(loaders: CommandLoaders): Promise<ManPage[]> {
     ...await Promise.all(groups.map(async (group): Promise<ManPage> => ({
       name: pageName(group),
       section: 1,
-      page: await groupPage(group, loaders),
+      page: nameManPages(await groupPage(group, loaders), loaders),
       seeAlso: ["baton(1)", ...subcommandsOf(group, names).map((word) => `${pageName(`${group} ${word}`)}(1)`)],
     }))),
     ...commands.filter((one): one is Command => one !== undefined).map((command): ManPage => ({
@@ -63,14 +63,43 @@ async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
     page: referToPages({
       ...page,
       blocks: [
-        ...blocks,
+        // The last block names other pages, as SEE ALSO does.
+        ...nameManPages({ ...page, blocks }, loaders).blocks.slice(0, -1),
         { kind: "heading", text: "Options of all commands" },
         { kind: "entries", entries: optionEntries(commonSettings) },
+        { kind: "heading", text: "Files" },
+        {
+          kind: "entries",
+          entries: [
+            { term: "/etc/baton/config.toml", meaning: "the configuration of the machine, see baton help config" },
+            {
+              term: "$XDG_CONFIG_HOME/baton/config.toml, ~/.config/baton/config.toml",
+              meaning: "the configuration of the user",
+            },
+          ],
+        },
         { kind: "heading", text: "Exit status" },
         ...helpTopics["exit-codes"]?.().blocks ?? [],
       ],
     }),
     seeAlso: topicReferences(),
+  };
+}
+
+/** Lists of commands name the man page of each. */
+function nameManPages(page: HelpPage, loaders: CommandLoaders): HelpPage {
+  return {
+    ...page,
+    blocks: page.blocks.map((block) =>
+      block.kind === "entries"
+        ? {
+          kind: "entries",
+          entries: block.entries.map((entry) =>
+            Object.hasOwn(loaders, entry.term) ? { ...entry, term: `${pageName(entry.term)}(1)` } : entry
+          ),
+        }
+        : block
+    ),
   };
 }
 
@@ -84,6 +113,10 @@ function referToPages(page: HelpPage): HelpPage {
     });
   return {
     ...page,
-    blocks: page.blocks.map((block) => block.kind === "text" ? { kind: "text", text: refer(block.text) } : block),
+    blocks: page.blocks.map((block) => {
+      if (block.kind === "text") return { kind: "text", text: refer(block.text) };
+      if (block.kind !== "entries") return block;
+      return { kind: "entries", entries: block.entries.map((one) => ({ ...one, meaning: refer(one.meaning) })) };
+    }),
   };
 }

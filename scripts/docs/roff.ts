@@ -28,7 +28,9 @@ export function manPage({ name, section, page, seeAlso }: ManPage, { version, da
     ...(isCommand ? [".SH SYNOPSIS", ...synopsis(page.usage)] : []),
     ...(page.blocks[0]?.kind === "heading" ? [] : [".SH DESCRIPTION"]),
     ...page.blocks.flatMap((block, index) =>
-      blockLines(block, { isFirst: (page.blocks[index - 1]?.kind ?? "heading") === "heading" })
+      block.kind === "heading"
+        ? headingLines(block, chapterOf(page.blocks.slice(0, index)))
+        : blockLines(block, { isFirst: (page.blocks[index - 1]?.kind ?? "heading") === "heading" })
     ),
     ".SH SEE ALSO",
     seeAlso.map((one) => `.BR ${escaped(one).replace("(", " (")}`).join(",\n"),
@@ -40,10 +42,24 @@ function synopsis(usage: readonly string[]): string[] {
   return usage.flatMap((line, index) => [...(index === 0 ? [] : [".br"]), request(breakable(line))]);
 }
 
-function blockLines(block: HelpBlock, { isFirst }: { readonly isFirst: boolean }): string[] {
+type Heading = Extract<HelpBlock, { kind: "heading" }>;
+
+/** The chapter that the last one of `blocks` stands in; empty if there is none. */
+function chapterOf(blocks: readonly HelpBlock[]): string {
+  const last = blocks.findLast((block) => block.kind === "heading");
+  return last === undefined ? "" : last.part ?? last.text;
+}
+
+/** A chapter, and a section of it if the heading names both. */
+function headingLines({ text, part = text }: Heading, chapter: string): string[] {
+  return [
+    ...(part === chapter ? [] : [`.SH ${quoted(part.toUpperCase())}`]),
+    ...(part === text ? [] : [`.SS ${quoted(text)}`]),
+  ];
+}
+
+function blockLines(block: Exclude<HelpBlock, Heading>, { isFirst }: { readonly isFirst: boolean }): string[] {
   switch (block.kind) {
-    case "heading":
-      return [`.SH ${quoted(block.text.toUpperCase())}`];
     case "text":
       return [...(isFirst ? [] : [".PP"]), request(prose(block.text))];
     case "entries":
@@ -58,7 +74,7 @@ function blockLines(block: HelpBlock, { isFirst }: { readonly isFirst: boolean }
         request(escaped(`${does}:`)),
         ".RS 4",
         ".nf",
-        request(escaped(line)),
+        ...line.split("\n").map((one) => request(escaped(one))),
         ".fi",
         ".RE",
       ]);

@@ -36,11 +36,12 @@ export type ChildVariable = keyof typeof childVariables;
 /** A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set. */
 export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;
 
-/** Variables of a command that runs for a message, without a lock: `baton pubsub client … get --exec`, `baton retry-processor run`. */
+/** Variables of a command that runs for a message, without a lock: `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`. */
 export const messageVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
-  BATON_TOPIC: "only under get --exec: topic of the message",
-  BATON_REDELIVERED: "only under get --exec: 1 if the message may have been delivered before, else 0",
+  BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",
+  BATON_REDELIVERED:
+    "only under subscribe --exec and get --exec: 1 if the message may have been delivered before, else 0",
   BATON_MESSAGE_TRY: "only under baton retry-processor: number of this try, from 1",
   BATON_MESSAGE_FENCE: "only under baton retry-processor: fencing token; it increases with each try",
   BATON_MESSAGE_KEY: "only under baton retry-processor: --key of the message, or empty",

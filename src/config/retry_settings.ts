@@ -31,31 +31,37 @@ export const retryLimitSettings = inGroup("limits", {
 
 /** The policy: when a message is tried again, and when it is given up. */
 export const retryPolicySettings = inGroup("policy", {
+  retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
+    basic: true,
+    help:
+      "defaults of the next options: standard tries 25 more times in about a day, exponentially with jitter; wso2, as " +
+      "WSO2 message processors do, 10 more times, every 3 s",
+    default: "standard",
+  }),
   retryInterval: retry("interval", durationType(), {
     basic: true,
-    help: "time between a failure and the next try; the first delay of a growing backoff",
-    default: 3000,
+    help: "time between a failure and the next try, or with --backoff the first time, which grows",
+    unset: "15s, growing; with wso2 3s",
   }),
   retryMaxRetries: retry("max_retries", integerType("count", { min: 0, max: 1_000_000 }), {
     basic: true,
     help: "redeliveries after the first try: N+1 tries in all",
-    default: 10,
+    unset: "25; with wso2 10",
   }),
   retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
-    basic: true,
     help: "how the time between tries grows; list uses --delays",
-    default: "fixed",
+    unset: "exponential; fixed with --interval or --policy wso2; list with --delays",
   }),
   retryDelays: retry("delays", listType("duration", { eachCounts: true }), {
     help: "for --backoff list: the time before each redelivery; the last one repeats",
   }),
   retryMaxDelay: retry("max_delay", durationType(), {
     help: "maximum time between tries; Retry-After of the backend may be longer, up to a day",
-    default: 3_600_000,
+    unset: "2h, or --interval or the longest of --delays if that is more",
   }),
   retryJitter: retry("jitter", choiceType(["none", "full", "equal"]), {
     help: "full: a random time up to the delay; equal: half of the delay and a random part of the other half",
-    default: "none",
+    unset: "equal with an exponential backoff, otherwise none",
   }),
   retryMaxElapsed: retry("max_elapsed", durationType({ minMs: 1 }), {
     help: "no try starts later than this after the message was accepted",
@@ -167,6 +173,11 @@ export const retryRedactSettings = inGroup("output", {
 
 /** Limits of `serve` for requests at the same time. */
 export const retryServeSettings = inGroup("limits", {
+  retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
+    group: "main",
+    help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
+    unset: "the status of the failure: that of the backend, or 502, 503 or 504",
+  }),
   retryMaxBackendRequests: retry("max_backend_requests", integerType("count", { min: 1, max: 65_536 }), {
     help:
       "serve: maximum number of requests at the backend at the same time; further ones are stored without a first try",

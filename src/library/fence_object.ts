@@ -8,10 +8,11 @@ import {
 } from "../coordination/fence/fenced_write.ts";
 import { type FencedOperation, reservedFolderOf } from "../coordination/fence/fenced_operation.ts";
 import { BatonError } from "../errors.ts";
+import { abortable } from "../support/abort.ts";
 import type { Lease } from "../process/lease.ts";
 import { validatePath } from "../zookeeper/node_path_names.ts";
 import type { Acl, ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { type SessionPlace, SessionSource } from "./session_source.ts";
+import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface FenceOptions {
   /** The root of baton's nodes; "/baton" when left out. */
@@ -20,14 +21,20 @@ export interface FenceOptions {
   readonly acl?: Acl[];
 }
 
-export interface FencedCreateOptions {
+export interface FencedCallOptions {
+  /** Time limit for opening the session and finding the holders, in milliseconds; the write is limited by the session timeout. */
+  readonly wait?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface FencedCreateOptions extends FencedCallOptions {
   /** Create missing parents in the same transaction. */
   readonly parents?: boolean;
   /** The server appends a number to the path that is higher than all earlier ones. */
   readonly sequential?: boolean;
 }
 
-export interface FencedVersion {
+export interface FencedChangeOptions extends FencedCallOptions {
   /** The version that the node must have; any version when left out. */
   readonly version?: number;
 }
@@ -51,22 +58,26 @@ export class Fence implements AsyncDisposable {
   }
 
   /** Sets the data of a node. */
-  set(path: string, data: string | Uint8Array, { version = -1 }: FencedVersion = {}): Promise<FencedWriteResult> {
-    return this.#write({ do: "set", path, data: bytesOf(data), version });
+  set(
+    path: string,
+    data: string | Uint8Array,
+    { version = -1, ...limits }: FencedChangeOptions = {},
+  ): Promise<FencedWriteResult> {
+    return this.#write({ do: "set", path, data: bytesOf(data), version }, limits);
   }
 
   /** Creates a node. */
   create(
     path: string,
     data: string | Uint8Array,
-    { parents = false, sequential = false }: FencedCreateOptions = {},
+    { parents = false, sequential = false, ...limits }: FencedCreateOptions = {},
   ): Promise<FencedWriteResult> {
-    return this.#write({ do: "create", path, data: bytesOf(data), parents, sequential });
+    return this.#write({ do: "create", path, data: bytesOf(data), parents, sequential }, limits);
   }
 
   /** Deletes a node without children. */
-  delete(path: string, { version = -1 }: FencedVersion = {}): Promise<FencedWriteResult> {
-    return this.#write({ do: "delete", path, version });
+  delete(path: string, { version = -1, ...limits }: FencedChangeOptions = {}): Promise<FencedWriteResult> {
+    return this.#write({ do: "delete", path, version }, limits);
   }
 
   /** Closes the connection if this object opened it. */
@@ -78,7 +89,7 @@ export class Fence implements AsyncDisposable {
     await this.close();
   }
 
-  async #write(operation: FencedOperation): Promise<FencedWriteResult> {
+  async #write(operation: FencedOperation, { wait, signal }: FencedCallOptions): Promise<FencedWriteResult> {
     const { root } = this.#options;
     validatePath(operation.path, operation.do === "create" && operation.sequential);
     const folder = reservedFolderOf(operation.path, root);
@@ -88,8 +99,16 @@ export class Fence implements AsyncDisposable {
         `Cannot ${operation.do} "${operation.path}": baton itself uses the nodes below ${folder}`,
       );
     }
-    const zk = await this.#sessions.get();
-    const held = await Promise.all(this.#leases.map((lease) => heldNode(zk, lease, operation)));
+    const limit = callLimit(wait, { signal: signal ?? new AbortController().signal });
+    let zk: ZooKeeper;
+    let held: HeldNode[];
+    try {
+      zk = await this.#sessions.get(limit.signal);
+      const finding = Promise.all(this.#leases.map((lease) => heldNode(zk, lease, operation)));
+      held = await abortable(finding, limit.signal);
+    } finally {
+      limit.cancel();
+    }
     return await fencedWrite(zk, operation, { ...this.#options, held });
   }
 }

@@ -1,13 +1,13 @@
 /**
- * State, connection and sessions of a publish/subscribe client of a program: one state for its ID, one session for each topic.
+ * State, connection and sessions of a publish/subscribe client of a program: one state and one session for each topic.
  * Opens each when it is first used. Every call has a time limit that includes the opening.
  */
-import { resolve } from "node:path";
 import { BatonError } from "../errors.ts";
 import { ClientState } from "../pubsub/client/client_state.ts";
 import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
 import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { type PubsubRequestOptions, Requester } from "../pubsub/client/requester.ts";
+import { topicStateFolder } from "../pubsub/client/state_folder.ts";
 import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import { abortable, throwIfAborted } from "../support/abort.ts";
@@ -30,8 +30,8 @@ export type PubsubPlace = SessionPlace | ProxyAddresses;
 
 export interface PubsubClientOptions {
   /**
-   * Folder for the state of the client ID: its session number, its positions, and puts with an unknown outcome. One process can use an
-   * ID in it at a time. When left out, that of `baton pubsub client`: ~/.local/state/baton/pubsub.
+   * Folder for the states of the client ID: for each topic its session number, its position, and puts with an unknown outcome. One
+   * process can use an ID in a topic at a time. When left out, that of `baton pubsub client`: ~/.local/state/baton/pubsub.
    */
   readonly stateDir?: string;
   /** Time limit of a whole call in milliseconds: for the state, finding and connecting to a proxy, and the response. 30,000 when left out. */
@@ -67,7 +67,7 @@ export class PubsubConnection {
   readonly #options: PubsubClientOptions;
   readonly #closed = new AbortController();
   readonly #sessions = new Map<string, PubsubClientSession>();
-  #state: Promise<ClientState> | null = null;
+  readonly #states = new Map<string, Promise<ClientState>>();
 
   /** Throws USAGE for an invalid address, and CONFIG for unusable key files. */
   constructor(place: PubsubPlace, id: string, options: PubsubClientOptions) {
@@ -127,7 +127,7 @@ export class PubsubConnection {
     topic: string,
     { endMs, signal }: { readonly endMs: number; readonly signal: AbortSignal },
   ): Promise<PubsubClientSession> {
-    const state = await this.state({ endMs, signal });
+    const state = await this.state(topic, { endMs, signal });
     const known = this.#sessions.get(topic);
     if (known !== undefined) return known;
     const session = new PubsubClientSession(state, this.requester, "own");
@@ -146,10 +146,11 @@ export class PubsubConnection {
   }
 
   async state(
+    topic: string,
     { endMs, signal }: { readonly endMs: number; readonly signal: AbortSignal },
   ): Promise<ClientState> {
     throwIfAborted(signal);
-    const opening = this.#state ??= this.#openState();
+    const opening = this.#states.get(topic) ?? this.#openState(topic);
     const reason = () => new BatonError("LOCK_BUSY", `Another process uses the client ID ${JSON.stringify(this.id)}`);
     const limit = deadlineAfter(this.clock, Math.max(1, endMs - this.clock.now()), { signal, reason });
     try {
@@ -162,20 +163,22 @@ export class PubsubConnection {
   /** Ends all requests. What was put and not confirmed is kept in the state. */
   async close(): Promise<void> {
     this.#closed.abort(new DOMException(`The publish/subscribe client "${this.id}" was closed`, "AbortError"));
-    const state = await this.#state?.catch(() => null);
+    const states = await Promise.all([...this.#states.values()].map((state) => state.catch(() => null)));
     await this.requester[Symbol.asyncDispose]();
-    state?.[Symbol.dispose]();
+    for (const state of states) state?.[Symbol.dispose]();
   }
 
-  async #openState(): Promise<ClientState> {
-    try {
+  /** Opens the state; after a failure the next call tries again. */
+  #openState(topic: string): Promise<ClientState> {
+    const { clock, waitMs, closed: signal } = this;
+    const open = async () => {
       const { stateDir = userStateFolder("pubsub", "name the folder for client states with stateDir") } = this.#options;
-      const { clock, waitMs, closed: signal } = this;
-      return await ClientState.open(resolve(stateDir), this.id, { waitMs, clock, signal });
-    } catch (thrown) {
-      this.#state = null;
-      throw thrown;
-    }
+      return await ClientState.open(topicStateFolder(stateDir, topic), this.id, { waitMs, clock, signal });
+    };
+    const opening = open();
+    this.#states.set(topic, opening);
+    opening.catch(() => this.#states.delete(topic));
+    return opening;
   }
 
   async #findProxies(signal: AbortSignal): Promise<string[]> {

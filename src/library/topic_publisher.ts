@@ -96,7 +96,7 @@ export class TopicPublisher {
 
   /** Number of messages with an unknown outcome. */
   async unknownPuts(options: PubsubCallOptions = {}): Promise<number> {
-    return (await this.#connection.state(this.#connection.limitsOf(options))).countIntents(this.topic);
+    return (await this.#connection.state(this.topic, this.#connection.limitsOf(options))).countIntents(this.topic);
   }
 
   /** Waits for the puts in flight, each of which has a time limit. */

@@ -136,7 +136,7 @@ export class TopicSubscriber {
    * the acknowledgement survives the end of the process, and a power failure may undo it. Rejects with IO.
    */
   async acknowledge(id: number, { durable = true }: { readonly durable?: boolean } = {}): Promise<void> {
-    const state = await this.#connection.state(this.#connection.limitsOf({}));
+    const state = await this.#connection.state(this.topic, this.#connection.limitsOf({}));
     const { cursor, intent } = state.subscriberPosition(this.topic);
     if (id > intent) throw this.#usageError(`acknowledge message ${id} of`, "it was not delivered to this client");
     if (id > cursor) state.setPosition(this.topic, { cursor: id, intent, folder: null }, { durable });

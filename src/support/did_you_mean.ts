@@ -3,8 +3,28 @@
 /** A word that needs more edits than this is not suggested. */
 const editsMax = 3;
 
-/** The known word nearest to `word`; null when none is near enough. */
+/** Words of other programs (nats, kafka, redis, systemd) for the same thing. */
+const synonyms: ReadonlyMap<string, readonly string[]> = new Map(Object.entries({
+  consume: ["subscribe", "get"],
+  describe: ["show", "info"],
+  info: ["show"],
+  list: ["ls", "topics"],
+  produce: ["publish", "put"],
+  pub: ["publish", "put"],
+  publish: ["put"],
+  receive: ["subscribe", "get"],
+  remove: ["delete", "purge"],
+  retry: ["retry-processor"],
+  rm: ["delete", "purge"],
+  send: ["publish", "put"],
+  start: ["run", "serve"],
+  sub: ["subscribe"],
+}));
+
+/** The known word nearest to `word`, in meaning or in spelling; null when none is near enough. */
 export function nearestWord(word: string, known: readonly string[]): string | null {
+  const same = synonyms.get(word.toLowerCase())?.find((one) => known.includes(one));
+  if (same !== undefined) return same;
   let nearest: string | null = null;
   let least = Math.min(editsMax, Math.floor(Math.max(word.length, 3) / 2)) + 1;
   for (const candidate of known) {

@@ -1,4 +1,4 @@
-/** Writes a whole text to a descriptor, also to a pipe that another program has made non-blocking. */
+/** Writes a whole text, or bytes, to a descriptor, also to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
 
 /**
@@ -7,10 +7,10 @@ import { writeSync } from "node:fs";
  */
 export function writeWhole(
   fd: number,
-  text: string,
+  text: string | Uint8Array,
   { fullPipeMsMax = 10_000 }: { fullPipeMsMax?: number } = {},
 ): void {
-  let bytes: Uint8Array = new TextEncoder().encode(text);
+  let bytes: Uint8Array = typeof text === "string" ? new TextEncoder().encode(text) : text;
   const startMs = performance.now();
   while (bytes.length > 0) {
     try {

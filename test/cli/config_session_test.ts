@@ -235,6 +235,14 @@ describe("help", () => {
     expect(ended.stderr).toStartWith('baton: There is no help on "exitcodes", did you mean "exit-codes"?\n');
   });
 
+  test("the example of the configuration file is valid", async () => {
+    const { stdout } = await session.run('"$baton" help config');
+    const [, example = ""] = /\nExample:\n((?: {2}.*\n)+?) {6}/.exec(stdout) ?? [];
+    expect(example).toContain("[lock]");
+    writeFileSync(session.path("example.toml"), example.replaceAll(/^ {2}/gm, ""));
+    expect((await session.run('"$baton" config check --config example.toml')).code).toBe(0);
+  });
+
   test("where no command is run, -- ends the options and what follows it is not lost", async () => {
     const [plain, behind] = await Promise.all(
       ['"$baton" help lock', '"$baton" help -- lock'].map((line) => session.run(line)),

@@ -196,7 +196,10 @@ test("the retry processor", async () => {
   await printed(retry("pause --json"), "retry_changes");
   await printed(retry("stats --json"), "retry_stats");
   await printed(retry("verify --json"), "retry_verify");
-  await printed(retry("explain --max-retries 2 --backoff exponential --jitter equal --json"), "retry_explain");
+  await printed(
+    retry("explain --interval 3s --max-retries 2 --backoff exponential --jitter equal --json"),
+    "retry_explain",
+  );
 });
 
 test("publish/subscribe clients", async () => {
@@ -215,6 +218,7 @@ test("publish/subscribe clients", async () => {
   await printed(`${client} alice pending news --json`, "pubsub_pending");
   await printed(`${client} alice info news --json`, "pubsub_info");
   await printed(`${client} alice topics --json`, "pubsub_topics");
+  await printed(`printf x | ${client} bob put unheard - --json`, "pubsub_put");
   await printed(`${client} alice get news --json`, "pubsub_message");
   await printed(`${client} alice get news --json`, "pubsub_message_bytes");
   await printed(`${client} alice bench speed -n 10 --json`, "pubsub_bench");

@@ -125,11 +125,11 @@ test("options that do not fit the operation, each other, or what they are given"
     [64, "client alice put news file --out-dir in", "put: --out-dir is only for get"],
     [64, "client alice peek news --follow", "peek: --follow is only for get"],
     [64, "client alice get news --msg-id x", "get: --msg-id is only for put"],
-    [64, "client alice subscribe news --json", "subscribe: --json is only for get, peek"],
+    [64, "client alice subscribe news --json", "subscribe: --json is only for put, get, peek"],
     [64, "client alice get news --exec ' '", "--exec has no command"],
     [64, "client alice get news --out-dir in --exec true", "only one of --out-dir, --exec and --ack manual"],
     [64, "client alice get news --follow --until-empty", "get: use only one of --follow and --until-empty"],
-    [64, "client alice get news --ack manual --follow", "get --ack manual takes one message"],
+    [64, "client alice get news --ack manual --follow", "get: --ack manual takes one message"],
     [64, "client alice get news -n 0", '--count: "0" is not a whole number from 1'],
     [64, "client alice get news --wait 5min", '--wait: "5min" is not a duration'],
     [64, "client alice put news --lines --null file", "only one of --lines, --null and --files"],
@@ -141,7 +141,7 @@ test("options that do not fit the operation, each other, or what they are given"
       "client alice get news --out-dir in --json",
       "--json formats printed messages, but --out-dir prints none",
     ],
-    [64, "client alice get news --exec true --null", "--null formats printed messages, but --exec prints none"],
+    [64, "client alice get news --exec true --json", "--json formats printed messages, but --exec prints none"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
@@ -168,7 +168,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
   await eventually(() => proxy.stderr().includes("takes requests"), { withinMs: 30_000 });
   const mistakes: Mistake[] = [
     [69, `${put} --proxies ipc://$dir/none`, "definitely not done: cannot connect to the proxy at ipc:///"],
-    [69, `${put} --root /elsewhere`, "no proxy is running; start one with: baton pubsub proxy"],
+    [69, `${put} --root /elsewhere`, "no proxy is running; to start the service on this machine: baton pubsub serve"],
     [
       69,
       `${put} --servers 127.0.0.1:1`,
@@ -209,8 +209,10 @@ test("who waits for a proxy is told so after three seconds, and once", async () 
 });
 
 test("where state and messages go: what cannot be made, and what is somebody else's", async () => {
-  const state = `${createHash("sha256").update("bob").digest("hex")}.sqlite`;
-  await session.run(`mkdir -p damaged folders/${state}; head -c 9000 /dev/urandom >damaged/${state}`);
+  const hashOf = (name: string) => createHash("sha256").update(name).digest("hex");
+  const topic = hashOf("news").slice(0, 32);
+  const state = `${topic}/${hashOf("bob")}.sqlite`;
+  await session.run(`mkdir -p damaged/${topic} folders/${state}; head -c 9000 /dev/urandom >damaged/${state}`);
   await session.run('mkdir -p odd/.baton-pubsub; echo m | "$baton" pubsub client bob put news -');
   const mistakes: Mistake[] = [
     [73, "client bob put news file --state-dir file", "Cannot make the folder of client states"],
@@ -241,7 +243,7 @@ test("where state and messages go: what cannot be made, and what is somebody els
   expect((await session.run('"$baton" pubsub client alice get news --out-dir in')).code).toBe(0);
   await expectRefused([64, "client carol get news --out-dir in", 'belongs to {"client":"alice","topic":"news"}']);
   const follower = session.start('exec "$baton" pubsub client alice get news --follow');
-  const busy = 'Another process uses the client id "alice", and has not ended within 200 ms';
+  const busy = "is using it, and has not ended within 200 ms";
   await eventually(async () => {
     await expectRefused([75, "client alice get news --timeout 200ms", busy]);
     return true;

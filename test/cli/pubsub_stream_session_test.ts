@@ -61,7 +61,7 @@ test("what was read of a stream is put before a signal ends it, and what was not
   put.child.kill("SIGTERM");
   const { signal, stderr } = await put.ended;
   expect(signal).toBe("SIGTERM");
-  const taken = Number(/(\d+) messages of stdin were taken/.exec(stderr)?.[1]);
+  const taken = Number(/(\d+) messages of stdin were put/.exec(stderr)?.[1]);
   expect(await pending()).toBe(taken);
   expect(stderr).not.toContain("--resume");
   await seq.ended;

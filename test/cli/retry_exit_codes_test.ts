@@ -8,6 +8,7 @@ import { tables } from "../../src/retry/queue/retry_tables.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
+import { HttpBackend } from "../support/http_backend.ts";
 
 setDefaultTimeout(120_000);
 
@@ -71,7 +72,12 @@ test("of call", async () => {
     [74, "@retry call --store calls -- true <&-"],
     [85, `${call} --max-messages 1 -- false`],
     [78, "@retry call --no-stdin --store newer -- true"],
+    [69, "@retry call --no-stdin --store /dev/null/x --url http://127.0.0.1:1/"],
   ]);
+  await using backend = await new HttpBackend(({ url }, response) => {
+    response.writeHead(Number(url.slice(1))).end();
+  }).up();
+  await expectCodes("`call`", [[65, `${call} --url ${backend.url}/404`], [77, `${call} --url ${backend.url}/403`]]);
   // The command's own.
   for (const code of [9, 77]) {
     const words = code === 9 ? "--store /dev/null/x" : "--store calls";

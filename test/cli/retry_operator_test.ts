@@ -43,7 +43,7 @@ describe("look", () => {
 
   test("explain prints the schedule", async () => {
     const run = newStore();
-    const ended = await run("@retry explain --max-retries 3 --backoff exponential");
+    const ended = await run("@retry explain --max-retries 3 --interval 3s --backoff exponential --jitter none");
     expect(ended.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(0, 3).join(" | "))).toEqual([
       "TRY | AFTER THE PREVIOUS | AFTER THE FIRST",
       "1 | immediately | 0 ms",
@@ -53,7 +53,9 @@ describe("look", () => {
       "then it is a dead letter: after 4 tries, 21 s after the first at the latest",
       "",
     ]);
-    const limited = JSON.parse((await run("@retry explain --max-retries 1000000 --max-elapsed 10s --json")).stdout);
+    const limited = JSON.parse(
+      (await run("@retry explain --interval 3s --max-retries 1000000 --max-elapsed 10s --json")).stdout,
+    );
     expect(limited).toMatchObject({ max_tries: 4, min_total_ms: 9000, max_total_ms: 9000 });
   });
 });

@@ -166,7 +166,7 @@ describe("submit", () => {
     expect(store.rows()).toMatchObject([{
       state: dead,
       reason: "final",
-      error: expect.stringContaining("and --exec is missing"),
+      error: expect.stringContaining("and --exec and --url are missing"),
     }]);
   });
 });

@@ -169,7 +169,7 @@ describe("a topic", () => {
     const first = store.start(words);
     await isRunning(first);
     const busy = await store.run("@retry run --topic turns --once");
-    expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another process uses the client id")]);
+    expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("is using it")]);
     const second = store.start(words);
     await eventually(() => second.stderr().includes("waiting until it ends"), { withinMs: 15_000 });
     process.kill(first.child.pid ?? 0, "SIGKILL");

@@ -142,6 +142,7 @@ describe("top", () => {
     const json = JSON.parse((await session.run('"$baton" top --json')).stdout);
     const shape = allShapes.find(({ from }) => from.startsWith("baton top"))?.shape;
     expect(shape?.safeParse(json).error?.issues ?? []).toEqual([]);
+    expect((await session.run('"$baton" top --json --filter first')).code).toBe(64);
     await release("first");
     for (const running of [holder, waiter]) await running.ended;
   });

@@ -137,7 +137,10 @@ for (const kind of backends) {
       await using cluster = await start({ servers: 0 });
       const client = cluster.client();
       expect(await client.say({ name: "SUBSCRIBE", sender: "alice", topic: "t", headers: { deadlineMs: 100 } }))
-        .toMatchObject({ status: "OVERLOADED", text: "Not done: there is no server" });
+        .toMatchObject({
+          status: "OVERLOADED",
+          text: "Not done: there is no server; start one with: baton pubsub server",
+        });
       await cluster.startServer("s1");
       expect((await client.plain("SUBSCRIBE alice t")).status).toBe("OK");
       const first = cluster.sessions.get("p1");

@@ -227,7 +227,10 @@ test("a request is answered by the time that it names itself", async () => {
 test("without a server, or without one that has the topic, a request is definitely not done, or waits until there is one", async () => {
   const { directory, client } = await rig.start({ requestTimeoutMs: 300 });
   const say = client();
-  expect(await say.say(put("t", 1))).toMatchObject({ status: "OVERLOADED", text: "Not done: there is no server" });
+  expect(await say.say(put("t", 1))).toMatchObject({
+    status: "OVERLOADED",
+    text: "Not done: there is no server; start one with: baton pubsub server",
+  });
   directory.give("t", "s1");
   expect(await say.say(put("t", 1))).toMatchObject({
     status: "OVERLOADED",

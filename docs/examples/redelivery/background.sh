@@ -5,5 +5,5 @@
 set -u
 store=$1 lock=$2 wait=$3
 shift 3
-exec "${BATON:-baton}" retry-processor call --store "$store" -- \
+exec "${BATON:-baton}" retry-processor call --store "$store" --policy wso2 -- \
   "${BATON:-baton}" lock --quiet --priority background --wait "$wait" "$lock" -- "$@"

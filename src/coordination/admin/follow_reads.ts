@@ -31,7 +31,7 @@ export async function* followReads<T>(
 ): AsyncGenerator<T, void, void> {
   const { session } = zk;
   let event = new Event();
-  const wake = () => event.set(); // the same function for every watch: the client keeps a set of them
+  const wake = () => event.set();
   const reader = watchReads(zk, wake);
   let connections = session.connections;
   const offs = [

@@ -1,5 +1,5 @@
 /** Sets a watch with every read, so that a caller learns when anything that it has read may have changed. */
-import type { ReadOptions, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ReadOptions, Stat, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 /** The maximum number of watched nodes: each costs memory on the server. Changes of other nodes are found by reading again. */
@@ -11,14 +11,17 @@ const watchesMax = 2000;
  */
 export function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
   const watched = new Set<string>();
+  const watch = ({ path }: WatchEvent): void => { // the same function for every watch: the client keeps a set of them
+    watched.delete(path);
+    onChange();
+  };
   const canWatch = (path: string) => watched.has(path) || (watched.size < watchesMax && watched.add(path).has(path));
-  const options = (path: string, given: ReadOptions = {}): ReadOptions =>
-    canWatch(path) ? { ...given, watch: onChange } : given;
+  const options = (path: string, given: ReadOptions = {}): ReadOptions => canWatch(path) ? { ...given, watch } : given;
   const countChildren = async (path: string, given?: ReadOptions): Promise<Stat | null> => {
     if (!canWatch(path)) return await zk.exists(path, given);
     try {
-      const list = await nullIfNoNode(zk.getChildren(path, { ...given, watch: onChange }));
-      return list?.stat ?? await zk.exists(path, { ...given, watch: onChange });
+      const list = await nullIfNoNode(zk.getChildren(path, { ...given, watch }));
+      return list?.stat ?? await zk.exists(path, { ...given, watch });
     } catch (thrown) {
       if (!isRefusal(thrown, "NOAUTH")) throw thrown;
       return await zk.exists(path, given);
@@ -30,7 +33,7 @@ export function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
       return await reading;
     } catch (thrown) {
       if (!isRefusal(thrown, "NONODE") || !canWatch(path)) throw thrown;
-      if (await zk.exists(path, { watch: onChange }) !== null) onChange(); // created meanwhile
+      if (await zk.exists(path, { watch }) !== null) onChange(); // created meanwhile
       throw thrown;
     }
   };

@@ -10,8 +10,10 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
+import { formatDuration } from "../../support/duration.ts";
 import { createPrivateFile, flushParentFolders } from "../../storage/durable_file.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
+import { lockHolderOf } from "../../storage/file_lock_holder.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
@@ -57,6 +59,7 @@ const damageAdvice =
   "continue at the position that the servers know: move away";
 
 const openWait = { firstMs: 20, maxMs: 200 };
+const reportWaitMs = 1000;
 
 export class ClientState implements Disposable {
   readonly id: string;
@@ -73,28 +76,33 @@ export class ClientState implements Disposable {
    * Opens the state, and waits while another process has it. Rejects with LOCK_BUSY after `waitMs`, CONFIG for a file
    * of another ID or a newer format, CANNOT_CREATE, IO, or the signal's reason.
    */
-  static async open(folder: string, id: string, { waitMs, clock, signal }: {
+  static async open(folder: string, id: string, { waitMs, clock, signal, onWait = () => {} }: {
     readonly waitMs: number;
     readonly clock: Clock;
     readonly signal?: AbortSignal | undefined;
+    /** Called once with the reason, if the wait takes longer than a second. */
+    readonly onWait?: (why: string) => void;
   }): Promise<ClientState> {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (thrown) {
       throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${messageOf(thrown)}`);
     }
-    const endMs = clock.now() + waitMs;
+    const startMs = clock.now();
+    let hasReported = false;
     for (let attempt = 0;; attempt++) {
       try {
         return new ClientState(folder, id);
       } catch (thrown) {
         if (!isBusy(thrown)) throw stateError(thrown, folder, id);
-        const leftMs = endMs - clock.now();
+        const leftMs = startMs + waitMs - clock.now();
         if (leftMs <= 0) {
-          const sentence = `Another process uses the client id ${
-            JSON.stringify(id)
-          }, and has not ended within ${waitMs} ms`;
-          throw new BatonError("LOCK_BUSY", sentence);
+          const until = waitMs > 0 ? `, and has not ended within ${formatDuration(waitMs)}` : "";
+          throw new BatonError("LOCK_BUSY", `Cannot use ${describeUser(folder, id)}${until}`);
+        }
+        if (!hasReported && waitMs - leftMs >= reportWaitMs) {
+          hasReported = true;
+          onWait(describeUser(folder, id));
         }
         await sleep(clock, Math.min(leftMs, 5 + backoffMs(attempt, openWait)), signal);
       }
@@ -370,8 +378,14 @@ function writeFailureReason(path: string): string {
   }
 }
 
-function stateFile(folder: string, id: string): string {
+export function stateFile(folder: string, id: string): string {
   return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+}
+
+/** Describes the process that has the state, as part of a sentence. */
+function describeUser(folder: string, id: string): string {
+  const pid = lockHolderOf(stateFile(folder, id));
+  return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
 }
 
 function isBusy(thrown: unknown): boolean {

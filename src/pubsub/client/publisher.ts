@@ -81,6 +81,7 @@ export class Publisher {
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
   #hasReadAll = false;
+  #withoutSubscribers = 0;
   /** Aborts when nothing more may be sent. */
   readonly #stop = new AbortController();
 
@@ -94,6 +95,11 @@ export class Publisher {
    */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
+  }
+
+  /** Number of messages that the topic accepted and did not store, because no client was subscribed. */
+  get withoutSubscribers(): number {
+    return this.#withoutSubscribers;
   }
 
   /** True if `putAll` has read its input to the end. */
@@ -321,6 +327,7 @@ export class Publisher {
       else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
+      if (outcome.response.headers?.subscribers === 0) this.#withoutSubscribers += flight.count;
       onStored?.(flight.count, flight.bytes, flight.first);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);

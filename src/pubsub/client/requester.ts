@@ -85,6 +85,8 @@ const onlyConnectMsMax = 10_000;
 const attemptMsMin = 100;
 /** Longer than the wait for a proxy that does not respond while there is another one. */
 const stallMsDefault = 3000;
+const noProxySentence = "no proxy is running; to start the service on this machine: baton pubsub serve; for several " +
+  "machines: baton pubsub server and baton pubsub proxy";
 const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
@@ -310,7 +312,10 @@ export class Requester implements AsyncDisposable {
     }).finally(() => this.#pendingSearch = null);
     try {
       await abortable(this.#pendingSearch, deadline.signal);
-      if (this.#proxies.length === 0) this.#lastProblem = "no proxy is running; start one with: baton pubsub proxy";
+      if (this.#proxies.length === 0) {
+        this.#lastProblem = noProxySentence;
+        this.#stallMonitor?.reportNow();
+      }
     } catch (thrown) {
       throwIfAborted(signal);
       if (!(thrown instanceof BatonError) || !temporaryCodes.has(thrown.code)) throw thrown;
@@ -451,6 +456,14 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
     this.#requests.delete(request);
   }
 
+  /** Reports the oldest request without waiting: a user has to do something. */
+  reportNow(): void {
+    const [oldest] = this.#requests;
+    if (this.#isReported || oldest === undefined) return;
+    this.#isReported = true;
+    this.#report(oldest);
+  }
+
   /** Called when a response has arrived. */
   noteProgress(): void {
     this.#isReported = false;
@@ -463,6 +476,7 @@ export class StallMonitor<Request extends WatchedRequest> implements Disposable 
 
   #check(): void {
     this.#cancel = null;
+    if (this.#isReported) return;
     let oldest: Request | null = null;
     for (const request of this.#requests) if (oldest === null || request.sinceMs < oldest.sinceMs) oldest = request;
     if (oldest === null) return;

@@ -369,7 +369,9 @@ function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: Proxy
 function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
   switch (route.kind) {
     case "no servers":
-      return servers === 0 ? "there is no server" : "all servers are being drained";
+      return servers === 0
+        ? "there is no server; start one with: baton pubsub server"
+        : "all servers are being drained";
     case "unavailable":
       return `server ${route.owner}, which owns the topic, is not connected`;
     case "unknown owner":

@@ -42,7 +42,8 @@ export function statusOfStoreResponse(
   if (
     code === "OK" && ids !== undefined && message.headers !== undefined && (message.headers.epoch ?? epoch) === epoch
   ) {
-    return { name: "STATUS", sender: server, status: code, headers: { ids } };
+    const headers = response.hasNoSubscriber === true ? { ids, subscribers: 0 } : { ids };
+    return { name: "STATUS", sender: server, status: code, headers };
   }
   const { messages = [] } = response;
   const known = message.headers !== undefined;
@@ -52,6 +53,7 @@ export function statusOfStoreResponse(
     if (response.missed !== undefined && response.missed > 0) headers["missed"] = response.missed;
     if (response.redelivered !== undefined && response.redelivered > 0) headers["redelivered"] = response.redelivered;
     if (response.ids !== undefined) headers["ids"] = response.ids;
+    if (response.hasNoSubscriber === true) headers["subscribers"] = 0;
     if (response.failedAt !== undefined) headers["failedAt"] = response.failedAt;
     if (response.registration !== undefined) headers["registration"] = response.registration;
     if (response.currentSession !== undefined) headers["currentSession"] = response.currentSession;

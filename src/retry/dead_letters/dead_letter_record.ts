@@ -27,7 +27,10 @@ export function headJson(head: MessageHead | undefined) {
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
     cwd: head?.kind === "command" ? head.cwd : null,
     request: head?.kind === "http"
-      ? { method: head.method, path: head.path, headers: head.headers.map((pair) => [...pair]) }
+      ? {
+        ...{ method: head.method, origin: head.origin ?? null, path: head.path },
+        headers: head.headers.map((pair) => [...pair]),
+      }
       : null,
   };
 }

@@ -4,6 +4,7 @@ import { headerValue, type HttpHeaders } from "../targets/backend_request.ts";
 export type FaultKind =
   | "unreachable"
   | "timed_out"
+  | "backend_failed"
   | "breaker_open"
   | "store_full"
   | "not_stored"
@@ -15,6 +16,7 @@ export type FaultKind =
 const statuses: Readonly<Record<FaultKind, number>> = {
   unreachable: 502,
   timed_out: 504,
+  backend_failed: 502,
   breaker_open: 503,
   store_full: 503,
   not_stored: 503,
@@ -23,6 +25,9 @@ const statuses: Readonly<Record<FaultKind, number>> = {
   too_large: 413,
   bad_request: 400,
 };
+
+/** Statuses whose response has no body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
+const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export interface Fault {
   readonly status: number;
@@ -36,15 +41,26 @@ export interface StoredId {
   readonly isWaiting: boolean;
 }
 
-/** `stored` null: the message is NOT stored. */
-export function makeFault(kind: FaultKind, why: string, stored: StoredId | null, request: HttpHeaders): Fault {
-  const status = statuses[kind];
+/**
+ * `stored` null: the message is NOT stored. `status`: instead of that of the failure. A SOAP request that was accepted gets an
+ * empty body, as a fault would be an error for its client.
+ */
+export function makeFault(
+  kind: FaultKind,
+  why: string,
+  stored: StoredId | null,
+  request: HttpHeaders,
+  status: number = statuses[kind],
+): Fault {
   const id = stored?.id ?? null;
   const state = stored === null
     ? "the message is NOT STORED"
     : `the message is stored as ${stored.id} and will ${stored.isWaiting ? "" : "not "}be tried again`;
   const message = `${why}; ${state}`;
-  if (isSoap(request)) return { status, contentType: "text/xml; charset=utf-8", body: soapFault(kind, message, id) };
+  if (bodiless.has(status)) return { status, contentType: "application/json", body: "" };
+  if (isSoap(request)) {
+    return { status, contentType: "text/xml; charset=utf-8", body: status < 300 ? "" : soapFault(kind, message, id) };
+  }
   const body = JSON.stringify({ version: 1, error: kind, message, stored: stored !== null, id });
   return { status, contentType: "application/json", body: `${body}\n` };
 }

@@ -60,6 +60,8 @@ interface RetryHttpProxyOptions {
   /** Maximum number of requests at the backend; one more is stored without a first try. */
   readonly callsMax: number;
   readonly connectionsMax: number;
+  /** Status of the response to a request that is stored and will be tried again; null: the status of the failure. */
+  readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: CallGate | null;
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
@@ -285,6 +287,11 @@ export class RetryHttpProxy {
             stored: null,
           });
         }
+        if (stored.isWaiting && this.#options.storedStatus !== null) {
+          await result.response.body?.cancel();
+          const why = `the backend responded with ${status}`;
+          return this.#respondStored(response, call.headers, { kind: "backend_failed", why, stored });
+        }
         id = stored.id;
       }
       await sendResponse(response, result.response, id, call.method);
@@ -303,7 +310,17 @@ export class RetryHttpProxy {
     if (stored.id === null) {
       return respondFault(response, call.headers, { kind: stored.kind, why: `${why}; ${stored.why}`, stored: null });
     }
-    respondFault(response, call.headers, { kind, why, stored });
+    this.#respondStored(response, call.headers, { kind, why, stored });
+  }
+
+  #respondStored(
+    response: ServerResponse,
+    headers: HttpHeaders,
+    fault: { readonly kind: FaultKind; readonly why: string; readonly stored: StoredId },
+  ): void {
+    const { storedStatus } = this.#options;
+    const status = fault.stored.isWaiting && storedStatus !== null ? { status: storedStatus } : {};
+    respondFault(response, headers, { ...fault, ...status });
   }
 
   /** The message is durable if there is an id. */
@@ -347,9 +364,14 @@ function headBytesOf({ url = "" }: IncomingMessage, headers: HttpHeaders): numbe
 function respondFault(
   response: ServerResponse,
   request: HttpHeaders,
-  { kind, why, stored }: { readonly kind: FaultKind; readonly why: string; readonly stored: StoredId | null },
+  { kind, why, stored, status: given }: {
+    readonly kind: FaultKind;
+    readonly why: string;
+    readonly stored: StoredId | null;
+    readonly status?: number;
+  },
 ): void {
-  const { status, contentType, body } = makeFault(kind, why, stored, request);
+  const { status, contentType, body } = makeFault(kind, why, stored, request, given);
   response.writeHead(status, {
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),

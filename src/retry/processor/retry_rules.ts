@@ -16,39 +16,57 @@ const requestMemoryBytes = 256 << 20;
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
 type LimitValues = SettingValues<typeof retryLimitSettings>;
 
-/** Throws USAGE. */
+/** The defaults of each policy. docs/adr/0027-retries-over-about-a-day.md explains the numbers. */
+const policies = {
+  standard: { intervalMs: 15_000, maxRetries: 25, backoff: "exponential" },
+  wso2: { intervalMs: 3000, maxRetries: 10, backoff: "fixed" },
+} as const;
+
+const maxDelayMsDefault = 2 * 3_600_000;
+
+/** Throws USAGE or CONFIG. */
 export function policyOf(values: PolicyValues, sources: ConfigSources): RetryPolicy {
-  const { retryBackoff: backoff, retryDelays } = values;
-  if (backoff === "list" && retryDelays === undefined) {
-    addOriginToErrors("retryBackoff", retryPolicySettings.retryBackoff, sources, () => {
-      throw new BatonError("USAGE", "list needs --delays, such as --delays 1s,10s,1m");
-    });
-  }
+  const defaults = policies[values.retryPolicy];
+  const { retryDelays, retryInterval: intervalMs = defaults.intervalMs } = values;
+  const backoff = backoffOf(values, sources);
   const delaysMs = addOriginToErrors(
     "retryDelays",
     retryPolicySettings.retryDelays,
     sources,
     () => (retryDelays ?? []).map(parseDuration),
   );
+  const longestMs = backoff === "list" ? Math.max(...delaysMs) : intervalMs;
   return {
-    maxRetries: values.retryMaxRetries,
-    backoff: retryDelays === undefined ? backoff : backoffWithDelays(backoff, sources),
-    intervalMs: values.retryInterval,
+    maxRetries: values.retryMaxRetries ?? defaults.maxRetries,
+    backoff,
+    intervalMs,
     delaysMs,
-    maxDelayMs: values.retryMaxDelay,
-    jitter: values.retryJitter,
+    maxDelayMs: values.retryMaxDelay ?? Math.max(maxDelayMsDefault, longestMs),
+    // A delay that the user has written is kept exactly.
+    jitter: values.retryJitter ?? (backoff === "exponential" ? "equal" : "none"),
     maxElapsedMs: values.retryMaxElapsed ?? null,
   };
 }
 
-/** The backoff of a list of delays. Throws USAGE or CONFIG for another backoff, which would ignore the list. */
-function backoffWithDelays(backoff: RetryPolicy["backoff"], sources: ConfigSources): RetryPolicy["backoff"] {
+/** Throws USAGE or CONFIG for a list without delays, and for delays that another backoff would ignore. */
+function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["backoff"] {
+  const { retryPolicy, retryBackoff: given, retryDelays } = values;
   const { flags } = sources;
-  if (backoff === "list" || (backoff === "fixed" && !flags.has("retryBackoff"))) return "list";
-  // The command line overrides a list in the configuration file.
-  if (flags.has("retryBackoff") && !flags.has("retryDelays")) return backoff;
+  if (retryDelays === undefined) {
+    if (given === "list") {
+      addOriginToErrors("retryBackoff", retryPolicySettings.retryBackoff, sources, () => {
+        throw new BatonError("USAGE", "list needs --delays, such as --delays 1s,10s,1m");
+      });
+    }
+    // An interval that the user has written is kept, unless a backoff is named as well.
+    return given ?? (values.retryInterval === undefined ? policies[retryPolicy].backoff : "fixed");
+  }
+  if (given === undefined || given === "list") return "list";
+  // The command line overrides a list in the configuration file, and a backoff there.
+  if (flags.has("retryBackoff") && !flags.has("retryDelays")) return given;
+  if (given === "fixed" && !flags.has("retryBackoff")) return "list";
   return addOriginToErrors("retryDelays", retryPolicySettings.retryDelays, sources, () => {
-    throw new BatonError("USAGE", `a list of delays needs --backoff list, but the backoff is ${backoff}`);
+    throw new BatonError("USAGE", `a list of delays needs --backoff list, but the backoff is ${given}`);
   });
 }
 

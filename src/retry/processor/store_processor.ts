@@ -115,12 +115,13 @@ export class StoreProcessor implements AsyncDisposable {
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
     const { location, target, values, sources, log, until } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
+    const rules = storeRulesOf(values, sources);
     const openElection = values.retryElect ? await loadElectionOpener(options) : null;
     const boot = await machineBoot();
     const counters = new RetryCounters();
     let processor: RetryProcessor | null = null;
     const store = await RetryStore.open(location.folder, {
-      rules: storeRulesOf(values, sources),
+      rules,
       hooks: {
         onChanged: () => processor?.wakeUp(),
         onBroken: (error) => processor?.fail(error),
@@ -146,7 +147,7 @@ export class StoreProcessor implements AsyncDisposable {
       concurrency: values.retryConcurrency,
       order: values.retryOrder,
       rate,
-      pacing: { batch: values.retryBatch ?? null, intervalMs: values.retryInterval, nextTimeMs },
+      pacing: { batch: values.retryBatch ?? null, intervalMs: rules.policy.intervalMs, nextTimeMs },
       breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,

@@ -5,9 +5,10 @@ import type { MessageLife, TryEnd } from "./message_life.ts";
 export type MessageHead =
   /** Arguments of a command and its working directory; null: `run --exec` names the command. */
   | { readonly kind: "command"; readonly argv: readonly string[] | null; readonly cwd: string | null }
-  /** `path` starts with a slash and includes the query; headers are in their order. */
+  /** `path` starts with a slash and includes the query; headers are in their order. Without `origin`, `run --url` names the backend. */
   | {
     readonly kind: "http";
+    readonly origin?: string;
     readonly method: string;
     readonly path: string;
     readonly headers: readonly (readonly [string, string])[];

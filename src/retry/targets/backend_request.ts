@@ -49,8 +49,8 @@ export function headerValue(headers: HttpHeaders, wanted: string): string | null
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
-/** Throws USAGE for a URL that no message can be sent to. */
-export function parseBackend(url: string): URL {
+/** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
+export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): URL {
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -62,17 +62,15 @@ export function parseBackend(url: string): URL {
   }
   if (parsed.username !== "" || parsed.password !== "") {
     // The URL is not repeated, as the message may be in a log.
-    const why = "clients send their own Authorization, and run has --header Authorization:…";
+    const why = "clients send their own Authorization, and run and call have --header Authorization:…";
     throw new BatonError(
       "USAGE",
       `The URL of ${parsed.host} must not have a user or a password, which would not be sent: ${why}`,
     );
   }
-  if (parsed.hash !== "" || parsed.search !== "") {
-    throw new BatonError(
-      "USAGE",
-      `"${url}" must not have a query or a fragment: queries come from the messages`,
-    );
+  if (parsed.hash !== "" || (parsed.search !== "" && !isWhole)) {
+    const what = isWhole ? "a fragment, which is never sent" : "a query or a fragment: queries come from the messages";
+    throw new BatonError("USAGE", `"${url}" must not have ${what}`);
   }
   return parsed;
 }
@@ -97,23 +95,33 @@ export interface BackendRequest {
   readonly headers: HttpHeaders;
 }
 
-/** The request for a stored message. `defaults`: method and headers for a message that has none. Null: it cannot be sent there. */
+/** The request for a stored message. `backend` null: that of the message. Null: it cannot be sent there. */
 export function backendRequestOf(
   head: MessageHead,
   id: string,
-  { backend, method, headers }: { readonly backend: URL; readonly method: string; readonly headers: HttpHeaders },
+  { backend, method, headers }: {
+    readonly backend: URL | null;
+    readonly method: string;
+    readonly headers: HttpHeaders;
+  },
 ): BackendRequest | null {
   const own = head.kind === "http" ? head.headers : [];
   const has = (name: string) => own.some(([one]) => one.toLowerCase() === name.toLowerCase());
   const all = [...own, ...headers.filter(([name]) => !has(name))];
   const isKeyed = headerValue(all, idempotencyHeader) !== null;
-  const url = head.kind === "http" ? backendUrl(backend, head.path) : backend.href;
+  const url = urlOf(head, backend);
   if (url === null) return null;
   return {
     url,
     method: head.kind === "http" ? head.method : method,
     headers: isKeyed ? all : [...all, [idempotencyHeader, id]],
   };
+}
+
+function urlOf(head: MessageHead, backend: URL | null): string | null {
+  if (head.kind !== "http") return backend?.href ?? null;
+  const base = backend ?? (head.origin === undefined ? null : new URL(head.origin));
+  return base === null ? null : backendUrl(base, head.path);
 }
 
 /** Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. */

@@ -40,7 +40,9 @@ export class CommandTarget implements Target {
   async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
     const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
-    if (command === null) return tryResult("final", "has no command of its own, and --exec is missing", null);
+    if (command === null) {
+      return tryResult("final", "has no command or URL of its own, and --exec and --url are missing", null);
+    }
     if (command.cwd !== null && !isFolder(command.cwd)) {
       return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`, null);
     }

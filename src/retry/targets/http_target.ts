@@ -13,7 +13,8 @@ import { type BackendRequest, backendRequestOf, type HttpHeaders, parseRetryAfte
 const responseBytesMax = 256 << 10;
 
 export interface HttpTargetOptions {
-  readonly backend: URL;
+  /** Null: each message has its own. */
+  readonly backend: URL | null;
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly rules: RetryRules;

@@ -129,6 +129,7 @@ export const headerFields = {
   first: numberField,
   end: numberField,
   pending: numberField,
+  /** Also in the response to PUT: 0 if no client is subscribed, so that nothing was stored. */
   subscribers: numberField,
   bytes: numberField,
   state: tokenField,

@@ -219,10 +219,11 @@ export class ResponsePacker extends BatchPacker {
     writer.i32(answer.ticket);
     writer.u8(statusCodes.indexOf(answer.code));
     const { reason, ids, messages, missed = 0, redelivered = 0, failedAt, currentSession, info, registration } = answer;
+    const { hasNoSubscriber = false } = answer;
     writer.u8(
       (reason !== "" ? 1 : 0) | (ids === undefined ? 0 : 2) | (messages === undefined ? 0 : 4) |
         (failedAt === undefined ? 0 : 8) | (currentSession === undefined ? 0 : 16) | (info === undefined ? 0 : 32) |
-        (registration === undefined ? 0 : 64),
+        (registration === undefined ? 0 : 64) | (hasNoSubscriber ? 128 : 0),
     );
     if (reason !== "") writer.utf8WithI32Length(reason);
     if (ids !== undefined) {
@@ -286,6 +287,7 @@ export function unpackResponses(piece: Uint8Array): StoreResponse[] {
     if ((flags & 16) !== 0) answer.currentSession = reader.u53();
     if ((flags & 32) !== 0) answer.info = JSON.parse(reader.utf8(reader.i32())) as TopicInfo;
     if ((flags & 64) !== 0) answer.registration = reader.u53();
+    if ((flags & 128) !== 0) answer.hasNoSubscriber = true;
     answers.push(answer);
   }
   return answers;

@@ -102,6 +102,8 @@ export interface StoreResponse {
   readonly missed?: number;
   /** get: number of messages at the start that were delivered before. */
   readonly redelivered?: number;
+  /** put: no client is subscribed, so its messages got IDs and were not stored. */
+  readonly hasNoSubscriber?: boolean;
   /** put: the counter at which a batch was refused. */
   readonly failedAt?: number;
   /** FENCED: the newer session's number. */

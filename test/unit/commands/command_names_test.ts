@@ -57,4 +57,7 @@ test("what is typed of a group is completed word by word", async () => {
   expect(await offered("pubsub", "keygen", "--fo")).toEqual(["words", "--force"]);
   expect(await offered("pubsub", "keygen", "")).toEqual(["files"]);
   expect(await offered("pubsub", "nothing", "")).toEqual(["words"]);
+  expect(await offered("help", "conn")).toEqual(["words", "connection"]);
+  expect(await offered("help", "pubsub", "ke")).toEqual(["words", "keygen"]);
+  expect(await offered("help", "lock", "")).toEqual(["words"]);
 });

@@ -11,3 +11,11 @@ test("the nearest word is suggested, a far one is not", () => {
   expect(didYouMean("lokc", known)).toBe(', did you mean "lock"?');
   expect(didYouMean("frobnicate", known)).toBe("");
 });
+
+test("the word of another program for the same thing is suggested, where there is that thing", () => {
+  expect(nearestWord("pub", ["publish", "subscribe", "pool"])).toBe("publish");
+  expect(nearestWord("publish", ["put", "get", "pending"])).toBe("put");
+  expect(nearestWord("LIST", ["ls", "show", "delete"])).toBe("ls");
+  expect(nearestWord("rm", ["ls", "show", "delete", "repair"])).toBe("delete");
+  expect(nearestWord("rm", ["lock", "hold"])).toBeNull();
+});

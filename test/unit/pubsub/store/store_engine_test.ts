@@ -114,6 +114,17 @@ describe("a put", () => {
     store.close();
   });
 
+  test("into a topic without subscribers says that nothing is stored; with one, or repeated, it does not", () => {
+    const store = driver();
+    expect(store.execute(put(1, "one"))).toMatchObject([{ code: "OK", hasNoSubscriber: true }]);
+    expect(store.execute(put(1, "one"))[0]).not.toHaveProperty("hasNoSubscriber");
+    store.execute({ kind: "subscribe" });
+    expect(store.execute(put(2, "two"))[0]).not.toHaveProperty("hasNoSubscriber");
+    store.execute({ kind: "unsubscribe" });
+    expect(store.execute(put(3, "three"))).toMatchObject([{ code: "OK", hasNoSubscriber: true }]);
+    store.close();
+  });
+
   test("below firstUnacked is stale, also when it was never stored and the store was killed in between", () => {
     const store = driver();
     const session = { number: 1, key: "k" };

@@ -129,6 +129,15 @@ describe("a fault", () => {
     expect(dead.body).toContain("s-1 and will not be tried again");
   });
 
+  test("has the status that the operator wants for stored requests, and no fault where that is a success for SOAP", () => {
+    const stored = { id: "s-1", isWaiting: true };
+    const accepted = makeFault("unreachable", "x", stored, [], 202);
+    expect([accepted.status, JSON.parse(accepted.body)]).toMatchObject([202, { stored: true, id: "s-1" }]);
+    expect(makeFault("unreachable", "x", stored, [["SOAPAction", ""]], 202)).toMatchObject({ status: 202, body: "" });
+    expect(makeFault("unreachable", "x", stored, [["SOAPAction", ""]], 500).body).toContain("faultstring");
+    expect(makeFault("unreachable", "x", stored, [], 204)).toMatchObject({ status: 204, body: "" });
+  });
+
   test("is a SOAP 1.1 fault for who speaks SOAP, with nothing in it that would not be XML", () => {
     const soap = makeFault("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [["SOAPAction", '"urn:x"']]);
     expect(soap).toMatchObject({ status: 504, contentType: "text/xml; charset=utf-8" });

@@ -55,6 +55,7 @@ const answer = fc.record({
   code: fc.constantFrom(...statusCodes),
   reason: text,
   ids: fc.array(fc.record({ first: number, last: number })),
+  hasNoSubscriber: fc.constant(true),
   failedAt: number,
   currentSession: number,
   registration: number,

@@ -1,0 +1,47 @@
+/** Adds to errors of clients what the user can do next. */
+import { BatonError } from "../../src/errors.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
+import type { ClientOperationName } from "./client_options.ts";
+
+/** The operation that an error ended. */
+export interface FailedOperation {
+  readonly id: string;
+  readonly operation: ClientOperationName;
+  readonly topic: string;
+  /** The operation is a put with --resume that has an input. */
+  readonly resumesInput: boolean;
+}
+
+/** Runs an operation; errors for which there is one clear step end with it. */
+export async function withNextStep<T>(target: FailedOperation, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const step = nextStepOf(thrown, target);
+    throw step === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${step}`, { cause: thrown });
+  }
+}
+
+function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: FailedOperation): string | null {
+  const { code } = error;
+  if (error instanceof TopicDamagedError) {
+    const { isWholeTopic } = error;
+    const name = shellQuoteIfNeeded(topic);
+    if (isWholeTopic) {
+      return `an operator restores its server from a backup, or deletes the topic: baton pubsub topic delete ${name} --accept-loss`;
+    }
+    const isReading = operation === "get" || operation === "peek";
+    const skip = `to skip it: baton pubsub client ${shellQuoteIfNeeded(id)} seek ${name} LAST-DAMAGED-ID; `;
+    return `${isReading ? skip : ""}to give up the damaged data: baton pubsub topic repair ${name} --accept-loss`;
+  }
+  if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
+    return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
+  }
+  if (code !== "FENCED") return null;
+  // Positions of inputs exist only in the state.
+  const places =
+    "puts every message of the input that this state does not record as put: check first what the topic contains";
+  return resumesInput ? `the next call takes over, and ${places}` : "the next call takes over";
+}

@@ -1,0 +1,114 @@
+/** `baton pubsub serve`: a server and a proxy in one process, for the publishers and subscribers of this machine. */
+import { join } from "node:path";
+import { logSettings } from "../../src/config/command_settings.ts";
+import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { type ConfigSources, resolveSettings } from "../../src/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { coordinationOf, ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
+import { BatonError } from "../../src/errors.ts";
+import { createFolders, type KeeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
+import { socketPathBytesMax } from "../../src/sockets/clear_socket_path.ts";
+import { userStateFolder } from "../../src/support/home_folder.ts";
+import { userName } from "../../src/support/user_name.ts";
+import { type Call, commonSettings, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { proxyCommandSettings, runProxy } from "./proxy.ts";
+import { runServer } from "./server.ts";
+import { serverCommandSettings } from "./server_options.ts";
+
+const { pubsubServerId: _id, pubsubServerListen: _listen, pubsubServerAdvertise: _advertise, ...storeSettings } =
+  pubsubServerSettings;
+
+const serveSettings = {
+  ...storeSettings,
+  pubsubDrainTimeout: pubsubServiceSettings.pubsubDrainTimeout,
+  ...logSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+type PubsubServeCall = Call<typeof serveSettings>;
+
+export const pubsubServeCommand = defineCommand({
+  name: "pubsub serve",
+  summary: "run all that publishers and subscribers of this machine need: a server and a proxy",
+  usage: "[options]",
+  details: [
+    "Runs a server and a proxy in one process, without any option. The topics are stored in the folder of this user's keeper " +
+    "(--data-dir), durably; they are found again after a restart. Clients find it by themselves: baton publish and baton subscribe need no " +
+    "option either. It prints a line on stderr for the server and one for the proxy when they serve, and runs until SIGTERM, " +
+    "SIGINT or SIGHUP; a second signal ends it immediately.",
+    "Only this user's processes reach it, by sockets in a private folder; if root has set up a keeper for all users of the machine, all " +
+    "users do, by TCP on 127.0.0.1. For several machines, keys or metrics, use baton pubsub server and baton pubsub proxy.",
+  ],
+  examples: [
+    ["baton pubsub serve &", "then: baton subscribe news, and baton publish news hello"],
+    [
+      "baton pubsub serve --data-dir /srv/topics --retain-age 7d",
+      "topics in another folder, messages for a week at most",
+    ],
+  ],
+  settings: serveSettings,
+  runsNothing: true,
+  completes: [],
+  run: runServe,
+});
+
+async function runServe(call: PubsubServeCall): Promise<ExitCode> {
+  const { names: [word], values, sources, io } = call;
+  if (word !== undefined) throw new BatonError("USAGE", `baton pubsub serve: unexpected argument "${word}"`);
+  if (coordinationOf(values, sources).scope === "cluster") {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub serve is for one machine, but the servers are ${values.servers}; with an ensemble start on each machine: ` +
+        "baton pubsub server --id ID --data-dir FOLDER --listen tcp://0.0.0.0:7001 --advertise tcp://HOST:7001, and baton pubsub proxy",
+    );
+  }
+  const place = ownKeeperLocation(values, sources);
+  if (place.dir !== null) createFolders({ ...place, dir: place.dir, above: place.parents ?? [] });
+  const settings = localSettings(place, values.pubsubDataDir);
+  const common = { io, names: [], command: null };
+  const [forServer, forProxy] = [settings.server, settings.proxy].map((flags): ConfigSources => ({
+    ...sources,
+    flags: new Map([...sources.flags, ...Object.entries(flags)]),
+  })) as [ConfigSources, ConfigSources];
+  const stop = new AbortController();
+  const roles = [
+    runServer({ ...common, sources: forServer, values: valuesOf(serverCommandSettings, forServer) }, stop.signal),
+    runProxy({ ...common, sources: forProxy, values: valuesOf(proxyCommandSettings, forProxy) }, stop.signal),
+  ];
+  // One without the other is of no use.
+  await Promise.race(roles).catch(() => {});
+  stop.abort();
+  const ends = await Promise.allSettled(roles);
+  const failure = ends.find((end) => end.status === "rejected");
+  if (failure !== undefined) throw failure.reason;
+  return exitCodes.SUCCESS;
+}
+
+/** All settings of a role, as if it had been started alone with these flags. */
+function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
+  return resolveSettings({ ...settings, ...commonSettings }, sources) as SettingValues<S & typeof commonSettings>;
+}
+
+/** The flags of both roles, by the name of the setting. Pure except for the user's home. */
+export function localSettings(place: KeeperLocation, dataDir: string | undefined) {
+  const base = place.socketPath.replace(/\.sock$/, "");
+  // A user's own service needs no ID but its role; several users of a machine's keeper need different ones.
+  const isOwn = place.dir !== null;
+  const endpoint = (role: string) => {
+    const path = `${base}.${role}.sock`;
+    return isOwn && Buffer.byteLength(path) <= socketPathBytesMax ? `ipc://${path}` : "tcp://127.0.0.1:0";
+  };
+  const proxyListen = endpoint("proxy");
+  return {
+    server: {
+      pubsubServerId: isOwn ? "local" : `local-${userName()}`,
+      pubsubDataDir: dataDir ??
+        (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
+      pubsubServerListen: endpoint("server"),
+    },
+    // A proxy whose port the system chooses is another one after a restart.
+    proxy: { pubsubProxyListen: proxyListen, ...(proxyListen.startsWith("ipc:") ? { pubsubProxyId: "local" } : {}) },
+  };
+}

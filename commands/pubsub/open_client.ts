@@ -1,0 +1,78 @@
+/** Opens what a client works with: the connection to the proxies, and the state of its ID in one topic. */
+import { hostname } from "node:os";
+import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { Requester } from "../../src/pubsub/client/requester.ts";
+import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { userStateFolder } from "../../src/support/home_folder.ts";
+import { userName } from "../../src/support/user_name.ts";
+import type { Call } from "../command.ts";
+import { lookupPlaceOf, makeProxyFinder } from "./find_proxies.ts";
+import { clientSecurity } from "./service_security.ts";
+
+/** Settings of every command that is a client. */
+export const clientConnectionSettings = {
+  ...pubsubKeySettings,
+  ...pubsubClientSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
+
+/** Throws USAGE or CONFIG for proxies or keys that cannot be used. Connects with the first request. */
+export function openRequester(call: ClientConnectionCall): Requester {
+  const { values, io } = call;
+  const lookupPlace = lookupPlaceOf(call);
+  const security = clientSecurity(values);
+  return new Requester({
+    findProxies: makeProxyFinder(call),
+    clock: systemClock(),
+    timeoutMs: values.pubsubTimeout,
+    attemptMs: values.pubsubRetryTimeout,
+    ...(values.quiet ? {} : { onStall: (why: string) => io.err(`baton: still trying: ${why}\n`) }),
+    ...(security === undefined ? {} : { socket: security }),
+    ...(lookupPlace === undefined ? {} : { lookupPlace }),
+    ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
+  });
+}
+
+/**
+ * Opens the state of a client ID in a topic, which one process uses at a time. `waits: false` rejects immediately with
+ * LOCK_BUSY if another process uses it.
+ */
+export async function openClientState(
+  call: ClientConnectionCall,
+  { id, topic, signal, waits = true }: {
+    readonly id: string;
+    readonly topic: string;
+    readonly signal: AbortSignal;
+    readonly waits?: boolean;
+  },
+): Promise<ClientState> {
+  const { values: { quiet, pubsubTimeout }, io } = call;
+  const onWait = (why: string) => {
+    if (!quiet) io.err(`baton: waiting for ${why} in this topic; with another --id both run at the same time\n`);
+  };
+  const waitMs = waits ? pubsubTimeout : 0;
+  return await ClientState.open(stateFolderOf(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
+}
+
+/** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home. */
+export function stateFolderOf({ values }: ClientConnectionCall, topic: string): string {
+  const advice = "name the folder for client states with --state-dir";
+  return topicStateFolder(values.pubsubStateDir ?? userStateFolder("pubsub", advice), topic);
+}
+
+/**
+ * Returns the client ID of `baton subscribe` if none is given, and the start of those of `baton publish`. Depends neither on
+ * the environment nor on the terminal, so that cron and a login shell continue the same subscription.
+ */
+export function defaultClientId(): string {
+  const id = `${userName()}@${hostname()}`;
+  checkName("client id", id);
+  return id;
+}

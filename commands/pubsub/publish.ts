@@ -1,0 +1,191 @@
+/** `baton publish`: puts messages into a topic, with a client ID that needs no thought. */
+import { existsSync } from "node:fs";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { textType, toggleType } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { progressSettings } from "../../src/terminal/progress.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { type ClientState, stateFile } from "../../src/pubsub/client/client_state.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import type { Requester } from "../../src/pubsub/client/requester.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { withNextStep } from "./client_next_step.ts";
+import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
+import {
+  clientConnectionSettings,
+  defaultClientId,
+  openClientState,
+  openRequester,
+  stateFolderOf,
+} from "./open_client.ts";
+import { filesOf, type Input, splitInput, textInput } from "./put_input.ts";
+
+const publishSettings = {
+  file: setting(textType("file"), { flag: "-f, --file", once: true, help: "the file is the message; - is stdin" }),
+  lines: setting(toggleType(), {
+    flag: "--lines",
+    help: "each line of stdin or of the file is a message, without its newline, sent as soon as it arrives",
+    default: false,
+  }),
+  null: setting(toggleType(), {
+    flag: "-0, --null",
+    help: "the same for parts between NULs",
+    default: false,
+  }),
+  msgId: setting(textType("key"), {
+    flag: "--msg-id",
+    help: "your own message ID; a message with the same ID and content is stored once",
+  }),
+  resume: setting(toggleType(), {
+    flag: "--resume",
+    help: "first send the messages with an unknown outcome again, then continue the file where it was interrupted",
+    default: false,
+  }),
+  json: setting(toggleType(), {
+    flag: "--json",
+    help: "print the result as JSON: the number of messages, and how many of them had no subscriber",
+    default: false,
+  }),
+  ...progressSettings,
+  ...clientConnectionSettings,
+} satisfies SettingTable;
+
+type PublishCall = Call<typeof publishSettings>;
+
+export const publishCommand = defineCommand({
+  name: "publish",
+  summary: "put messages into a topic, each exactly once",
+  usage: "TOPIC MESSAGE… | TOPIC -|-f FILE [--lines] [options]",
+  details: [
+    "Each MESSAGE is one message, without a newline; - is stdin, as one message, or with --lines each of its lines. Exit 0: every current " +
+    "subscriber gets each message, once. Exit 76: the outcome is unknown, and the messages are kept; publish TOPIC --resume sends " +
+    "them again, and each is stored once.",
+    "A topic keeps messages for its subscribers, and for no other client: subscribe first (baton subscribe TOPIC). If there is no " +
+    "subscriber, a terminal, -v and --json say it; the exit code is 0.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of calls run at the same " +
+    "time, each under its own client ID: USER@HOST.put-1, .put-2 … A FILE, --msg-id and --resume need what an earlier call has " +
+    "recorded; they use USER@HOST.put, one after the other for each topic (75 after --timeout). The long form is baton pubsub client ID put.",
+  ],
+  examples: [
+    ["baton publish news 'disk db1 is full'", "one message"],
+    ["journalctl -f | baton publish logs --lines -", "each line is a message"],
+    ["baton publish orders -f order.json", "the file is one message"],
+    ["baton publish logs -f app.log --lines --resume", "the lines that were not put yet, each once"],
+  ],
+  settings: publishSettings,
+  runsNothing: true,
+  completes: [],
+  run: runPublish,
+});
+
+const usage = "as in: baton publish TOPIC MESSAGE…, baton publish TOPIC - (stdin), baton publish TOPIC -f FILE";
+
+async function runPublish(call: PublishCall): Promise<ExitCode> {
+  const { values: { pubsubClientId: named, msgId, resume, file, quiet }, io } = call;
+  const [topic] = call.names;
+  if (topic === undefined || topic === "") throw new BatonError("USAGE", `publish: missing TOPIC, ${usage}`);
+  checkName("topic", topic);
+  const input = publishInputOf(call);
+  if (msgId !== undefined) checkName("--msg-id", msgId);
+  const base = named ?? `${defaultClientId()}.put`;
+  checkName("client id", base);
+  const needsRecord = resume || msgId !== undefined || file !== undefined;
+  await using requester = openRequester(call);
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  const run = { call, topic, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };
+  const resumed = resume && named === undefined ? await resumeOthers(run) : 0;
+  using state = named === undefined && !needsRecord
+    ? await openFreeState(run)
+    : await openClientState(call, { id: base, topic, signal });
+  if (input?.source === "stdin" && io.stdinIsTerminal && !quiet) {
+    io.err("baton: reading messages from the terminal; end with ^D\n");
+  }
+  const result = await putWith(run, state, input);
+  reportPut(run, { ...result, messages: resumed + result.messages });
+  return exitCodes.SUCCESS;
+}
+
+/** Returns null if only earlier puts are sent again. Throws USAGE. */
+export function publishInputOf({ values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">): Input | null {
+  const { lines, file, msgId, resume } = values;
+  const [text] = texts;
+  const refuse = (why: string) => new BatonError("USAGE", `publish: ${why}`);
+  if (lines && values.null) throw refuse("use only one of --lines and --null");
+  if (file !== undefined && text !== undefined) throw refuse(`use only one of -f "${file}" and MESSAGE "${text}"`);
+  if (texts.includes("-") && texts.length > 1) throw refuse("- is stdin, and must be the only MESSAGE");
+  const by = lines ? "lines" : values.null ? "null" : null;
+  const path = file ?? (text === "-" || (by !== null && text === undefined) ? "-" : null);
+  if (by !== null && path === null) throw refuse(`--${by} splits stdin (-) or a file (-f FILE), not "${text}"`);
+  if (msgId !== undefined && (by !== null || texts.length > 1)) throw refuse("--msg-id is for a single message");
+  if (path !== null) return by === null ? filesOf([path]) : splitInput(path, by);
+  if (text !== undefined) return textInput(texts);
+  if (resume) return null;
+  throw refuse(`missing MESSAGE, ${usage}`);
+}
+
+interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
+  readonly call: PublishCall;
+  readonly requester: Requester;
+  /** The start of the default client IDs. */
+  readonly base: string;
+}
+
+async function putWith(
+  { requester, ...run }: PublishRun,
+  state: ClientState,
+  input: Input | null,
+): Promise<PutResult> {
+  const client = new PubsubClientSession(state, requester);
+  const resumesInput = run.call.values.resume && input !== null;
+  const target = { id: state.id, operation: "put", topic: run.topic, resumesInput } as const;
+  return await withNextStep(target, () => putMessages({ ...run, client, input }));
+}
+
+/** Maximum publishers of one user in one topic at the same time; further ones wait for each other. */
+const publishersMax = 1000;
+
+/**
+ * Opens the first default ID that no process uses. IDs with puts whose outcome is unknown stay free for --resume, so that no
+ * running process has any from an earlier one.
+ */
+async function openFreeState({ call, topic, signal, base, command }: PublishRun): Promise<ClientState> {
+  for (let number = 1; number <= publishersMax; number++) {
+    const state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
+    const count = state?.countIntents(topic) ?? 0;
+    if (state !== null && count === 0) return state;
+    warnOfUnknownOutcomes(call, { topic, count, command });
+    state?.[Symbol.dispose]();
+  }
+  return await openClientState(call, { id: base, topic, signal });
+}
+
+/** Sends the puts of all other default IDs again whose outcome is unknown. Resolves with the number of messages. */
+async function resumeOthers(run: PublishRun): Promise<number> {
+  const { call, topic, signal, base } = run;
+  const folder = stateFolderOf(call, topic);
+  let messages = 0;
+  for (let number = 1; existsSync(stateFile(folder, `${base}-${number}`)); number++) {
+    // The puts of a process that is running are its own.
+    using state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
+    if (state === null || state.countIntents(topic) === 0) continue;
+    messages += (await putWith(run, state, null)).messages;
+  }
+  return messages;
+}
+
+async function openIfFree(
+  call: PublishCall,
+  target: { readonly id: string; readonly topic: string; readonly signal: AbortSignal },
+): Promise<ClientState | null> {
+  try {
+    return await openClientState(call, { ...target, waits: false });
+  } catch (thrown) {
+    if (thrown instanceof BatonError && thrown.code === "LOCK_BUSY") return null;
+    throw thrown;
+  }
+}

@@ -1,0 +1,41 @@
+/** Asks a server or a proxy to stop: by a signal, or because the other role of the same process has ended. */
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { endBySignal, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { BatonError } from "../../src/errors.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { ServiceLog } from "./service_log.ts";
+
+export class ServiceStop implements Disposable {
+  readonly #stopping = new AbortController();
+  readonly #offs: (() => void)[];
+
+  /** A second signal ends the process immediately. */
+  constructor(log: ServiceLog, { until, signals = stopSignals }: {
+    readonly until: AbortSignal | undefined;
+    readonly signals?: readonly NodeJS.Signals[];
+  }) {
+    const ask = (why: string) => this.#stopping.abort(new BatonError("NOT_HELD", why));
+    this.#offs = [
+      onAbort(until, () => ask("the other role has ended")),
+      listenForStops(processSignals(), systemClock(), {
+        onFirstSignal: (signal) => {
+          const sentence = `${signal}: finishing requests; a second signal ends it immediately`;
+          log.write("info", "stopping", sentence, { signal });
+          ask(`${signal} came`);
+        },
+        onLaterSignal: (signal) => void endBySignal(signal),
+        signals,
+      }),
+    ];
+  }
+
+  /** Aborts when the service has to stop. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  [Symbol.dispose](): void {
+    for (const off of this.#offs) off();
+  }
+}

@@ -1,0 +1,152 @@
+/** `baton subscribe`: delivers the messages of a topic as they arrive, with a client ID that needs no thought. */
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { progressSettings } from "../../src/terminal/progress.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { countWithNoun } from "../../src/support/text.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkGetOptions, type GetRun, requestWithRetries, runClientGet } from "./client_get.ts";
+import { withNextStep } from "./client_next_step.ts";
+import { clientConnectionSettings, defaultClientId, openClientState, openRequester } from "./open_client.ts";
+
+const subscribeSettings = {
+  exec: setting(textType("line"), {
+    flag: "--exec",
+    once: true,
+    help: "run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
+  }),
+  outDir: setting(textType("folder"), {
+    flag: "--out-dir",
+    once: true,
+    help: "write each message to a file named after its ID, exactly once even if baton is killed",
+  }),
+  lines: setting(toggleType(), {
+    flag: "--lines",
+    help: "a newline follows each message: the default on stdout; with --exec on the stdin of the command",
+    default: false,
+  }),
+  null: setting(toggleType(), { flag: "-0, --null", help: "NUL follows each message", default: false }),
+  json: setting(toggleType(), { flag: "--json", help: "print each message as one line of JSON", default: false }),
+  count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
+    flag: "-n, --count",
+    help: "end after this many messages",
+    unset: "no limit",
+  }),
+  wait: setting(durationType(), {
+    flag: "-w, --wait",
+    help: "end when no message has arrived for this long; exit 1 if there was none",
+    unset: "no limit",
+  }),
+  untilEmpty: setting(toggleType(), { flag: "--until-empty", help: "end when no message waits", default: false }),
+  unsubscribe: setting(toggleType(), {
+    flag: "--unsubscribe",
+    help: "end the subscription; messages that wait are lost for it",
+    default: false,
+  }),
+  ...progressSettings,
+  ...clientConnectionSettings,
+} satisfies SettingTable;
+
+type SubscribeCall = Call<typeof subscribeSettings>;
+
+export const subscribeCommand = defineCommand({
+  name: "subscribe",
+  summary: "get the messages of a topic as they arrive, each exactly once",
+  usage: "TOPIC [--exec LINE | --out-dir FOLDER | --lines] [options]",
+  details: [
+    "Subscribes, and delivers every message from then on, until a signal. The subscription stays: the next call continues after the last " +
+    "message that was delivered, so no message is lost while no subscriber runs. --unsubscribe ends it.",
+    "A message is delivered when it is printed, when it is a file in FOLDER, or when the command has exited with 0; then it never comes " +
+    "again. If the command fails, subscribe ends with its exit code, and the message comes again with the next call: a supervisor " +
+    "such as systemd can start it again. To try failing messages again by a schedule while others continue: baton retry-processor run " +
+    "--from-topic TOPIC --exec LINE.",
+    "--exec passes the message unchanged, with BATON_MESSAGE_ID, BATON_TOPIC, and BATON_REDELIVERED, which is 1 if baton was killed " +
+    "between an earlier run and its record.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id the subscription belongs to this user on this " +
+    "machine (USER@HOST). One process uses it at a time; another one waits up to --timeout, and then exits with 75. With an --id of its own " +
+    "it gets all messages, too. The long form is baton pubsub client ID subscribe, get, seek, pending …",
+  ],
+  examples: [
+    ["baton subscribe news", "print each message, with a newline"],
+    ["baton subscribe orders --exec ./handle-order", "run a program for each message"],
+    ["baton subscribe logs --lines --exec 'cat >>logs.txt'", "with a newline after each message"],
+    ["baton subscribe news --until-empty --out-dir ./inbox", "all waiting messages, into files, from a crontab"],
+    ["baton subscribe news --unsubscribe", "end the subscription"],
+  ],
+  settings: subscribeSettings,
+  runsNothing: true,
+  completes: [],
+  run: runSubscribe,
+});
+
+async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
+  const { values, names: [topic, more] } = call;
+  if (topic === undefined || topic === "") {
+    throw new BatonError("USAGE", "subscribe: missing TOPIC, as in: baton subscribe news");
+  }
+  if (more !== undefined) throw new BatonError("USAGE", `subscribe: unexpected argument "${more}"; it takes one TOPIC`);
+  checkName("topic", topic);
+  const id = values.pubsubClientId ?? defaultClientId();
+  checkName("client id", id);
+  const getting = {
+    call: { values: getValuesOf(values), io: call.io },
+    target: { operation: "subscribe", topic },
+  } as const;
+  checkGetOptions(getting);
+  await using requester = openRequester(call);
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  using state = await openClientState(call, { id, topic, signal });
+  const client = new PubsubClientSession(state, requester);
+  const run: GetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
+  return await withNextStep({ id, operation: "get", topic, resumesInput: false }, async () => {
+    if (values.unsubscribe) {
+      await client.unsubscribe(topic, { signal });
+      return exitCodes.SUCCESS;
+    }
+    await requestWithRetries(run, () => client.subscribe(topic, { signal }));
+    await reportSubscription(call, run);
+    return await runClientGet(run);
+  });
+}
+
+/** The options of `get` with the same effect. */
+function getValuesOf(values: SubscribeCall["values"]): GetRun["call"]["values"] {
+  const { untilEmpty, wait, exec, outDir, json } = values;
+  const isPrinted = exec === undefined && outDir === undefined && !json && !values.null;
+  return {
+    ...values,
+    ack: "auto",
+    follow: !untilEmpty && wait === undefined,
+    untilEmpty: untilEmpty || wait !== undefined,
+    wait: wait ?? 0,
+    lines: values.lines || isPrinted,
+  };
+}
+
+function failureAdvice(topic: string): string {
+  const name = shellQuoteIfNeeded(topic);
+  return "it comes again with the next call; to try again by a schedule while other messages continue: " +
+    `baton retry-processor run --from-topic ${name} --exec LINE`;
+}
+
+/** Tells a user at a terminal that the subscription outlives the process. */
+async function reportSubscription(
+  { values: { quiet, verbose }, io }: SubscribeCall,
+  { client, target: { topic }, signal }: GetRun,
+): Promise<void> {
+  if (quiet || !(verbose || io.stderrIsTerminal)) return;
+  const { pending = 0 } = await client.info(topic, { signal });
+  const waiting = `${countWithNoun(pending, "message")} ${pending === 1 ? "waits" : "wait"}`;
+  if (/[*>]/.test(topic)) io.err(`baton: "${topic}" is the name of one topic: names have no wildcards\n`);
+  io.err(
+    `baton: "${client.id}" is subscribed to "${topic}", ${waiting}; the subscription stays until: ` +
+      `baton subscribe ${shellQuoteIfNeeded(topic)} --unsubscribe\n`,
+  );
+}

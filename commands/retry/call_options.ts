@@ -1,0 +1,34 @@
+/** Options of `baton retry-processor call`. */
+import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
+import type { Call } from "../command.ts";
+import { httpRequestSettings } from "./http_options.ts";
+
+export const callSettings = {
+  ...retryStoreSettings,
+  key: setting(textType("key"), {
+    flag: "--key",
+    help: "run --order key tries messages with the same key one after the other",
+  }),
+  url: setting(textType("url"), {
+    flag: "--url",
+    once: true,
+    help: "send stdin to this URL by HTTP, instead of running a command",
+  }),
+  ...httpRequestSettings,
+  noStdin: setting(toggleType(), {
+    flag: "--no-stdin",
+    help: "give the command an empty stdin and read none: for use in a loop that reads stdin itself",
+    default: false,
+  }),
+  killAfter: setting(durationType(), {
+    flag: "--kill-after",
+    help: "time between the stop signal and SIGKILL for a command that exceeds --attempt-timeout",
+    default: 5000,
+  }),
+  ...retryPolicySettings,
+  ...retryLimitSettings,
+} satisfies SettingTable;
+
+export type CallCall = Call<typeof callSettings>;

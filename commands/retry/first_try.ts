@@ -1,0 +1,105 @@
+/** The first try of `baton retry-processor call`: runs the command, or sends the request, with the body. */
+import { closeSync } from "node:fs";
+import process from "node:process";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LocalLease } from "../../src/process/supervise/local_lease.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import type { TryEnd } from "../../src/retry/queue/message_life.ts";
+import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
+import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
+import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
+import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import type { CallCall } from "./call_options.ts";
+
+/** The result of a first try. */
+export interface FirstTryResult {
+  /** The request that is stored if the try failed. */
+  readonly head: MessageHead;
+  /** The name of the program, or the request, for messages. */
+  readonly what: string;
+  /** How it ended, as the end of a sentence after `what`. */
+  readonly how: string;
+  readonly outcome: TryEnd["outcome"];
+  readonly retryAfterMs: number | null;
+  /** The exit code if the failure is final, or cannot be stored. */
+  readonly code: ExitCode;
+  /** A process of the command may still run, so the message must not be tried again. */
+  readonly mayStillRun?: boolean;
+}
+
+/** Longer than any command runs. If baton dies, the guard kills the command. */
+const guardMs = 100 * 365 * 86_400_000;
+
+/** Signals by which a user interrupts the command, which is not a failure of the message. */
+const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
+
+export async function tryCommand(
+  call: CallCall,
+  command: readonly string[],
+  body: Uint8Array,
+  rules: RetryRules,
+): Promise<FirstTryResult> {
+  const end = await runCommandOnce(call, command, body);
+  const { code: endCode, how } = describeCommandEnd(end, call.values.retryAttemptTimeout);
+  const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
+  return {
+    head: { kind: "command", argv: command, cwd: process.cwd() },
+    what: command[0] ?? "",
+    how,
+    outcome: outcomeOfExit(code, rules),
+    retryAfterMs: null,
+    code,
+    mayStillRun: end.kind === "breach",
+  };
+}
+
+async function runCommandOnce(
+  { values, io }: CallCall,
+  command: readonly string[],
+  body: Uint8Array,
+): Promise<ChildOutcome> {
+  const clock = systemClock();
+  const signals = processSignals();
+  const heard = new Set<NodeJS.Signals>();
+  const stopping = new AbortController();
+  const unlisten = signals.listen(stopSignals, (signal) => {
+    heard.add(signal);
+    stopping.abort(new StoppedBySignal(signal));
+  });
+  const reads = !values.noStdin && !io.stdinIsTerminal;
+  const input = reads ? openBodyFile(body) : null;
+  try {
+    const outcome = await superviseChild({
+      command,
+      env: {},
+      lease: new LocalLease(clock, guardMs),
+      clock,
+      guard: startGuard(),
+      signals,
+      descriptors: io.inheritedFds,
+      killAfterMs: values.killAfter,
+      stopSignal: "SIGTERM",
+      onDoubt: "ignore",
+      maxHoldMs: values.retryAttemptTimeout,
+      foreground: "auto",
+      signal: stopping.signal,
+      ...(input === null ? {} : { input }),
+      ...(values.noStdin ? { readsNothing: true } : {}),
+    });
+    if (outcome.kind === "cancelled") throw stopping.signal.reason;
+    const interruption = [...heard].find((signal) => interruptions.has(signal));
+    if (interruption !== undefined && outcome.kind === "signaled" && outcome.signal === interruption) {
+      io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);
+      throw new StoppedBySignal(interruption);
+    }
+    return outcome;
+  } finally {
+    unlisten();
+    if (input !== null) closeSync(input);
+  }
+}
