@@ -25,7 +25,7 @@ describe("the sections of elect, barrier and keeper", () => {
   });
 
   test("[barrier] says what the command line does not, and is in the way of no gate", async () => {
-    const config = file("barrier.toml", '[barrier]\nparties = 2\nwithin = "200ms"\n');
+    const config = file("barrier.toml", '[barrier]\nparties = 2\ntimeout = "200ms"\n');
     const alone = await session.run(`"$baton" barrier b ${config} -- true`, embedded);
     expect([alone.code, alone.stderr]).toEqual([75, expect.any(String)]);
     expect((await session.run(`"$baton" barrier b -N 1 ${config} -- true`, embedded)).code).toBe(0);
