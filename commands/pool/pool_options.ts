@@ -147,7 +147,7 @@ export interface PoolStatusOptions {
   readonly items: ItemSource | null;
 }
 
-const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 ./work.sh {item}";
+const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
 
 /** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
 export function poolOperationOf(
