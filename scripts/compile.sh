@@ -17,14 +17,15 @@ build_facts() {
   fi
 }
 
-# compile_baton OUTFILE [TARGET [MAIN]]. Every worker is an entry point of its own; --entry-naming puts all entry points into
-# one virtual folder, so that a worker named relative to the module that starts it is found there as it is in the
-# source. --splitting lets a command load its own part only: in one piece, the imports of all commands run at each start.
+# compile_baton OUTFILE [TARGET [MAIN [RUNTIME]]]. RUNTIME is the target's Bun executable; Bun downloads one without it. Every
+# worker is an entry point of its own; --entry-naming puts all entry points into one virtual folder, so that a worker named
+# relative to the module that starts it is found there as it is in the source. --splitting lets a command load its own
+# part only: in one piece, the imports of all commands run at each start.
 # docs/adr/0002-one-binary-by-bun.md explains the other options.
 compile_baton() {
   build_facts
   build_platform=${2-}
-  node_modules/.bin/bun build --compile ${2:+"--target=$2"} \
+  node_modules/.bin/bun build --compile ${2:+"--target=$2"} ${4:+"--compile-executable-path=$4"} \
     --define "BATON_BUILD_COMMIT=\"$build_commit\"" --define "BATON_BUILD_DATE=\"$build_date\"" \
     --define "BATON_BUILD_PLATFORM=\"${build_platform#bun-}\"" --minify --bytecode --splitting --format=esm \
     --entry-naming='[name].[ext]' --no-compile-autoload-dotenv --no-compile-autoload-bunfig \

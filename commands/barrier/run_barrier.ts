@@ -4,6 +4,7 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
+import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -175,6 +176,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
     const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     using _outage = reportOutages(zk, what, { io, clock, quiet });
+    using gathered = showGathered(options, io);
     try {
       await abortable(refuseNested(zk, options, io), limit);
       return await enterBarrier(zk, name, {
@@ -186,7 +188,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
         root: values.root,
         sinceMs: startMs,
         info: holderInfo({ ...options, command: options.command ?? ["baton"] }),
-        onWaiting: gatheredPrinter(options, io),
+        onWaiting: gathered.onWaiting,
         ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
       });
     } catch (thrown) {
@@ -211,13 +213,22 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
   );
 }
 
-/** Prints each change of the number of participants once. */
-function gatheredPrinter({ name, parties, verbose }: BarrierCommandOptions, io: Io): (gathered: number) => void {
+/** Shows the number of participants: with --verbose a line for each change, otherwise one line that is updated, on a terminal. */
+function showGathered(
+  { name, parties, verbose, quiet }: BarrierCommandOptions,
+  io: Io,
+): Disposable & { onWaiting(gathered: number): void } {
+  const line = !quiet && !verbose && WaitLine.canShow(io) ? new WaitLine(io) : null;
   let last = -1;
-  return (gathered) => {
-    if (!verbose || gathered === last) return;
-    last = gathered;
-    io.err(`baton: waiting at barrier "${name}": ${gathered} of ${parties} are here\n`);
+  return {
+    onWaiting(gathered) {
+      if (gathered === last) return;
+      last = gathered;
+      const text = `baton: waiting at barrier "${name}": ${gathered} of ${parties} are here`;
+      line?.show(text);
+      if (verbose) io.err(`${text}\n`);
+    },
+    [Symbol.dispose]: () => line?.erase(),
   };
 }
 

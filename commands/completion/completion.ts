@@ -13,7 +13,7 @@ export const completionCommand = defineCommand({
   usage: "bash|zsh|fish",
   details: [
     "The script completes commands, options, their values, and names of locks, elections, barriers and pools. It reads the names " +
-    "from the server; it starts no keeper for that.",
+    "from the server; it starts no keeper for that. zsh and fish show what commands and options mean; bash does so in lists.",
   ],
   examples: [
     ["baton completion bash >/etc/bash_completion.d/baton", "for all users"],

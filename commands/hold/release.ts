@@ -44,7 +44,7 @@ export const releaseCommand = defineCommand({
     "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
     "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they are, and baton " +
     "check exits with 79 from then on.",
-    "Locks that were acquired by one call are released by one call.",
+    "Locks that were acquired by one call are released by one call. Instead of a name, an id that baton who prints is enough.",
   ],
   examples: [
     [
@@ -66,8 +66,10 @@ export const releaseCommand = defineCommand({
 const pollIntervalMs = 5;
 
 async function release(call: Call<typeof settings>): Promise<ExitCode> {
-  const { names, values, io } = call;
-  const holds = findHolds(names, knownHolds(names, parseHolds(io.env["BATON_HOLD"])));
+  const { values, io } = call;
+  const known = knownHolds(call.names, parseHolds(io.env["BATON_HOLD"]));
+  const names = call.names.map((name) => nameOf(name, known));
+  const holds = findHolds(names, known);
   let exitCode: ExitCode = exitCodes.SUCCESS;
   for (const { name, hold } of holds) {
     const code = hold === null ? reportNotHeld(name, call) : await releaseOne(hold, call);
@@ -84,6 +86,13 @@ function knownHolds(names: readonly string[], held: readonly HeldLocks[]): reado
   const found = holdsOfAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
   // A hold of the environment that has ended stays in the list, before the others: it tells how a lock was lost.
   return [...held, ...found];
+}
+
+/** The name of the lock whose holder id begins with this text, as baton who prints it; other texts are names. */
+function nameOf(text: string, held: readonly HeldLocks[]): string {
+  if (!/^[0-9a-f]{6,}$/.test(text) || held.some(({ names }) => names.includes(text))) return text;
+  const [name, ...others] = held.flatMap(({ names, ids }) => names.filter((_, at) => ids[at]?.startsWith(text)));
+  return name === undefined || others.length > 0 ? text : name;
 }
 
 /** The latest hold of each name. Throws USAGE when only some of the locks that one call acquired are named. */

@@ -19,7 +19,7 @@ export const poolCommand = defineCommand({
   details: [
     "A call locks the component, reads the list of items, locks up to -j items that no other call processes, unlocks the component, " +
     "and runs the command for each of these items. {} and {item} in the arguments, and BATON_ITEM, are the item; if the command has " +
-    "none of them, the item is its last argument. Each item has its own lock, which is released when all processes of its command " +
+    "none of them, the item is its last argument. In a shell command (-c), {} is the item in quotation marks. Each item has its own lock, which is released when all processes of its command " +
     "have ended.",
     "With --items, the call starts the next item when one has ended, until it has run all that are free, and prints a summary. With " +
     "--query it runs one round, of at most -j items, and the next call, for example of the same cron job on another machine, runs " +
@@ -49,7 +49,7 @@ export const poolCommand = defineCommand({
       "process all files; awk '$7 != 0' log",
     ],
     [
-      "baton pool inbox --items @list --done-ttl 1d --retries 2 -j 8 -- ./process.sh {}",
+      "baton pool inbox --items @list --done-ttl 1d --retries 2 -j 8 -c './process.sh {} >>log'",
       "run on many machines; each item once a day",
     ],
     [

@@ -13,28 +13,43 @@ import { type Call, givenFlag } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 
-/** Flags of the command line, including those that the section of a component can set. */
+const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
+
+/** Flags of the command line, including those that the section of a component can set; the short help has the first ones. */
 const flags = {
-  ...poolComponentSettings,
   items: setting(textType("-|@FILE|a,b,c"), {
     flag: "--items",
     once: true,
     help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
   }),
-  queryTimeout: setting(durationType({ minMs: 1 }), {
-    flag: "--query-timeout",
-    help: "maximum duration of the query; then it is stopped",
-    default: 300_000,
+  query,
+  jobs,
+  retries,
+  doneTtl,
+  shellLine: setting(textType("line"), {
+    flag: "-c, --command",
+    help: "run this line with /bin/sh -c for each item; {} is the quoted item, $1 the item",
+  }),
+  joblog: setting(textType("FILE|+FILE"), {
+    flag: "--joblog",
+    once: true,
+    help: "write a line for each item that was run to this file, in the format of GNU parallel; + appends to the file",
+  }),
+  oneRound: setting(toggleType(), {
+    flag: "--one-round",
+    help: "run at most -j items, and leave the others to the next call; the default with --query",
+    default: false,
   }),
   loop: setting(toggleType(), {
     flag: "--loop",
     help: "run all items; with --query, run the query again until no item is left; the default with --items",
     default: false,
   }),
-  oneRound: setting(toggleType(), {
-    flag: "--one-round",
-    help: "run at most -j items, and leave the others to the next call; the default with --query",
-    default: false,
+  ...otherComponentSettings,
+  queryTimeout: setting(durationType({ minMs: 1 }), {
+    flag: "--query-timeout",
+    help: "maximum duration of the query; then it is stopped",
+    default: 300_000,
   }),
   drain: setting(toggleType(), {
     flag: "--drain",
@@ -70,11 +85,6 @@ const flags = {
     default: false,
   }),
   json: setting(toggleType(), { flag: "--json", help: "for status: print one JSON object", default: false }),
-  joblog: setting(textType("FILE|+FILE"), {
-    flag: "--joblog",
-    once: true,
-    help: "write a line for each item that was run to this file, in the format of GNU parallel; + appends to the file",
-  }),
   ...progressSettings,
   ...statusFlags,
 } satisfies SettingTable;
@@ -117,7 +127,7 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: ItemSource;
   readonly command: readonly [string, ...string[]];
-  /** The last argument is a shell command from a configuration file. */
+  /** The last argument is a shell command, of -c or of a configuration file. */
   readonly isLine: boolean;
   /** The call runs all items, and not only -j of them. */
   readonly loop: boolean;
@@ -137,7 +147,7 @@ export interface PoolStatusOptions {
   readonly items: ItemSource | null;
 }
 
-const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 ./work.sh {item}";
+const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
 
 /** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
 export function poolOperationOf(
@@ -179,7 +189,7 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
     throw new BatonError("USAGE", `baton pool takes one component before --, but "${names.join('", "')}" were given`);
   }
   refuseMistypedOperation(component, call);
-  const given = commandOf(command, values.componentCommand);
+  const given = commandOf(command, values);
   if (given === null) {
     throw new BatonError(
       "USAGE",
@@ -240,8 +250,9 @@ function refuseMistypedOperation(
 /** The command of the command line, else that of the component's section; null if there is none. */
 function commandOf(
   typed: readonly string[] | null,
-  configured: PoolValues["componentCommand"],
+  { componentCommand: configured, shellLine: line }: Pick<PoolValues, "componentCommand" | "shellLine">,
 ): Pick<PoolCommandOptions, "command" | "isLine"> | null {
+  if (line !== undefined) return { command: ["/bin/sh", "-c", line], isLine: true };
   if (typed === null && typeof configured === "string") return { command: ["/bin/sh", "-c", configured], isLine: true };
   const [program, ...args] = typed ?? (typeof configured === "string" ? [] : configured ?? []);
   return program === undefined ? null : { command: [program, ...args], isLine: false };

@@ -1,62 +1,20 @@
 /** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
-<<<<<<< HEAD
-import process from "node:process";
-import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
-import { type Call, defineCommand, shellLineSettings } from "../command.ts";
-=======
 import { defineCommand } from "../command.ts";
->>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { DirectStore } from "../../src/retry/queue/direct_store.ts";
-<<<<<<< HEAD
-import { leftoversMessage } from "../job/leftovers.ts";
-=======
 import { type CallCall, callSettings } from "./call_options.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
->>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
 import { readBody } from "./read_body.ts";
 import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 
-<<<<<<< HEAD
-export const callSettings = {
-  ...shellLineSettings,
-  ...retryStoreSettings,
-  key: setting(textType("key"), {
-    flag: "--key",
-    help: "run --order key tries messages with the same key one after the other",
-  }),
-  noStdin: setting(toggleType(), {
-    flag: "--no-stdin",
-    help: "give the command an empty stdin and read none: for use in a loop that reads stdin itself",
-    default: false,
-  }),
-  killAfter: setting(durationType(), {
-    flag: "--kill-after",
-    help: "time between the stop signal and SIGKILL for a command that exceeds --attempt-timeout",
-    default: 5000,
-  }),
-  ...retryPolicySettings,
-  ...retryLimitSettings,
-} satisfies SettingTable;
-
-export type CallCall = Call<typeof callSettings>;
-
-export const retryCallCommand = defineCommand({
-  name: "retry-processor call",
-  summary: "run a command now; if it fails, store it and its stdin for later tries",
-  usage: "[options] COMMAND [ARGUMENT…]",
-=======
 export const retryCallCommand = defineCommand({
   name: "retry-processor call",
   summary: "run a command or send a request now; if it fails, store it and its stdin for later tries",
-  usage: "[options] -- CMD… | --url URL [options]",
->>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
+  usage: "[options] COMMAND [ARGUMENT…] | --url URL [options]",
   details: [
     "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it fails and may be " +
     "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
@@ -91,17 +49,8 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const location = storeLocationOf(values, sources);
   const rules = storeRulesOf(values, sources);
-<<<<<<< HEAD
-  const retryRules = retryRulesOf(values, sources);
-  if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
-  if (command === null || command.length === 0) {
-    throw new BatonError("USAGE", "missing command; use it as in: baton retry-processor call ./send.sh <body");
-  }
-  // A wrong configuration is reported before the command runs; a failing disk does not prevent the first try.
-=======
   const tryOnce = await firstTryOf(call);
   // A wrong configuration is reported before the first try; a failing disk does not prevent it.
->>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
   let openError: BatonError | null = null;
   let store: DirectStore | null = null;
   try {
@@ -138,55 +87,6 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   }
 }
 
-<<<<<<< HEAD
-async function runFirstTry(
-  { values, io }: CallCall,
-  command: readonly string[],
-  body: Uint8Array,
-): Promise<ChildOutcome> {
-  const clock = systemClock();
-  const signals = processSignals();
-  const heard = new Set<NodeJS.Signals>();
-  const stopping = new AbortController();
-  const unlisten = signals.listen(stopSignals, (signal) => {
-    heard.add(signal);
-    stopping.abort(new StoppedBySignal(signal));
-  });
-  const reads = !values.noStdin && !io.stdinIsTerminal;
-  const input = reads ? openBodyFile(body) : null;
-  try {
-    const outcome = await superviseChild({
-      command,
-      env: {},
-      lease: new LocalLease(clock, guardMs),
-      clock,
-      guard: startGuard(),
-      signals,
-      descriptors: io.inheritedFds,
-      killAfterMs: values.killAfter,
-      stopSignal: "SIGTERM",
-      onDoubt: "ignore",
-      maxHoldMs: values.retryAttemptTimeout,
-      foreground: "auto",
-      onEvent(event) {
-        const leftovers = leftoversMessage(event, "command");
-        if (leftovers !== null && !values.quiet) io.err(`baton: ${leftovers}\n`);
-      },
-      signal: stopping.signal,
-      ...(input === null ? {} : { input }),
-      ...(values.noStdin ? { readsNothing: true } : {}),
-    });
-    if (outcome.kind === "cancelled") throw stopping.signal.reason;
-    const interruption = [...heard].find((signal) => interruptions.has(signal));
-    if (interruption !== undefined && outcome.kind === "signaled" && outcome.signal === interruption) {
-      io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);
-      throw new StoppedBySignal(interruption);
-    }
-    return outcome;
-  } finally {
-    unlisten();
-    if (input !== null) closeSync(input);
-=======
 /** Returns the function that runs the command or sends the request. Throws USAGE. */
 async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
@@ -197,10 +97,9 @@ async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise
     if (command !== null) throw new BatonError("USAGE", `call: use only one of --url and a command ("${command[0]}")`);
     const { makeUrlTry } = await import("./first_request.ts");
     return makeUrlTry(call, url, rules);
->>>>>>> 39fd8c07 (Retries over about a day by default; call --url; serve --answer-stored)
   }
   if (command === null || command.length === 0) {
-    const examples = "baton retry-processor call -- ./send.sh <body, or: call --url http://backend:9000/stock <body";
+    const examples = "baton retry-processor call ./send.sh <body, or: call --url http://backend:9000/stock <body";
     throw new BatonError("USAGE", `missing command; use it as in: ${examples}`);
   }
   return (body) => tryCommand(call, command, body, rules);

@@ -2,10 +2,11 @@
 import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
-import type { Call } from "../command.ts";
+import { type Call, shellLineSettings } from "../command.ts";
 import { httpRequestSettings } from "./http_options.ts";
 
 export const callSettings = {
+  ...shellLineSettings,
   ...retryStoreSettings,
   key: setting(textType("key"), {
     flag: "--key",

@@ -14,6 +14,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import { leftoversMessage } from "../job/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
 /** The result of a first try. */
@@ -87,6 +88,10 @@ async function runCommandOnce(
       onDoubt: "ignore",
       maxHoldMs: values.retryAttemptTimeout,
       foreground: "auto",
+      onEvent(event) {
+        const leftovers = leftoversMessage(event, "command");
+        if (leftovers !== null && !values.quiet) io.err(`baton: ${leftovers}\n`);
+      },
       signal: stopping.signal,
       ...(input === null ? {} : { input }),
       ...(values.noStdin ? { readsNothing: true } : {}),

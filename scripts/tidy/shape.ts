@@ -77,9 +77,10 @@ function anchorsOf(page: string): string[] {
   });
 }
 
-/** `deno task` and `npm run` know the same names. */
+/** `deno task` and `npm run` know the same names; those of npm's own life cycle are left out. */
 export function checkTasks(packageJson: string, denoJson: string): Finding[] {
-  const scripts = JSON.stringify((JSON.parse(packageJson) as { scripts: unknown }).scripts);
+  const { prepublishOnly: _, ...known } = (JSON.parse(packageJson) as { scripts: Record<string, string> }).scripts;
+  const scripts = JSON.stringify(known);
   const tasks = JSON.stringify((JSON.parse(denoJson) as { tasks: unknown }).tasks);
   if (scripts === tasks) return [];
   return [{ path: "deno.json", line: 1, message: "its tasks differ from the scripts of package.json" }];

@@ -25,6 +25,7 @@ export class FullScreen implements Disposable {
   readonly #onResize = () => this.#hooks.onRedraw();
   readonly #onStop = () => this.suspend();
   readonly #onContinue = () => {
+    this.#leave(); // after SIGSTOP: the shell has set its own modes meanwhile
     this.#enter();
     this.#hooks.onRedraw();
   };

@@ -107,6 +107,17 @@ describe("a rendezvous, which is a barrier without a command", () => {
     );
   });
 
+  test("shows on a terminal how many are here, and erases that when it ends", async () => {
+    const waiting = session.start(`script -qec '"$baton" barrier m7 -N 2' /dev/null`, {
+      ...{ TERM: "xterm", BATON_SERVERS: "embedded" },
+    });
+    const shown = '\r\x1b[Kbaton: waiting at barrier "m7": 1 of 2 are here';
+    await eventually(() => waiting.stdout().includes(shown), { what: "the line", withinMs: 20_000 });
+    expect((await session.run('"$baton" barrier -q m7 -N 2')).code).toBe(0);
+    const { code, stdout } = await waiting.ended;
+    expect([code, stdout.endsWith("\r\x1b[K"), stdout.includes("\n")]).toEqual([0, true, false]);
+  });
+
   test("is 75 when they do not come in time, 82 when one is killed while it waits", async () => {
     expect(await session.run('"$baton" barrier -q m4 -N 2 -w 1s')).toMatchObject({ code: 75, stderr: "" });
     const other = session.start('"$baton" barrier -v m5 -N 3');

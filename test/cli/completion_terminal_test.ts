@@ -18,7 +18,7 @@ beforeAll(() => {
 afterAll(() => session[Symbol.asyncDispose]());
 
 interface Shell {
-  readonly command: readonly string[];
+  readonly command: readonly [peer: "bash" | "zsh" | "fish", ...args: string[]];
   /** Loads the completion. */
   readonly setUp: string;
   /** How often the key is pressed until a list is shown. */
@@ -33,6 +33,18 @@ const shells = {
     tabs: "\t",
   },
   fish: { command: ["fish", "--no-config", "-i"], setUp: "baton completion fish | source", tabs: "\t" },
+  // The same where packages and users install the script.
+  "zsh with a folder of fpath": {
+    command: ["zsh", "-f", "-i"],
+    setUp:
+      "mkdir -p site; baton completion zsh >site/_baton; fpath=($PWD/site $fpath); autoload -Uz compinit; compinit -u -D",
+    tabs: "\t",
+  },
+  "fish with its folder of completions": {
+    command: ["fish", "-i"],
+    setUp: "mkdir -p ~/.config/fish/completions; baton completion fish >~/.config/fish/completions/baton.fish",
+    tabs: "\t",
+  },
 } as const satisfies Record<string, Shell>;
 
 /** bash and zsh turn on bracketed paste when they read a line; fish 3 sets the title before its prompt. */
@@ -50,9 +62,9 @@ async function open({ command, setUp }: Shell): Promise<TerminalSession> {
   return terminal;
 }
 
-for (const name of ["bash", "zsh", "fish"] as const) {
-  const shell = shells[name];
-  describeWithPeer(name, name, () => {
+for (const [name, shell] of Object.entries<Shell>(shells)) {
+  const [peer] = shell.command;
+  describeWithPeer(peer, name, () => {
     test("lists options with their descriptions", async () => {
       await using terminal = await open(shell);
       terminal.type(`baton lock --limit${shell.tabs}`);

@@ -98,6 +98,15 @@ describe("the item in the command", () => {
   });
 });
 
+test("a line of -c is a shell command for each item, with the item as one word", async () => {
+  const line = 'echo "in $1" > out-{}; cat out-{}';
+  const ended = await session.run(`"$baton" pool -q line --items 'a b;c,$(touch hacked)' -c '${line}'`);
+  expect(ended).toMatchObject({ code: 0, stdout: "in a b;c\nin $(touch hacked)\n" });
+  expect((await session.run("ls hacked")).code).not.toBe(0);
+  const both = await session.run(`"$baton" pool line --items a -c 'touch both' -- touch both`);
+  expect([both.code, both.stderr]).toEqual([64, expect.stringContaining("cannot be used together")]);
+});
+
 describe("items that fail", () => {
   test("123, after all others have run; with --retries an item that is well in the end is no failure", async () => {
     const ended = await session.run(`"$baton" pool fails --items a,b,c -- sh -c 'echo $1; [ $1 != b ]' sh {}`);

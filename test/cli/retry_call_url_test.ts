@@ -104,7 +104,7 @@ test("mistakes", async () => {
       ["--url http://x/#a", "must not have a fragment"],
       ["--url http://x/ --method GET", "GET has no body"],
       ["--method PUT -- true", "call: --method needs --url"],
-      ["", "missing command; use it as in: baton retry-processor call -- ./send.sh <body, or: call --url"],
+      ["", "missing command; use it as in: baton retry-processor call ./send.sh <body, or: call --url"],
     ] as const
   ) {
     const ended = await store.run(`@retry call ${words} </dev/null`);

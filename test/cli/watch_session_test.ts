@@ -95,6 +95,13 @@ describe("in a pipe", () => {
   });
 });
 
+test("a short id is enough for release", async () => {
+  const script = 'held=$("$baton" hold -q mine --pid $$) || exit; eval "$held"; ' +
+    'id=$("$baton" who mine --json | grep -o \'"id":"......\' | cut -c 7-); ' +
+    '"$baton" release "$id" && "$baton" who -q mine; echo $?';
+  expect((await session.run(script)).stdout).toBe("1\n");
+});
+
 describe("on a terminal", () => {
   test("who --watch draws the table again in its place, and ends by the signal", async () => {
     await using pty = terminal('"$baton" who drawn --watch');

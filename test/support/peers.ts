@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import process from "node:process";
+import { canMakeLinuxPackages } from "../../scripts/packages/linux_packages.ts";
 
 const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
@@ -69,6 +70,12 @@ const peers = {
   bash: { title: "bash", packages: "bash", installed: () => inPath("bash") },
   zsh: { title: "zsh", packages: "zsh", installed: () => inPath("zsh") },
   fish: { title: "fish", packages: "fish", installed: () => inPath("fish") },
+  go: {
+    title: "Go, which builds nfpm",
+    packages: "golang-go, from a Debian with Go 1.25 or later",
+    installed: () => canMakeLinuxPackages(project),
+  },
+  rpm: { title: "rpm", packages: "rpm", installed: () => inPath("rpm") },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 

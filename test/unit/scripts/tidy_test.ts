@@ -188,6 +188,7 @@ describe("texts", () => {
   test("tasks that differ", () => {
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"c"}}`).length).toBe(1);
+    expect(checkTasks(`{"scripts":{"prepublishOnly":"c","a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
   });
 });
 

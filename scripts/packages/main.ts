@@ -1,0 +1,67 @@
+/** Makes a release, verifies it, prints what was made, and publishes it unless --dry-run is given. */
+import { join } from "node:path";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { makeRelease } from "./make_release.ts";
+import { writeChecksums, writeManifest } from "./manifest.ts";
+import { type Platform, platforms } from "./platforms.ts";
+import { type Project, readProject, ReleaseError } from "./project.ts";
+import { checkPublishable, publications, publish } from "./publish.ts";
+import { verifyRelease } from "./verify_release.ts";
+
+const root = join(import.meta.dirname ?? ".", "../..");
+
+interface Words {
+  readonly dryRun: boolean;
+  readonly chosen: readonly Platform[];
+  readonly outFolder: string;
+}
+
+function readWords(words: readonly string[]): Words {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      "dry-run": { type: "boolean", default: false },
+      platform: { type: "string", multiple: true },
+      into: { type: "string", default: join(root, "dist/release") },
+    },
+  });
+  const names = values.platform ?? platforms.map(({ name }) => name);
+  const unknown = names.find((name) => !platforms.some((each) => each.name === name));
+  if (unknown !== undefined) {
+    const known = platforms.map(({ name }) => name).join(", ");
+    throw new ReleaseError(64, `"${unknown}" is not a platform of baton; the platforms are ${known}`);
+  }
+  if (values.platform !== undefined && !values["dry-run"]) {
+    throw new ReleaseError(64, "a release has all platforms: --platform needs --dry-run");
+  }
+  return {
+    dryRun: values["dry-run"],
+    chosen: platforms.filter(({ name }) => names.includes(name)),
+    outFolder: values.into,
+  };
+}
+
+async function run({ dryRun, chosen, outFolder }: Words): Promise<void> {
+  const project: Project = readProject(root);
+  if (!dryRun) await checkPublishable(project);
+  const say = (line: string) => process.stderr.write(`scripts/release: ${line}\n`);
+  const work = { dryRun, chosen, outFolder, say };
+  await makeRelease(project, work);
+  const artefacts = await verifyRelease(project, work);
+  console.log(writeManifest(artefacts, outFolder));
+  writeChecksums(outFolder);
+  const steps = publications(project, outFolder);
+  if (!dryRun) return await publish(steps, say);
+  console.log("\nNothing was published. Without --dry-run:");
+  for (const { command } of steps) console.log(`  ${command.join(" ")}`);
+}
+
+try {
+  await run(readWords(process.argv.slice(2)));
+} catch (error) {
+  const isUsage = (error as { code?: unknown }).code?.toString().startsWith("ERR_PARSE_ARGS") ?? false;
+  if (!isUsage && !(error instanceof ReleaseError)) throw error;
+  process.stderr.write(`scripts/release: ${(error as Error).message}\n`);
+  process.exitCode = error instanceof ReleaseError ? error.exitCode : 64;
+}

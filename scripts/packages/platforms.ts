@@ -1,0 +1,56 @@
+/** The platforms that baton is released for. */
+import { closeSync, openSync, readSync } from "node:fs";
+import process from "node:process";
+import { executableFormat } from "./executable_format.ts";
+
+export interface Platform {
+  /** The name in file names and npm packages, as in "linux-x64-musl". */
+  readonly name: string;
+  readonly os: "linux" | "darwin";
+  readonly cpu: "x64" | "arm64";
+  /** Null on macOS, which has one. */
+  readonly libc: "glibc" | "musl" | null;
+  /** The npm package with the Bun executable that the binary is made of. */
+  readonly runtimePackage: string;
+  /** Bun's name of it, for `bun build --compile --target`. */
+  readonly target: string;
+}
+
+export const platforms: readonly Platform[] = [
+  platform("linux", "x64", "glibc"),
+  platform("linux", "arm64", "glibc"),
+  platform("linux", "x64", "musl"),
+  platform("linux", "arm64", "musl"),
+  platform("darwin", "x64", null),
+  platform("darwin", "arm64", null),
+];
+
+function platform(os: Platform["os"], cpu: Platform["cpu"], libc: Platform["libc"]): Platform {
+  const musl = libc === "musl" ? "-musl" : "";
+  return {
+    name: `${os}-${cpu}${musl}`,
+    os,
+    cpu,
+    libc,
+    runtimePackage: `@oven/bun-${os}-${cpu === "arm64" ? "aarch64" : "x64"}${musl}`,
+    target: `bun-${os}-${cpu}${musl}`,
+  };
+}
+
+/** The platform of `dist/baton`, which is that of Bun; null where baton is not released for this machine. */
+export function platformOfThisMachine(): Platform | null {
+  const { os, cpu, loader } = executableFormat(readStart(process.execPath));
+  const musl = loader?.includes("musl") ?? false;
+  return platforms.find((each) => each.os === os && each.cpu === cpu && (each.libc === "musl") === musl) ?? null;
+}
+
+/** The part of an executable that says which machine it is for. */
+function readStart(path: string): Uint8Array {
+  const file = openSync(path, "r");
+  try {
+    const start = Buffer.alloc(65_536);
+    return start.subarray(0, readSync(file, start));
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,56 @@
+/** Publishes a verified release: the npm packages, then everything as a release of the repository. */
+import { join } from "node:path";
+import { pathsBelow } from "./contents.ts";
+import { mainPackageName, packageFile, platformPackageName } from "./npm_packages.ts";
+import { platforms } from "./platforms.ts";
+import { type Project, ReleaseError } from "./project.ts";
+import { runChecked, runTool } from "./run_tool.ts";
+
+/** Throws unless this is a commit with the version's tag, and npm knows who publishes. */
+export async function checkPublishable({ root, version }: Project): Promise<void> {
+  const git = async (...words: string[]) => (await runChecked(["git", ...words], { cwd: root })).trim();
+  if (await git("status", "--porcelain") !== "") {
+    throw new ReleaseError(78, "there are changes that are not committed; a release is made of a commit");
+  }
+  const tags = (await git("tag", "--points-at", "HEAD")).split("\n");
+  if (!tags.includes(`v${version}`)) {
+    throw new ReleaseError(78, `this commit does not have the tag v${version}; to try it out use --dry-run`);
+  }
+  const who = await runTool(["npm", "whoami"], { cwd: root });
+  if (who.code !== 0) throw new ReleaseError(77, "npm has no login that can publish; see npm help login");
+}
+
+export interface Publication {
+  readonly command: readonly string[];
+  /** The npm package, as NAME@VERSION; null for the release of the repository. */
+  readonly npmPackage: string | null;
+}
+
+/** The platform packages come first: when the main package appears, all that it names are there. */
+export function publications(project: Project, outFolder: string): Publication[] {
+  const names = [...platforms.map((platform) => platformPackageName(project, platform)), mainPackageName(project)];
+  const tag = `v${project.version}`;
+  const files = pathsBelow(outFolder).filter((path) => !path.startsWith("npm/")).map((path) => join(outFolder, path));
+  return [
+    ...names.map((name) => ({
+      command: ["npm", "publish", "--access", "public", join(outFolder, packageFile(project, name))],
+      npmPackage: `${name}@${project.version}`,
+    })),
+    {
+      command: ["gh", "release", "create", tag, "--verify-tag", "--title", `baton ${tag}`, ...files],
+      npmPackage: null,
+    },
+  ];
+}
+
+/** A release that failed halfway can be repeated: npm packages that are already there are left out. */
+export async function publish(all: readonly Publication[], say: (line: string) => void): Promise<void> {
+  for (const { command, npmPackage } of all) {
+    if (npmPackage !== null && (await runTool(["npm", "view", npmPackage, "version"])).stdout.trim() !== "") {
+      say(`${npmPackage} is already published`);
+      continue;
+    }
+    say(command.join(" "));
+    await runChecked(command, { minutesMax: 30 });
+  }
+}

@@ -1,0 +1,59 @@
+/** Uses a binary as its user would: takes a lock and gives it back, with a keeper that nothing else uses. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { ReleaseError } from "./project.ts";
+import { runTool } from "./run_tool.ts";
+
+/** The reason why nothing was run, or what was done. */
+export type Verdict = { readonly used: string } | { readonly notRun: string };
+
+/** A new folder for each use; removed afterwards. */
+export async function inScratch<T>(body: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "baton-release-"));
+  try {
+    return await body(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** The environment of a login without settings of baton, with a keeper of its own in `folder`. */
+export function cleanEnvironment(folder: string): Record<string, string | undefined> {
+  const inherited = Object.keys(process.env).filter((name) => /^(BATON_|npm_)/i.test(name));
+  const home = join(folder, "home");
+  mkdirSync(home, { recursive: true });
+  return {
+    ...Object.fromEntries(inherited.map((name) => [name, undefined])),
+    HOME: home,
+    BATON_KEEPER_DIR: join(folder, "keeper"),
+    NO_COLOR: "1",
+  };
+}
+
+export interface UseOptions {
+  readonly folder: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws if `command lock …` does not do what baton promises: token, input, exit code. */
+export async function useLock(
+  command: readonly string[],
+  { folder, cwd = folder, env = {} }: UseOptions,
+): Promise<void> {
+  const script = 'read -r line; echo "$line: token $BATON_FENCING_TOKEN"; exit 7';
+  const words = [...command, "lock", "release check", "--", "sh", "-c", script];
+  const result = await runTool(words, {
+    cwd,
+    env: { ...cleanEnvironment(folder), ...env },
+    input: "input\n",
+    minutesMax: 2,
+  });
+  if (result.code === 7 && /^input: token \d+$/m.test(result.stdout)) return;
+  throw new ReleaseError(
+    70,
+    `${words.join(" ")} ended with ${result.signal ?? result.code} instead of 7:\n${result.stdout}${result.stderr}`,
+  );
+}

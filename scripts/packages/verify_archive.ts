@@ -1,0 +1,89 @@
+/** Unpacks an archive into an empty folder and uses what is in it. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { archiveFolder, archiveName } from "./archives.ts";
+import { pathsBelow } from "./contents.ts";
+import { type Platform, platformOfThisMachine } from "./platforms.ts";
+import { type Project, ReleaseError } from "./project.ts";
+import { inPath, runChecked, runTool } from "./run_tool.ts";
+import { inScratch, useLock, type Verdict } from "./use_binary.ts";
+
+/** The reason why binaries of this platform, a musl one, do not start on this machine; null where they do. */
+export function whyNoMusl({ os, cpu, libc }: Platform): string | null {
+  const here = platformOfThisMachine();
+  if (libc !== "musl" || here?.os !== os || here.cpu !== cpu) return otherMachine;
+  if (here.libc === "musl") return null;
+  const loader = `/lib/ld-musl-${cpu === "x64" ? "x86_64" : "aarch64"}.so.1`;
+  if (!existsSync(loader)) return "this machine has no musl";
+  // Without arguments it prints its version, and fails.
+  const version = /^Version (.*)$/m.exec(spawnSync(loader, { encoding: "utf8" }).stderr)?.[1] ?? "";
+  // musl before 1.2.4 does not know the relocations of the libstdc++ that the binary needs.
+  if (Bun.semver.order(version, "1.2.4") < 0) return `this machine has musl ${version}; its libstdc++ needs 1.2.4`;
+  if (!existsSync("/usr/lib/libstdc++.so.6")) return "this machine has no libstdc++ for musl";
+  return null;
+}
+
+const otherMachine = "no machine of this platform was at hand";
+
+export async function verifyArchive(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
+  const reason = platform.name === platformOfThisMachine()?.name ? null : whyNoMusl(platform);
+  if (reason !== null) return { notRun: reason };
+  return await inScratch(async (folder) => {
+    await runChecked(["tar", "-xzf", join(outFolder, archiveName(project, platform)), "-C", folder]);
+    const unpacked = join(folder, archiveFolder(project, platform));
+    await useLock([join(unpacked, "baton")], { folder });
+    const also = [
+      ...await verifyCompletions(join(unpacked, "completions")),
+      ...await verifyManPages(unpacked),
+      ...(platform.os === "linux" ? await verifyUnits(join(unpacked, "systemd"), unpacked) : []),
+    ];
+    return { used: ["unpacked: a lock was taken and given back", ...also].join("; ") };
+  });
+}
+
+/** Each shell reads its script. */
+async function verifyCompletions(folder: string): Promise<string[]> {
+  const checks = {
+    bash: ["bash", "-n", "baton.bash"],
+    zsh: ["zsh", "-n", "_baton"],
+    fish: ["fish", "-n", "baton.fish"],
+  };
+  const shells = Object.entries(checks).filter(([shell]) => inPath(shell));
+  await Promise.all(
+    shells.map(([, [program = "", option = "", file = ""]]) => runChecked([program, option, join(folder, file)])),
+  );
+  return shells.length === 0 ? [] : [`completions read by ${shells.map(([shell]) => shell).join(", ")}`];
+}
+
+/** groff reads the pages without a warning. */
+async function verifyManPages(folder: string): Promise<string[]> {
+  const pages = pathsBelow(folder).filter((path) => /^man\d\//.test(path));
+  if (pages.length === 0 || !inPath("groff")) return [];
+  for (const page of pages) {
+    const { code, stderr } = await runTool(["groff", "-man", "-Tutf8", "-wall", "-z", join(folder, page)]);
+    if (code !== 0 || stderr !== "") throw new ReleaseError(70, `groff reports about ${page}:\n${stderr}`);
+  }
+  return [`${pages.length} man pages read by groff`];
+}
+
+/** `root` has what the units start, as usr/bin/baton or baton. */
+export async function verifyUnits(folder: string, root: string): Promise<string[]> {
+  if (!inPath("systemd-analyze")) return [];
+  const units = readdirSync(folder).filter((name) => /^baton.*\.(service|timer)$/.test(name));
+  return await inScratch(async (copies) => {
+    for (const name of units) {
+      const text = readFileSync(join(folder, name), "utf8")
+        .replaceAll("/usr/local/bin/baton", join(root, "baton"))
+        .replaceAll("/usr/bin/baton", join(root, "usr/bin/baton"))
+        .replaceAll("/usr/local/bin/nightly.sh", "/bin/true");
+      writeFileSync(join(copies, name), text);
+    }
+    for (const name of units) {
+      const { code, stdout, stderr } = await runTool(["systemd-analyze", "verify", join(copies, name)]);
+      const said = stdout + stderr;
+      if (code !== 0 || said !== "") throw new ReleaseError(70, `systemd-analyze reports about ${name}:\n${said}`);
+    }
+    return ["units verified by systemd-analyze"];
+  });
+}

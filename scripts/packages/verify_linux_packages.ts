@@ -1,0 +1,71 @@
+/** Installs deb and rpm into roots of their own and uses what is there. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { linuxPackageFile } from "./linux_packages.ts";
+import { type Platform, platformOfThisMachine } from "./platforms.ts";
+import { type Project, ReleaseError } from "./project.ts";
+import { inPath, runChecked, runTool } from "./run_tool.ts";
+import { inScratch, useLock, type Verdict } from "./use_binary.ts";
+import { verifyUnits } from "./verify_archive.ts";
+
+const keeperUnit = "usr/lib/systemd/system/baton-keeper.service";
+
+/** dpkg installs, configures and removes the package in an empty root; its scripts get DPKG_ROOT. */
+export async function verifyDeb(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
+  if (platform.name !== platformOfThisMachine()?.name) return { notRun: "no machine of this platform was at hand" };
+  if (!inPath("dpkg")) return { notRun: "this machine has no dpkg" };
+  const file = join(outFolder, linuxPackageFile(project, platform, "deb"));
+  return await inScratch(async (folder) => {
+    const root = join(folder, "root");
+    if (process.getuid?.() !== 0) {
+      await runChecked(["dpkg-deb", "--extract", file, root]);
+      return { used: `unpacked without root's rights, its scripts did not run; ${await useInstalled(root, folder)}` };
+    }
+    for (const name of ["etc", "var/lib/dpkg/info", "var/lib/dpkg/updates"]) {
+      mkdirSync(join(root, name), { recursive: true });
+    }
+    for (const name of ["status", "available"]) writeFileSync(join(root, "var/lib/dpkg", name), "");
+    const dpkg = ["dpkg", `--root=${root}`, "--force-script-chrootless", "--force-depends", "--force-not-root"];
+    await runChecked([...dpkg, "--install", file]);
+    const used = await useInstalled(root, folder);
+    const user = existsSync(join(root, "etc/passwd")) ? readFileSync(join(root, "etc/passwd"), "utf8") : "";
+    if (inPath("systemd-sysusers") && !/^baton:/m.test(user)) {
+      throw new ReleaseError(70, "the deb did not create the user baton");
+    }
+    await runChecked([...dpkg, "--remove", "baton"]);
+    const left = [keeperUnit, "usr/bin/baton"].filter((name) => existsSync(join(root, name)));
+    if (left.length > 0) throw new ReleaseError(70, `dpkg --remove left ${left.join(", ")}`);
+    return { used: `installed by dpkg into a root of its own; ${used}; removed by dpkg` };
+  });
+}
+
+/** The scripts of the rpm are those of the deb: in a root without a shell rpm cannot run them. */
+export async function verifyRpm(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
+  if (platform.name !== platformOfThisMachine()?.name) return { notRun: "no machine of this platform was at hand" };
+  if (!inPath("rpm")) return { notRun: "this machine has no rpm" };
+  const file = join(outFolder, linuxPackageFile(project, platform, "rpm"));
+  return await inScratch(async (folder) => {
+    const root = join(folder, "root");
+    mkdirSync(root);
+    await runChecked(["rpm", "--checksig", "--nosignature", file]);
+    const rpm = ["rpm", "--root", root, "--nodeps", "--noscripts", "--nosignature"];
+    await runChecked([...rpm, "--ignorearch", "--install", file]);
+    await runChecked([...rpm, "--verify", "baton"]);
+    const used = await useInstalled(root, folder);
+    await runChecked([...rpm, "--erase", "baton"]);
+    if (existsSync(join(root, "usr/bin/baton"))) throw new ReleaseError(70, "rpm --erase left usr/bin/baton");
+    return { used: `installed by rpm into a root of its own; ${used}; removed by rpm` };
+  });
+}
+
+/** The binary takes a lock, the units are valid, and no unit is enabled. */
+async function useInstalled(root: string, folder: string): Promise<string> {
+  await useLock([join(root, "usr/bin/baton")], { folder });
+  if (existsSync(join(root, "etc/systemd/system"))) {
+    throw new ReleaseError(70, "the package enables a unit; it must not start a service by itself");
+  }
+  const units = await verifyUnits(join(root, "usr/lib/systemd/system"), root);
+  const { stdout } = await runTool([join(root, "usr/bin/baton"), "--version"]);
+  return [`${stdout.trim().split("\n")[0]} took and released a lock`, ...units].join("; ");
+}

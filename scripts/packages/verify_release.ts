@@ -1,0 +1,77 @@
+/** Installs every file of a release into an empty place and uses it there, as far as this machine can run it. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { archiveName } from "./archives.ts";
+import { linuxPackageFile } from "./linux_packages.ts";
+import { containerFiles, type ReleaseWork, sbomFile } from "./make_release.ts";
+import type { Artefact } from "./manifest.ts";
+import { mainPackageName, packageFile, platformPackageName } from "./npm_packages.ts";
+import { packageDescription } from "./npm_registry.ts";
+import { type Platform, platformOfThisMachine } from "./platforms.ts";
+import { type Project, ReleaseError } from "./project.ts";
+import { type Verdict } from "./use_binary.ts";
+import { verifyArchive, whyNoMusl } from "./verify_archive.ts";
+import { verifyFormula, verifyImage } from "./verify_files.ts";
+import { verifyDeb, verifyRpm } from "./verify_linux_packages.ts";
+import { verifyNpm } from "./verify_npm.ts";
+
+const otherMachine: Verdict = { notRun: "no machine of this platform was at hand" };
+
+/** Throws when something that can be run here does not work. */
+export async function verifyRelease(project: Project, work: ReleaseWork): Promise<Artefact[]> {
+  const { chosen, outFolder, say } = work;
+  const artefacts: Artefact[] = [];
+  const verified = async (path: string, check: () => Verdict | Promise<Verdict>) => {
+    say(`verifying ${path}`);
+    artefacts.push({ path, verdict: await check() });
+  };
+  const here = platformOfThisMachine();
+  for (const platform of chosen) {
+    await verified(archiveName(project, platform), () => verifyArchive(project, platform, outFolder));
+  }
+  const npmVerdict = here !== null && chosen.includes(here) ? await verifyNpm(project, here, outFolder) : otherMachine;
+  await verified(packageFile(project, mainPackageName(project)), () => npmVerdict);
+  for (const platform of chosen) {
+    const file = packageFile(project, platformPackageName(project, platform));
+    await verified(file, () => {
+      checkPlatformFields(join(outFolder, file), platform);
+      return platform === here ? npmVerdict : { notRun: whyNoMusl(platform) ?? "npm installs it on musl systems only" };
+    });
+  }
+  for (const platform of chosen.filter(({ libc }) => libc === "glibc")) {
+    for (const [format, verify] of [["deb", verifyDeb], ["rpm", verifyRpm]] as const) {
+      const file = linuxPackageFile(project, platform, format);
+      if (existsSync(join(outFolder, file))) await verified(file, () => verify(project, platform, outFolder));
+    }
+  }
+  await verified("baton.rb", () => verifyFormula(join(outFolder, "baton.rb")));
+  const image = await verifyImage(project, chosen, outFolder);
+  for (const name of containerFiles) await verified(name, () => image);
+  await verified(sbomFile(project), () => checkBill(readFileSync(join(outFolder, sbomFile(project)), "utf8")));
+  return artefacts;
+}
+
+/** npm chooses the package by these fields. */
+function checkPlatformFields(file: string, platform: Platform): void {
+  const { os, cpu, libc } = packageDescription(readFileSync(file)) as unknown as Record<string, string[] | undefined>;
+  const expected = [platform.os, platform.cpu, platform.libc ?? undefined];
+  if (expected.some((value, index) => value !== [os, cpu, libc][index]?.[0])) {
+    throw new ReleaseError(70, `${file} is for ${os} ${cpu} ${libc}, not for ${platform.name}`);
+  }
+}
+
+/** Every component has a name, a license and a reference of its own. */
+function checkBill(text: string): Verdict {
+  const { bomFormat, components } = JSON.parse(text) as {
+    bomFormat: string;
+    components: { name: string; "bom-ref": string; licenses: unknown[] }[];
+  };
+  const references = new Set(components.map((component) => component["bom-ref"]));
+  if (
+    bomFormat !== "CycloneDX" || references.size !== components.length ||
+    components.some((each) => each.licenses.length === 0)
+  ) {
+    throw new ReleaseError(70, "the bill of materials has a component without a license, or two with one reference");
+  }
+  return { used: `read; ${components.length} components, each with its license` };
+}
