@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { z } from "zod";
 import { describeBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -205,30 +206,43 @@ describeWithPeer("pgbouncer", "migrations.md", () => {
 });
 
 describe("kubernetes.md", () => {
-  interface Container {
-    readonly command: readonly string[];
-    readonly args: readonly string[];
-    readonly env: readonly { readonly name: string; readonly value: string }[];
-    readonly readinessProbe: { readonly exec: { readonly command: readonly string[] } };
-  }
-  const [deployment, service] = Bun.YAML.parse(block("kubernetes.md", "yaml").text) as [
-    {
-      spec: {
-        replicas: number;
-        selector: { matchLabels: object };
-        template: { metadata: { labels: object }; spec: { containers: [Container] } };
-      };
-    },
-    { spec: { selector: object; ports: [{ targetPort: number }] } },
-  ];
+  // The fields of Kubernetes that the page uses, with their types; a misspelled one is refused.
+  const name = z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/);
+  const labels = z.record(z.string(), z.string());
+  const port = z.int().min(1).max(65_535);
+  const container = z.strictObject({
+    name,
+    image: z.string(),
+    command: z.array(z.string()),
+    args: z.array(z.string()),
+    env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+    ports: z.array(z.strictObject({ containerPort: port })),
+    readinessProbe: z.strictObject({ exec: z.strictObject({ command: z.array(z.string()) }), periodSeconds: z.int() }),
+  });
+  const pod = z.strictObject({ terminationGracePeriodSeconds: z.int(), containers: z.tuple([container]) });
+  const template = z.strictObject({ metadata: z.strictObject({ labels }), spec: pod });
+  const manifest = z.tuple([
+    z.strictObject({
+      apiVersion: z.literal("apps/v1"),
+      kind: z.literal("Deployment"),
+      metadata: z.strictObject({ name }),
+      spec: z.strictObject({ replicas: z.int(), selector: z.strictObject({ matchLabels: labels }), template }),
+    }),
+    z.strictObject({
+      apiVersion: z.literal("v1"),
+      kind: z.literal("Service"),
+      metadata: z.strictObject({ name }),
+      spec: z.strictObject({ selector: labels, ports: z.array(z.strictObject({ port, targetPort: port })) }),
+    }),
+  ]);
+  const [deployment, service] = manifest.parse(Bun.YAML.parse(block("kubernetes.md", "yaml").text));
 
-  test("the manifest is a deployment and a service for the same pods", () => {
+  test("the manifest is a deployment and a service for the same pods and port", () => {
     const { selector, template, replicas } = deployment.spec;
-    expect([replicas, template.metadata.labels, service.spec.selector]).toEqual([
-      3,
-      selector.matchLabels,
-      selector.matchLabels,
-    ]);
+    const { matchLabels } = selector;
+    expect([replicas, template.metadata.labels, service.spec.selector]).toEqual([3, matchLabels, matchLabels]);
+    const containerPorts = template.spec.containers[0].ports.map(({ containerPort }) => containerPort);
+    expect(service.spec.ports.map(({ targetPort }) => targetPort)).toEqual(containerPorts);
   });
 
   test("of three pods one runs the server, and only it is ready", async () => {
