@@ -164,8 +164,8 @@ export function parseClientArguments(
 }
 
 /** The first word may be an operation that is mistyped, or has another name elsewhere, in the place of the ID. */
-function suggestOperation(first = "", wrong: string): string {
-  const meant = wrong === first ? null : nearestWord(first, clientOperations);
+function suggestOperation(first: string | undefined, wrong: string): string {
+  const meant = first === undefined || wrong === first ? null : nearestWord(first, clientOperations);
   const nearest = didYouMean(wrong, [...clientOperations]);
   return nearest !== "" || meant === null ? nearest : `; "${first}" is read as the client ID, as in: ID ${meant} TOPIC`;
 }
