@@ -33,7 +33,7 @@ const tiers: readonly Tier[] = [
   bunTest("integration", 12, "--parallel=2", "./test/integration"),
   bunTest("cli", 12, "--parallel=2", "./test/cli"),
   bunTest("runtime", 8, "--parallel=2", "./test/runtime"),
-  bunTest("release", 8, "./test/release"),
+  bunTest("release", 8, "--parallel=2", "./test/release"),
   bunTest("fault", 12, "./test/fault"),
 ];
 

@@ -30,10 +30,11 @@ const flags = {
     flag: "-c, --command",
     help: "run this line with /bin/sh -c for each item; {} is the quoted item, $1 the item",
   }),
-  joblog: setting(textType("FILE|+FILE"), {
+  joblog: setting(textType("file"), {
     flag: "--joblog",
     once: true,
-    help: "write a line for each item that was run to this file, in the format of GNU parallel; + appends to the file",
+    help:
+      "write a line for each item that was run to this file, in the format of GNU parallel; +FILE appends to the file",
   }),
   oneRound: setting(toggleType(), {
     flag: "--one-round",

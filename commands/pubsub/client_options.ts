@@ -5,7 +5,7 @@ import { choiceType, durationType, integerType, textType, toggleType } from "../
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
-import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { didYouMean, nearestWord } from "../../src/support/did_you_mean.ts";
 import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 
@@ -159,8 +159,15 @@ export function parseClientArguments(
     throw new BatonError("USAGE", `missing operation, one of ${clientOperations.join(", ")}`);
   }
   const later = words.find((word) => isOperation(word));
-  const order = later === undefined ? didYouMean(wrong, [...clientOperations]) : `; the order is: ID ${later} TOPIC`;
+  const order = later === undefined ? suggestOperation(first, wrong) : `; the order is: ID ${later} TOPIC`;
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
+}
+
+/** The first word may be an operation that is mistyped, or has another name elsewhere, in the place of the ID. */
+function suggestOperation(first: string | undefined, wrong: string): string {
+  const meant = first === undefined || wrong === first ? null : nearestWord(first, clientOperations);
+  const nearest = didYouMean(wrong, [...clientOperations]);
+  return nearest !== "" || meant === null ? nearest : `; "${first}" is read as the client ID, as in: ID ${meant} TOPIC`;
 }
 
 function checkOperationArguments(

@@ -22,6 +22,7 @@ const { pubsubServerId: _id, pubsubServerListen: _listen, pubsubServerAdvertise:
 
 const serveSettings = {
   ...storeSettings,
+  pubsubDataDir: { ...storeSettings.pubsubDataDir, unset: "topics, in the folder of this user's keeper" },
   pubsubDrainTimeout: pubsubServiceSettings.pubsubDrainTimeout,
   ...logSettings,
   ...connectionSettings,

@@ -21,6 +21,12 @@ export const clientConnectionSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
+/** The same for commands that have a default client ID. `unset`: the default. */
+export function connectionSettingsWithDefaultId(unset: string) {
+  const pubsubClientId = { ...pubsubClientSettings.pubsubClientId, help: "the client ID", unset, basic: true };
+  return { ...clientConnectionSettings, pubsubClientId };
+}
+
 export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
 
 /** Throws USAGE or CONFIG for proxies or keys that cannot be used. Connects with the first request. */

@@ -16,7 +16,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { withNextStep } from "./client_next_step.ts";
 import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
 import {
-  clientConnectionSettings,
+  connectionSettingsWithDefaultId,
   defaultClientId,
   openClientState,
   openRequester,
@@ -51,7 +51,7 @@ const publishSettings = {
     default: false,
   }),
   ...progressSettings,
-  ...clientConnectionSettings,
+  ...connectionSettingsWithDefaultId("USER@HOST.put-1, .put-2 …; with -f, --msg-id and --resume USER@HOST.put"),
 } satisfies SettingTable;
 
 type PublishCall = Call<typeof publishSettings>;

@@ -13,7 +13,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkGetOptions, type GetRun, requestWithRetries, runClientGet } from "./client_get.ts";
 import { withNextStep } from "./client_next_step.ts";
-import { clientConnectionSettings, defaultClientId, openClientState, openRequester } from "./open_client.ts";
+import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";
 
 const subscribeSettings = {
   exec: setting(textType("line"), {
@@ -50,7 +50,7 @@ const subscribeSettings = {
     default: false,
   }),
   ...progressSettings,
-  ...clientConnectionSettings,
+  ...connectionSettingsWithDefaultId("USER@HOST"),
 } satisfies SettingTable;
 
 type SubscribeCall = Call<typeof subscribeSettings>;

@@ -50,7 +50,7 @@ export const flagsRefusedByDlq: Readonly<Record<typeof dlqOperations[number], Se
   show: { all, where, limit, rate, progress },
   redrive: { limit, body, ...retryRedactSettings },
   purge: { limit, rate, body, ...retryRedactSettings },
-  export: { all, limit, rate, body, progress },
+  export: { all, limit, rate, body },
 };
 
 export const retryDlqCommand = defineCommand({
@@ -155,8 +155,12 @@ function exportAll(call: DlqCall): ExitCode {
   using store = openStoreToRead(call);
   const filter = { states: ["dead"], ...parseWhere(values.where) } as const;
   const format = { storeName: name, redaction: configuredRedaction(values, sources) };
+  const total = values.where === undefined ? store.read("totals").dead.count : null;
+  const isWanted = !io.stdoutIsTerminal; // the line would stand between the messages
+  using progress = new ProgressLine(call, { noun: "message", verb: "exported", total, isWanted });
   for (let afterSeq = 0;;) {
     const found = store.read("list", filter, { afterSeq, max: 100 });
+    progress.add(found.length);
     for (const { id } of found) {
       const message = showOrNullIfDamaged(store, id);
       if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, format));

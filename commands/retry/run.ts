@@ -22,7 +22,10 @@ import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { retryLog } from "../../src/retry/retry_log.ts";
+import type { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { type RetryLog, retryLog } from "../../src/retry/retry_log.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 const runSettings = {
@@ -126,6 +129,8 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   let isBreached = false;
   try {
     const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
+    // A run from a crontab is silent if there is nothing to report, as cron sends a mail otherwise.
+    const reportsRun = until === "stopped" || values.verbose || values.log === "json" || io.stderrIsTerminal;
     await using topics = await openTopicClients(call, location.folder, topic);
     using putter = topic === undefined || topics === null
       ? null
@@ -148,14 +153,17 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       onLaterSignal: () => processor.stop(),
     });
     try {
-      log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {
-        folder: location.folder,
-        pid: process.pid,
-      });
+      if (reportsRun) {
+        log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {
+          folder: location.folder,
+          pid: process.pid,
+        });
+      }
       if (await processor.store.call("isPaused")) {
         log("warning", "paused", "the store is paused: no tries until baton retry-processor resume");
       }
       await processor.run();
+      if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
       return exitCodes.SUCCESS;
     } finally {
       unlisten();
@@ -167,6 +175,16 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     // A process that could not be killed is left to the guard, which acts when its pipe closes.
     if (!isBreached) guard.end();
   }
+}
+
+/** Reports what a run that ended by itself has left, so that a user does not wait for messages that are not due. */
+async function reportWaiting(store: RetryStore, log: RetryLog): Promise<void> {
+  const { count } = (await store.call("totals")).waiting;
+  const { nextMs } = await store.call("waitingTimes");
+  if (count === 0 || nextMs === null) return;
+  const next = formatDuration(Math.max(0, nextMs - Date.now()));
+  const messages = countWithNoun(count, "message waits", "messages wait");
+  log("info", "waiting", `${messages}; the next try is due in ${next}`, { messages: count });
 }
 
 /** Throws USAGE for options that exclude each other. */

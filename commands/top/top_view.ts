@@ -38,7 +38,7 @@ export function topScreen(
   { size, paint }: ViewOptions,
 ): { readonly lines: string[]; readonly body: BodySize } {
   const { ui, message } = frame;
-  const body = ui.isHelp ? helpLines : topBody(frame, paint);
+  const body = ui.isHelp ? helpLines.map((text) => ({ text, head: "" })) : topBody(frame, paint);
   const room = Math.max(1, size.rows - 4);
   const offset = Math.max(0, Math.min(ui.offset, body.length - room));
   const shown = body.slice(offset, offset + room);
@@ -57,8 +57,8 @@ export function topScreen(
       message === ""
         ? [filter, order, place].filter((part) => part !== "").join("  ")
         : paint("red", printable(message)),
-      "",
-      ...shown,
+      shown[0]?.head ?? "",
+      ...shown.map(({ text }) => text),
       ...Array.from({ length: room - shown.length }, () => ""),
       paint("dim", keys),
     ].slice(0, Math.max(1, size.rows)),
@@ -68,7 +68,7 @@ export function topScreen(
 
 /** Everything, for --once. */
 export function topText(frame: TopFrame, paint: Paint): string[] {
-  return [titleLine(frame, paint), "", ...topBody(frame, paint)];
+  return [titleLine(frame, paint), "", ...topBody(frame, paint).map(({ text }) => text)];
 }
 
 function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
@@ -85,8 +85,14 @@ function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
   return `${paint("bold", "baton top")}  ${time}  ${printable(servers)} ${printable(root)}  ${counts.join("  ")}`;
 }
 
+interface BodyLine {
+  readonly text: string;
+  /** The heading of the row's section, which stays on the screen when the section scrolls; empty for a heading itself. */
+  readonly head: string;
+}
+
 /** All sections with rows, separated by empty lines. */
-export function topBody(frame: TopFrame, paint: Paint): string[] {
+function topBody(frame: TopFrame, paint: Paint): BodyLine[] {
   const { reading, ui } = frame;
   const sections = [
     usesTable(frame),
@@ -97,12 +103,13 @@ export function topBody(frame: TopFrame, paint: Paint): string[] {
   ]
     .map(([head, ...rows]) => ({ head: head ?? [], rows: rows.filter((row) => matches(row, ui.filter)) }))
     .filter(({ rows }) => rows.length > 0)
-    .map(({ head, rows }) => tableLines([head, ...rows], paint));
+    .map(({ head, rows }) => tableLines([head, ...rows], paint))
+    .map((lines) => lines.map((text, index): BodyLine => ({ text, head: index === 0 ? "" : lines[0] ?? "" })));
   const nothing = ui.filter === "" ? `nothing is in use below ${reading.root}` : `no row has "${ui.filter}"`;
-  if (sections.length === 0) sections.push([printable(nothing)]);
-  const problems = reading.problems.map((problem) => paint("red", printable(problem)));
+  if (sections.length === 0) sections.push([{ text: printable(nothing), head: "" }]);
+  const problems = reading.problems.map((problem): BodyLine => ({ text: paint("red", printable(problem)), head: "" }));
   if (problems.length > 0) sections.push(problems);
-  return sections.flatMap((lines, index) => index === 0 ? lines : ["", ...lines]);
+  return sections.flatMap((lines, index) => index === 0 ? lines : [{ text: "", head: "" }, ...lines]);
 }
 
 const textOf = (cell: Cell) => typeof cell === "string" ? cell : cell.text;

@@ -2,7 +2,7 @@
  * The session that the picture of the README shows, with the compiled binary in two real terminals: a lock, a refusal that names
  * the holder, kill -9 of the holder, the next process that gets the lock, and the job of the first one, which is dead.
  */
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -56,16 +56,18 @@ export async function recordLockSession(binary: string): Promise<RecordedSession
 async function playSession(first: RecordedTerminal, second: RecordedTerminal): Promise<void> {
   await first.shows(/\$\S* /);
   await second.shows(/\$\S* /);
-  await first.type("baton lock nightly -- ./backup.sh");
+  await first.type("baton lock nightly ./backup.sh");
   const [, job] = await first.shows(/backup (\d+) starts/);
   await Bun.sleep(pauseMs);
-  await second.type("baton lock -n nightly -- ./backup.sh");
+  await second.type("baton lock -n nightly ./backup.sh");
   const [, holder] = await second.shows(/\(pid (\d+)[^$]*\$\S* /);
   await Bun.sleep(pauseMs);
-  await second.type(`kill -9 ${holder}; baton lock nightly -- ./backup.sh`);
+  await second.type(`kill -9 ${holder}; baton lock nightly ./backup.sh`);
   await first.shows(/Killed[^$]*\$\S* /);
   await second.shows(/backup \d+ starts/);
   await Bun.sleep(pauseMs);
+  // Process 1 may take a moment to reap the job.
+  while (existsSync(`/proc/${job}`)) await Bun.sleep(20);
   await first.type(`kill -0 ${job}`);
   await first.shows(/No such process[^$]*\$\S* /);
   await Bun.sleep(pauseMs);

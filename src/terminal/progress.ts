@@ -5,11 +5,9 @@
 import { setting, type SettingTable } from "../config/setting.ts";
 import { toggleType } from "../config/value_types.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
-import { formatDuration } from "../support/duration.ts";
-import { formatSize } from "../support/size.ts";
-import { countWithNoun } from "../support/text.ts";
 import type { Io } from "./io.ts";
 import { WaitLine } from "./progress_line.ts";
+import { type ProgressFacts, progressText, showAfterMs, updateEveryMs } from "./progress_text.ts";
 
 /** Settings of every command that shows progress. */
 export const progressSettings = {
@@ -20,65 +18,6 @@ export const progressSettings = {
     group: "output",
   }),
 } satisfies SettingTable;
-
-/** An operation that takes less time shows nothing on a terminal. Milliseconds, as all times here. */
-export const showAfterMs = 1000;
-/** The times between two updates: of the line on a terminal, of its time if nothing is reported, and between lines elsewhere. */
-export const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
-/** The remaining time is shown after this time; an earlier rate is not reliable. */
-const etaMsMin = 1000;
-
-export interface ProgressFacts {
-  /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
-  readonly noun: string | null;
-  /** The participle of the work: stored, received. Without a noun what is being done. */
-  readonly verb: string;
-  readonly count: number;
-  /** Work done by this process and before it, in the unit of `total`. */
-  readonly done: number;
-  readonly before: number;
-  /** Null if the total is unknown. */
-  readonly total: number | null;
-  /** The total is the number of what is counted; otherwise it is a number of bytes. */
-  readonly countsTotal: boolean;
-  readonly elapsedMs: number;
-  /** More about the work: `1 failed`; empty if there is nothing. */
-  readonly note: string;
-}
-
-/** Pure. */
-export function progressText(facts: ProgressFacts): string {
-  const { noun, verb, count, done, before, total, elapsedMs, note } = facts;
-  const notes = note === "" ? [] : [note];
-  if (noun === null) return [verb, ...notes, formatDuration(1000 * Math.floor(elapsedMs / 1000))].join(", ");
-  const parts = [`${amountText(noun, facts)} ${verb}`, ...notes];
-  parts.push(count > 0 ? rateText(noun, count, elapsedMs) : formatDuration(1000 * Math.floor(elapsedMs / 1000)));
-  if (total === null || total === 0) return parts.join(", ");
-  const all = Math.min(total, before + done);
-  parts.push(`${Math.floor(100 * all / total)} %`);
-  if (elapsedMs >= etaMsMin && done > 0) {
-    parts.push(`${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`);
-  }
-  return parts.join(", ");
-}
-
-function amountText(noun: string, { count, before, total, countsTotal }: ProgressFacts): string {
-  if (noun === "byte") return total === null ? formatSize(count) : `${formatSize(count)} of ${formatSize(total)}`;
-  if (!countsTotal || total === null) return countWithNoun(count, noun);
-  return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
-}
-
-/** A rate that is too low for one item a second is shown by the minute or the hour. */
-function rateText(noun: string, count: number, elapsedMs: number): string {
-  const perSecond = count / Math.max(0.001, elapsedMs / 1000);
-  if (noun === "byte") return `${formatSize(perSecond)} a second`;
-  const [rate, unit] = perSecond >= 1
-    ? [perSecond, "a second"]
-    : perSecond >= 1 / 60
-    ? [60 * perSecond, "a minute"]
-    : [3600 * perSecond, "an hour"];
-  return `${rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate)} ${unit}`;
-}
 
 /** The call of the command that shows the progress. */
 export interface ProgressCall {

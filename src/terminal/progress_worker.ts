@@ -2,8 +2,8 @@
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { printable } from "../support/text.ts";
-import { showAfterMs, updateEveryMs } from "./progress.ts";
-import { type DisplayData, flagAt, type PartMessage, partText, pen } from "./progress_thread.ts";
+import { type DisplayData, flagAt, type PartMessage, partText, pen } from "./progress_parts.ts";
+import { showAfterMs, updateEveryMs } from "./progress_text.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("The display thread was started as a program");

@@ -154,6 +154,7 @@ test("each kind of name is offered where it belongs", async () => {
   expect(await words("pool ''")).toBe("words\nstatus\nclear\ninbox\n");
   expect(await words("pool -j 2 st")).toBe("words\nstatus\n");
   expect(await words("pool clear i")).toBe("words\ninbox\n");
+  expect(await words("pool inbox --joblog ''")).toBe("files\n");
   expect(await words("pool clear ''")).toBe("words\ninbox\n");
   expect(await words("fence ''")).toBe("words\nrun\nzk\n");
   expect(await words("fence zk ''")).toBe("words\nset\ncreate\ndelete\n");

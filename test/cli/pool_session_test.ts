@@ -30,7 +30,7 @@ describe("what is run", () => {
   });
 
   test("items from standard input, a file, and a query that runs under the component's lock", async () => {
-    const each = "-j 9 -- echo";
+    const each = "-- echo";
     expect((await session.run(`printf 'x\\n\\ny\\nx\\n' | "$baton" pool in --items - ${each} {}`)).stdout).toBe(
       "x\ny\n",
     );

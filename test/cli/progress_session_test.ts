@@ -33,6 +33,7 @@ describe("a message store", () => {
     await run("run --until-empty");
     expect((await run("dlq redrive --all --progress")).stderr).toContain("baton: 3 of 3 messages redriven, ");
     await run("run --until-empty");
+    expect((await run("dlq export --progress")).stderr).toContain("baton: 3 of 3 messages exported, ");
     expect((await run("dlq purge --all --progress")).stderr).toContain("baton: 3 messages purged, ");
   });
 

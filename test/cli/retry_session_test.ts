@@ -160,6 +160,14 @@ describe("submit", () => {
     expect(store.rows().length).toBe(512);
   });
 
+  test("a run from a crontab is silent; -v says what waits, so that a user does not wait for what is not due", async () => {
+    const store = new Store();
+    await store.run("@retry call -q --no-stdin --interval 1h -- false");
+    expect(await store.run("@retry run --once")).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    const told = await store.run("@retry run --once -v");
+    expect(told.stderr).toMatch(/1 message waits; the next try is due in (1 h|59 m)\n$/);
+  });
+
   test("a message that has no command anywhere is a dead letter that says so", async () => {
     const store = new Store();
     await store.run("echo x | @retry submit; @retry run --until-empty -q");

@@ -68,6 +68,7 @@ test("the archive was unpacked and used; it has the binary, man pages, completio
   const files = inFolder("tar", "-tzf", `${name}.tar.gz`).stdout.split("\n").map((path) => path.slice(name.length + 1));
   expect(files).toEqual(expect.arrayContaining([
     ...["baton", "LICENSE", "THIRD_PARTY_NOTICES.md", "README.md", "CHANGELOG.md"],
+    ...["man1/baton.1", "man1/baton-lock.1", "man5/baton.toml.5"],
     ...["completions/baton.bash", "completions/_baton", "completions/baton.fish"],
     ...(here?.os === "linux" ? ["systemd/baton-keeper.service"] : []),
   ]));

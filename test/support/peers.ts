@@ -76,6 +76,11 @@ const peers = {
     installed: () => canMakeLinuxPackages(project),
   },
   rpm: { title: "rpm", packages: "rpm", installed: () => inPath("rpm") },
+  pgbouncer: {
+    title: "PgBouncer with PostgreSQL",
+    packages: "pgbouncer postgresql",
+    installed: () => existsSync("/usr/lib/postgresql") && inPath("pgbouncer") && inPath("psql"),
+  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 

@@ -124,9 +124,18 @@ function urlOf(head: MessageHead, backend: URL | null): string | null {
   return base === null ? null : backendUrl(base, head.path);
 }
 
-/** Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. */
+/**
+ * Parses `Name: value`. `written` is a list that was divided at its commas: a part that does not begin with a name belongs to the value
+ * before it. Throws USAGE, also for headers that could not be sent: otherwise every message would fail.
+ */
 export function parseHeaders(written: readonly string[]): HttpHeaders {
-  return written.map((line) => {
+  const lines: string[] = [];
+  for (const part of written) {
+    const last = lines.length - 1;
+    if (last < 0 || /^[!#$%&'*+.^_`|~\w-]+:/.test(part)) lines.push(part);
+    else lines[last] += `, ${part}`;
+  }
+  return lines.map((line) => {
     const match = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line);
     if (match?.[1] === undefined || match[2] === undefined) {
       throw new BatonError("USAGE", `"${line}" is not a header: use Name:value`);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type ProgressFacts, ProgressLine, progressText } from "../../../src/terminal/progress.ts";
+import { ProgressLine } from "../../../src/terminal/progress.ts";
+import { type ProgressFacts, progressText } from "../../../src/terminal/progress_text.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { fakeIo } from "../../support/fake_io.ts";
 

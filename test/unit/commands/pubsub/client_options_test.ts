@@ -30,6 +30,8 @@ test("an id or a topic may be called as an operation is", () => {
 
 test.each([
   [["alice", "gett", "news"], undefined, 'unknown operation "gett", did you mean'],
+  [["publish", "news", "hello"], undefined, '"publish" is read as the client ID, as in: ID put TOPIC'],
+  [["alice", "consume", "news"], undefined, 'did you mean "subscribe"?'],
   [["alice", "get"], undefined, "TOPIC is missing"],
   [["alice", "get", "news", "more"], undefined, '"more" is an unexpected argument'],
   [["get", "news"], undefined, "missing client ID"],

@@ -41,6 +41,8 @@ describe("where a request goes", () => {
     }
     expect(() => parseHeaders(["no header"])).toThrow('"no header" is not a header');
     expect(parseHeaders(["X-A: b", "c:d", "X-Tab: a\tü"])).toEqual([["X-A", "b"], ["c", "d"], ["X-Tab", "a\tü"]]);
+    // As a list is divided, at each comma.
+    expect(parseHeaders(["Accept: a/b", "c/d;q=0.5", "X-A: b"])).toEqual([["Accept", "a/b, c/d;q=0.5"], ["X-A", "b"]]);
   });
 
   test("what would cost every message its tries, or its sense, is refused before any is touched", () => {

@@ -1,0 +1,45 @@
+/** The parts that the thread that works and the thread that shows its progress share: messages, memory, and the text of one part of the work. */
+import { statSync } from "node:fs";
+import type { WorkPart } from "../support/work_progress.ts";
+import { progressText } from "./progress_text.ts";
+
+/** Memory that both threads use. */
+export interface SharedProgress {
+  /** `pen`: see there. `hasWritten`: 1 if there is something to erase. */
+  readonly flags: Int32Array;
+  /** The number of what was done in this part. */
+  readonly count: Float64Array;
+}
+
+/** Indexes of the flags. */
+export const flagAt = { pen: 0, hasWritten: 1 } as const;
+/** States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that works. */
+export const pen = { free: 0, held: 1, ended: 2 } as const;
+
+/** The start of a part, sent to the display. */
+export interface PartMessage {
+  readonly part: WorkPart;
+  readonly startedMs: number;
+}
+
+/** The data with which the display is started. */
+export interface DisplayData {
+  readonly shared: SharedProgress;
+  readonly form: "terminal" | "lines";
+  readonly columns: number;
+}
+
+/** The time is that of the wall clock: the clocks of threads have different starts. */
+export function partText({ part: { noun, verb, total, file }, startedMs }: PartMessage, counted: number): string {
+  const count = file === null ? counted : sizeOf(file);
+  const elapsedMs = Math.max(0, Date.now() - startedMs);
+  return progressText({ noun, verb, count, done: count, before: 0, total, countsTotal: true, elapsedMs, note: "" });
+}
+
+function sizeOf(file: string): number {
+  try {
+    return statSync(file).size;
+  } catch {
+    return 0; // not there yet
+  }
+}
