@@ -41,13 +41,17 @@ function exitCodesPage(): string {
   );
 }
 
+const environmentLead =
+  "An empty variable counts as not set. Each command prints a warning about a variable `BATON_…` that is not " +
+  "on this page, and `baton config check` exits with 78: it is usually a typing error.";
+
 function environmentPage(): string {
   const read = Object.values(settings).flatMap(({ key, help, secret }) =>
     key === undefined ? [] : [[code(variableOf(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
   );
   const rows = (variables: Readonly<Record<string, string>>) =>
     Object.entries(variables).map(([name, meaning]) => [code(name), meaning]);
-  return page("Environment", "An empty variable counts as not set.", [
+  return page("Environment", environmentLead, [
     "## Read by baton",
     "",
     ...table(["variable", "file key", "meaning"], read),

@@ -20,6 +20,8 @@ export interface JobOptions {
   readonly verbose: boolean;
   /** The script that runs already, in place of the command. */
   readonly script?: { readonly pid: number };
+  /** The item of a pool that the command processes. */
+  readonly item?: string | undefined;
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;
     readonly maxHold?: number | undefined;
@@ -28,10 +30,15 @@ export interface JobOptions {
 }
 
 export function superviseOptions(
-  { command, quiet, verbose, script, values }: JobOptions,
+  { command, quiet, verbose, script, item, values }: JobOptions,
   io: Io,
   { clock, signals }: { readonly clock: Clock; readonly signals: SignalSource },
 ) {
+  const noun = script !== undefined
+    ? "script"
+    : item !== undefined
+    ? `command of item ${quotedNames([item])}`
+    : "command";
   return {
     command,
     clock,
@@ -44,7 +51,7 @@ export function superviseOptions(
     minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
-      const leftovers = leftoversMessage(event, script === undefined ? "command" : "script");
+      const leftovers = leftoversMessage(event, noun);
       if (leftovers !== null) {
         if (!quiet) io.err(`baton: ${leftovers}\n`);
       } else if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);

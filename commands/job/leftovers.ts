@@ -5,8 +5,8 @@ import { countWithNoun, printable } from "../../src/support/text.ts";
 /** The number of processes that the message lists. */
 const listedProcessesMax = 5;
 
-/** Returns null for other events. `noun` is what has left the processes. */
-export function leftoversMessage(event: ChildEvent, noun: "command" | "script"): string | null {
+/** Returns null for other events. `noun` is what has left the processes: `command`. */
+export function leftoversMessage(event: ChildEvent, noun: string): string | null {
   if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
   const { kind, processes } = event;
   const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>

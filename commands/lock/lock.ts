@@ -155,6 +155,7 @@ export const lockCommand = defineCommand({
     "names before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too.",
     "The command and all processes that it starts are stopped before another process can get the lock. Processes that it " +
     "leaves in the background are stopped when it ends, and a line on stderr lists them.",
+    "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; -E 1 makes it flock's.",
     "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. A message " +
     "says so on a terminal, and with -v.",
     "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +

@@ -200,7 +200,7 @@ export class PoolJobs {
     const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
     const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
     const options = superviseOptions(
-      { ...this.#options, command, values: { ...values, foreground: false, maxHold: maxHoldMs } },
+      { ...this.#options, command, item: pool?.item, values: { ...values, foreground: false, maxHold: maxHoldMs } },
       io,
       { clock, signals },
     );

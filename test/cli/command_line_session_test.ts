@@ -137,6 +137,19 @@ describe("processes that the command leaves in the background", () => {
     );
   });
 
+  test("are named with the item of a pool, and by retry-processor call", async () => {
+    const item = await runs("pool --items 'a b' left sh -c 'sleep 600 >/dev/null 2>&1 &'");
+    expect([item.code, item.stderr]).toEqual([
+      0,
+      expect.stringMatching(/^baton: stopped 1 process that the command of item "a b" left running \(\d+, sleep\)$/m),
+    ]);
+    const call = await runs("retry-processor call --store store --no-stdin sh -c 'sleep 600 >/dev/null 2>&1 &'");
+    expect([call.code, call.stderr]).toEqual([
+      0,
+      expect.stringMatching(/^baton: stopped 1 process that the command left running \(\d+, sleep\)$/m),
+    ]);
+  });
+
   test("continue without the lock with --leave-running, flock's -o", async () => {
     for (const flag of ["--leave-running", "-o", "--close"]) {
       const ended = await runs(`lock ${flag} free sh -c 'sleep 600 >/dev/null 2>&1 & echo $! >left'`);
