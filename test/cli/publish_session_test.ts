@@ -244,6 +244,16 @@ describe("pubsub serve", () => {
     expect(await run(`@subscribe ${topic} -n 1`)).toMatchObject({ code: 0, stdout: "kept\n" });
   });
 
+  test("a subscriber outlives an outage that is longer than its time limit", async () => {
+    const topic = newTopic();
+    const follower = await subscriber(`${topic} -n 1 --timeout 1s --retry-timeout 500ms`);
+    await stop(serving, "SIGTERM");
+    await eventually(() => follower.stderr().includes("; trying again"), { what: "a try to end", withinMs: 60_000 });
+    serving = await serve();
+    await run(`@publish ${topic} late`);
+    expect(await follower.ended).toMatchObject({ code: 0, stdout: "late\n" });
+  });
+
   test("SIGTERM ends both roles", async () => {
     const { code, stderr } = await stop(serving, "SIGTERM");
     expect(code).toBe(0);
