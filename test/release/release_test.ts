@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { linuxPackageFile } from "../../scripts/packages/linux_packages.ts";
 import { packageDescription } from "../../scripts/packages/npm_registry.ts";
 import { platformOfThisMachine, platforms } from "../../scripts/packages/platforms.ts";
 import { readProject } from "../../scripts/packages/project.ts";
@@ -17,10 +18,13 @@ import { requireBinary } from "../support/runtimes.ts";
 setDefaultTimeout(300_000);
 
 const root = join(import.meta.dirname, "../..");
-const { version, scope } = readProject(root);
+const project = readProject(root);
+const { version, scope } = project;
 const here = platformOfThisMachine();
 const muslHere = platforms.find((platform) => platform !== here && whyNoMusl(platform) === null);
 const chosen = [here, muslHere].flatMap((platform) => platform?.name ?? []);
+
+const packageOf = (format: "deb" | "rpm") => here === null ? "" : linuxPackageFile(project, here, format);
 
 let folder = "";
 let states = new Map<string, string>();
@@ -88,13 +92,13 @@ test("the npm packages were installed by npm and used by npx", () => {
 
 describeWithPeer("go", "the deb", () => {
   test("was installed by dpkg into a root of its own, used and removed", () => {
-    expect(states.get(`baton_${version}_amd64.deb`)).toContain("took and released a lock");
+    expect(states.get(packageOf("deb"))).toContain("took and released a lock");
   });
 
   test("names what it needs, and enables no unit", () => {
-    const { stdout } = inFolder("dpkg-deb", "--info", `baton_${version}_amd64.deb`);
+    const { stdout } = inFolder("dpkg-deb", "--info", packageOf("deb"));
     expect(stdout).toContain(" Depends: libc6 (>= 2.17)\n");
-    const files = inFolder("dpkg-deb", "--contents", `baton_${version}_amd64.deb`).stdout;
+    const files = inFolder("dpkg-deb", "--contents", packageOf("deb")).stdout;
     expect(files).toContain("./usr/lib/systemd/system/baton-keeper.service\n");
     expect(files).not.toContain(".wants/");
   });
@@ -102,7 +106,7 @@ describeWithPeer("go", "the deb", () => {
 
 describeWithPeer("rpm", "the rpm", () => {
   test("was installed by rpm into a root of its own, used and removed", () => {
-    expect(states.get(`baton-${version}-1.x86_64.rpm`)).toStartWith("installed by rpm into a root of its own");
+    expect(states.get(packageOf("rpm"))).toStartWith("installed by rpm into a root of its own");
   });
 });
 

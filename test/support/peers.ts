@@ -73,7 +73,7 @@ const peers = {
   go: {
     title: "Go, which builds nfpm",
     packages: "golang-go, from a Debian with Go 1.25 or later",
-    installed: () => canMakeLinuxPackages(project),
+    installed: () => process.platform === "linux" && canMakeLinuxPackages(project),
   },
   rpm: { title: "rpm", packages: "rpm", installed: () => inPath("rpm") },
   pgbouncer: {
