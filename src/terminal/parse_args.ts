@@ -114,11 +114,12 @@ function unknownFlagError(
 ): BatonError {
   const hint = Object.entries(syntax.flagHints).find(([forms]) => forms.split(", ").includes(flag));
   if (hint !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${hint[1]}`);
-  const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
-  const suggestion = didYouMean(flag, similarFlags(flag, known));
   // `nightly git -C x -- y`: the words before -- are names.
   const begun = names.findIndex((_, index) => syntax.commandAfter(names.slice(0, index)));
   const program = begun < 0 ? undefined : names[begun];
+  const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
+  const isLong = flag.startsWith("--");
+  const suggestion = program === undefined || isLong ? didYouMean(flag, similarFlags(flag, known)) : "";
   const order = program === undefined || suggestion !== ""
     ? ""
     : `; if it belongs to ${program}, write -- before ${program}`;

@@ -98,6 +98,8 @@ describe("a command without --", () => {
   const mistakes: [words: string, message: string][] = [
     ["a git -C x -- y", "There is no option -C; if it belongs to git, write -- before git"],
     ["a -C x", "There is no option -C"],
+    ["a git -N x -- y", "There is no option -N; if it belongs to git, write -- before git"],
+    ["a git --wiat x -- y", 'There is no option --wiat, did you mean "--wait"?'],
     ["-u a", "There is no option -u: it ends with its command"],
     ["--unlock a true", "There is no option --unlock: it ends with its command"],
   ];
