@@ -133,11 +133,14 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
       return z.pipe(z.int(), z.transform((value, context) => check(String(value), context)));
     case "boolean":
       return z.pipe(z.boolean(), z.transform((value, context) => check(String(value), context)));
-    case "strings":
+    case "strings": {
+      // A duration may be a number of seconds.
+      const item = setting.type.placeholder === "duration" ? z.union([z.string(), z.number()]) : z.string();
       return z.pipe(
-        z.union([z.string(), z.array(z.string())]),
-        z.transform((value, context) => check(typeof value === "string" ? value : value.join(","), context)),
+        z.union([item, z.array(item)]),
+        z.transform((value, context) => check(Array.isArray(value) ? value.join(",") : String(value), context)),
       );
+    }
     case "words":
       return z.pipe(
         z.union([z.string(), z.array(z.string())]),

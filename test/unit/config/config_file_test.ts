@@ -99,12 +99,14 @@ describe("what is wrong is named with file, line, key, value and what was wanted
 });
 
 test("a duration in a file is a string, or a number of seconds", () => {
-  const source = '[lock]\nkill_after = 2\nforeground.wait = 0.5\nbackground.wait = "3"';
+  const source =
+    '[lock]\nkill_after = 2\nforeground.wait = 0.5\nbackground.wait = "3"\n[retry]\ndelays = [1, "5m", 0.5]\n';
   const { values } = parseConfigFile(allSettings, { path: "/c.toml", source });
   expect(Object.fromEntries(values)).toEqual({
     "lock.kill_after": "2",
     "lock.foreground.wait": "0.5",
     "lock.background.wait": "3",
+    "retry.delays": "1,5m,0.5",
   });
 });
 
