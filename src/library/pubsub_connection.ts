@@ -42,7 +42,7 @@ export interface PubsubClientOptions {
   readonly keyFile?: string;
   /** File with the public key of the proxies. */
   readonly serviceKeyFile?: string;
-  /** Receives a sentence when a request makes no progress for 3 s, and when an iterator waits for servers. */
+  /** Receives a sentence when a request makes no progress for 3 s, an iterator waits for servers, or a topic has no subscriber. */
   readonly onProblem?: (sentence: string) => void;
   readonly clock?: Clock;
 }

@@ -15,8 +15,8 @@ export interface PutMessageOptions extends PubsubCallOptions {
   readonly messageId?: string;
 }
 
-/** Puts that `putAll` has in flight at the same time. */
-const putsInFlight = 256;
+/** Number of puts that `putAll` adds before it waits for the ones before them: enough for full requests. */
+const putsInBatch = 512;
 
 export class TopicPublisher {
   readonly topic: string;
@@ -42,7 +42,16 @@ export class TopicPublisher {
    * limit of 64 MiB, or a message ID that was used for another message), FENCED, IO. Messages that wait behind it are then not stored
    * either. With the signal's reason it may be stored or not.
    */
-  async put(message: string | Uint8Array, { messageId, wait, signal }: PutMessageOptions = {}): Promise<void> {
+  async put(message: string | Uint8Array, options: PutMessageOptions = {}): Promise<void> {
+    await this.#putInto(() => this.#currentRun(), message, options);
+  }
+
+  /** Throws the errors that are known before anything is put. */
+  #putInto(
+    runOf: () => PutRun,
+    message: string | Uint8Array,
+    { messageId, wait, signal }: PutMessageOptions,
+  ): Promise<void> {
     const body = typeof message === "string" ? new TextEncoder().encode(message) : message;
     if (body.byteLength > messageBytesMax) {
       const size = `it has ${body.byteLength} bytes; the limit is ${messageBytesMax}`;
@@ -53,28 +62,40 @@ export class TopicPublisher {
     throwIfAborted(this.#connection.closed);
     if (this.#isClosed) throw new BatonError("USAGE", `The publisher of topic "${this.topic}" was closed`);
     const { endMs } = this.#connection.limitsOf({ wait });
-    const stored = this.#currentRun().add({ body, messageId: messageId ?? null, endMs });
-    await abortable(stored, signal);
+    const stored = runOf().add({ body, messageId: messageId ?? null, endMs });
+    return abortable(stored, signal);
   }
 
-  /** Puts all messages in order, up to 256 at the same time. Resolves with their number; the first failure ends it and rejects as `put`. */
+  /**
+   * Puts all messages in order, up to 1,024 at the same time. Resolves with their number. The first failure ends it and rejects as `put`: no
+   * message after the one that failed is stored.
+   */
   async putAll(
     messages: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
     options: PubsubCallOptions = {},
   ): Promise<number> {
-    const inFlight = new Set<Promise<void>>();
     const failures: unknown[] = [];
     let stored = 0;
+    let [earlier, batch]: [Promise<unknown>, Promise<void>[]] = [Promise.resolve(), []];
+    let run: PutRun | null = null;
     try {
       for await (const message of messages) {
-        const putting = this.put(message, options).then(() => void stored++, (thrown) => void failures.push(thrown))
-          .then(() => void inFlight.delete(putting));
-        inFlight.add(putting);
-        if (inFlight.size >= putsInFlight) await Promise.race(inFlight);
-        if (failures.length > 0) break;
+        if (batch.length >= putsInBatch) {
+          await earlier;
+          [earlier, batch] = [Promise.all(batch), []];
+        }
+        if (run?.isOpen === false) {
+          // A message after one that failed must not be stored in the next run.
+          await Promise.all([earlier, ...batch]);
+          if (failures.length > 0) break;
+        }
+        const current: PutRun = run?.isOpen ? run : this.#currentRun();
+        run = current;
+        const putting = this.#putInto(() => current, message, options);
+        batch.push(putting.then(() => void stored++, (thrown) => void failures.push(thrown)));
       }
     } finally {
-      await Promise.all(inFlight);
+      await Promise.all([earlier, ...batch]);
     }
     if (failures.length > 0) throw failures[0];
     return stored;
@@ -106,7 +127,7 @@ export class TopicPublisher {
   }
 
   #currentRun(): PutRun {
-    if (this.#run?.hasFailed === false) return this.#run;
+    if (this.#run?.isOpen) return this.#run;
     if (this.#run !== null) this.#earlier = this.#run.ended;
     const run = new PutRun(this.#connection, this.topic, this.#earlier);
     run.ended.then(() => {
@@ -145,6 +166,7 @@ class PutRun {
   #work = new Event();
   #isEnding = false;
   #hasFailed = false;
+  #hasReported = false;
   readonly ended: Promise<void>;
 
   /** `earlier`: the run begins after this; the first put is added before. */
@@ -154,9 +176,9 @@ class PutRun {
     this.ended = earlier.then(() => this.#run());
   }
 
-  /** True if it takes no further puts. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
+  /** True if it takes further puts. */
+  get isOpen(): boolean {
+    return !this.#hasFailed && !this.#isEnding;
   }
 
   add(put: NewPut): Promise<void> {
@@ -186,7 +208,10 @@ class PutRun {
         isStream: true,
         msgIdOf: (counter) => this.#given.get(counter)?.messageId ?? null,
         endMsOf: (first, count) => this.#endMsOf(first, count),
-        onStored: (count, _, first) => this.#confirm(first, count),
+        onStored: (count, _, first) => {
+          this.#confirm(first, count);
+          if (publisher.withoutSubscribers > 0) this.#reportNoSubscriber();
+        },
       });
       await publisher.reportResolved();
     } catch (error) {
@@ -223,6 +248,12 @@ class PutRun {
       endMs = Math.min(endMs, (this.#given.get(counter) ?? this.#waiting[0])?.endMs ?? Infinity);
     }
     return Number.isFinite(endMs) ? endMs : this.#connection.clock.now() + this.#connection.waitMs;
+  }
+
+  #reportNoSubscriber(): void {
+    if (this.#hasReported) return;
+    this.#hasReported = true;
+    this.#connection.report(`topic "${this.#topic}" has no subscriber: messages are accepted, and no client gets them`);
   }
 
   #confirm(first: number, count: number): void {

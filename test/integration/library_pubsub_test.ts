@@ -44,6 +44,39 @@ test("puts that do not wait for each other arrive once each, in the order of the
   expect(await drain(alice.subscriber(topic))).toEqual([]);
 });
 
+test("putAll ends with the first failure, and stores no message after it", async () => {
+  await using alice = client("alice");
+  await using bob = client("bob");
+  await alice.subscriber(topic).subscribe();
+  const tooLong = new Uint8Array((64 << 20) + 1);
+  expect(await failureCode(bob.publisher(topic).putAll(["a", "b", tooLong, "c"]))).toBe("BAD_DATA");
+  expect(await drain(alice.subscriber(topic))).toEqual(["a", "b"]);
+  const sent = Array.from({ length: 3000 }, (_, index) => String(index));
+  async function* pausing() {
+    for (const [index, text] of sent.entries()) {
+      if (index === 1500) cluster.server("s1").pause();
+      yield text;
+      await Promise.resolve();
+    }
+  }
+  try {
+    expect(["OUTCOME_UNKNOWN", "UNREACHABLE"]).toContain(await failureCode(bob.publisher(topic).putAll(pausing(), { wait: 1000 })));
+  } finally {
+    cluster.server("s1").resume();
+  }
+  await bob.publisher(topic).resume();
+  const stored = await drain(alice.subscriber(topic));
+  expect(stored).toEqual(sent.slice(0, stored.length));
+  expect(stored.length).toBeLessThan(sent.length);
+});
+
+test("a put into a topic without a subscriber succeeds, and is reported", async () => {
+  const problems: string[] = [];
+  await using bob = client("bob", { onProblem: (sentence) => problems.push(sentence) });
+  await bob.publisher(topic).putAll(["a", "b"]);
+  expect(problems).toEqual([expect.stringContaining("has no subscriber")]);
+});
+
 test("a message that was not acknowledged comes again, marked, also in the next process", async () => {
   await using bob = client("bob");
   {
