@@ -60,7 +60,9 @@ test("putAll ends with the first failure, and stores no message after it", async
     }
   }
   try {
-    expect(["OUTCOME_UNKNOWN", "UNREACHABLE"]).toContain(await failureCode(bob.publisher(topic).putAll(pausing(), { wait: 1000 })));
+    expect(["OUTCOME_UNKNOWN", "UNREACHABLE"]).toContain(
+      await failureCode(bob.publisher(topic).putAll(pausing(), { wait: 1000 })),
+    );
   } finally {
     cluster.server("s1").resume();
   }
