@@ -5,7 +5,8 @@
 import { parseBindEndpoint, parseEndpoint } from "../src/zeromq/endpoint.ts";
 import { addOriginToErrors, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/config/setting.ts";
-import { allSettings, connectionSettings } from "../src/config/settings.ts";
+import { allSettings } from "../src/config/settings.ts";
+import { connectionSettings } from "../src/config/coordination_settings.ts";
 import { coordinationOf } from "../src/coordination/connect/coordination_servers.ts";
 import { checkName } from "../src/pubsub/client/client_limits.ts";
 import { parseCron } from "../src/retry/processor/cron_times.ts";

@@ -1,6 +1,6 @@
 /** Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded only for them. */
 import { setting, type SettingTable } from "../src/config/setting.ts";
-import { connectionSettings } from "../src/config/settings.ts";
+import { connectionSettings } from "../src/config/coordination_settings.ts";
 import { toggleType } from "../src/config/value_types.ts";
 import { countLeadingFlags } from "../src/terminal/parse_args.ts";
 import { commonSettings } from "./command.ts";

@@ -4,8 +4,6 @@ import type { Io } from "../src/terminal/io.ts";
 import { readConfigFiles } from "../src/config/config_file.ts";
 import { resolveSettings } from "../src/config/resolve_settings.ts";
 import { type SettingTable, type SettingValues, variableOf } from "../src/config/setting.ts";
-import { fileSettings } from "../src/config/settings.ts";
-import { unknownVariables } from "../src/config/unknown_variables.ts";
 import { BatonError } from "../src/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
@@ -34,12 +32,14 @@ export async function runCommand<S extends SettingTable>(
     return 0;
   }
   // `baton config check` reports them as mistakes.
-  if (!flags.has("quiet") && command.takesMistakes !== true) {
+  if (!flags.has("quiet") && command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
+    const { unknownVariables } = await import("../src/config/unknown_variables.ts");
     for (const sentence of unknownVariables(io.env)) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  const files = await readConfigFiles(fileSettings, {
+  const loadTable = async () => (await import("../src/config/settings.ts")).fileSettings;
+  const files = await readConfigFiles(loadTable, {
     named: flags.get("config"),
     env: io.env,
     ...(onMistake === undefined ? {} : { onMistake }),
@@ -49,6 +49,14 @@ export async function runCommand<S extends SettingTable>(
   refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
   return await command.run({ values, names, command: childCommand, sources, io, mistakes });
+}
+
+/** Whether a variable `BATON_…` sets none of these settings. Only then the table of all settings is loaded: that takes time. */
+function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
+  const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
+  if (given.length === 0) return false;
+  const own = new Set(Object.values(settings).map(({ key }) => key === undefined ? "" : variableOf(key)));
+  return given.some((name) => !own.has(name));
 }
 
 /** The setting `shellLine` of commands that run a program: a line for /bin/sh in place of the program. Throws USAGE for both. */

@@ -2,7 +2,7 @@
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";

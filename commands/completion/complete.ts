@@ -5,7 +5,9 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { readConfigFiles } from "../../src/config/config_file.ts";
 import { type ConfigSources, resolveSettings, sectionNames } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
+import { fileSettings } from "../../src/config/settings.ts";
+import { poolComponentSettings } from "../../src/config/command_settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import { folderOf } from "../../src/coordination/lock/lock_path.ts";
 import { type Command, type CommandForm, type CommandLoaders, commonSettings, type ServedNames } from "../command.ts";
@@ -47,7 +49,7 @@ async function servedNames(folder: ServedNames, { command, words, io }: {
 }): Promise<string[]> {
   const settings = { ...commonSettings, ...connectionSettings };
   const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
-  const files = await readConfigFiles(fileSettings, { named: flags.get("config"), env: io.env });
+  const files = await readConfigFiles(() => fileSettings, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
   const known = folder === "pools" ? sectionNames(poolComponentSettings, files) : [];
   const served = await namesOnServer(folder, { flags, sources }).catch(() => []);

@@ -4,7 +4,7 @@ import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import type { connectionSettings, Scope } from "../../src/config/settings.ts";
+import type { connectionSettings, Scope } from "../../src/config/coordination_settings.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Call } from "../command.ts";
 import {

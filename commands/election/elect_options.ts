@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
+import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";

@@ -4,7 +4,7 @@ import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";

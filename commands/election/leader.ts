@@ -1,7 +1,7 @@
 /** `baton leader`: prints the leader of an election, once or after every change. */
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { toggleType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Grant, LeaderChange } from "../../src/coordination/election/election_history.ts";

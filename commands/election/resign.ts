@@ -1,7 +1,7 @@
 /** `baton resign`: asks the leader of an election to step down. */
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";

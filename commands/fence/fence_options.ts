@@ -1,6 +1,6 @@
 /** The options of `baton fence`. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
 import { shellLineSettings } from "../command.ts";

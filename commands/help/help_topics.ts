@@ -1,7 +1,8 @@
 /** The topics of `baton help`: what concerns all commands. Their tables come from the code that uses them. */
 import { childVariables, messageVariables } from "../../src/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../../src/config/setting.ts";
-import { allSettings, connectionSettings, fileSettings } from "../../src/config/settings.ts";
+import { allSettings, fileSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { colorVariables } from "../../src/terminal/color.ts";
 import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../exit_codes.ts";
 import { lockCommandSettings } from "../lock/lock_options.ts";

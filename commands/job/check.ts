@@ -5,7 +5,7 @@ import { isNamespaceOf } from "../../src/process/proc/process_table.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";

@@ -5,7 +5,7 @@ import type { SuperviseOptions } from "../../src/process/supervise/supervise_chi
 import type { Io } from "../../src/terminal/io.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import type { ChildEnvironment } from "../../src/config/child_variables.ts";
-import { type lockSettings, secretVariables } from "../../src/config/settings.ts";
+import { type lockSettings, secretVariables } from "../../src/config/coordination_settings.ts";
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";

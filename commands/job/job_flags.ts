@@ -1,6 +1,6 @@
 /** Flags of the verbs that run the user's command under a lease. */
 import { inGroup, setting, type SettingTable } from "../../src/config/setting.ts";
-import { lockSettings } from "../../src/config/settings.ts";
+import { lockSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType, toggleType } from "../../src/config/value_types.ts";
 
 export const statusFlags = inGroup("output", {

@@ -6,7 +6,7 @@ import type { StatusPage } from "../../src/terminal/status_page.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { keeperSettings, logSettings } from "../../src/config/command_settings.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";

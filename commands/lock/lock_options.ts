@@ -1,7 +1,7 @@
 /** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
+import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, toggleType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";

@@ -1,7 +1,7 @@
 /** `baton break`: asks a holder to release its lock, or takes the lock by force. */
 import { printJson } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { breakInteropLock } from "../../src/coordination/interop/break_interop_lock.ts";

@@ -4,7 +4,7 @@ import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/pr
 import { printJson } from "../../src/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";

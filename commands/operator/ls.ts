@@ -2,7 +2,7 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/errors.ts";

@@ -1,7 +1,8 @@
 /** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
+import { poolComponentSettings, poolSettings } from "../../src/config/command_settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
 import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";

@@ -11,7 +11,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { secretVariables } from "../../src/config/settings.ts";
+import { secretVariables } from "../../src/config/coordination_settings.ts";
 import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
-import type { connectionSettings } from "../../src/config/settings.ts";
+import type { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";

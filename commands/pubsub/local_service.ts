@@ -4,7 +4,7 @@ import { logSettings } from "../../src/config/command_settings.ts";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { type ConfigSources, resolveSettings } from "../../src/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { coordinationOf, ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/errors.ts";
 import { createFolders, type KeeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";

@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";

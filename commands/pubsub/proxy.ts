@@ -27,7 +27,7 @@ import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../
 import { socketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";

@@ -3,7 +3,7 @@ import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "
 import { logSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";

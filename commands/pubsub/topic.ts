@@ -1,7 +1,7 @@
 /** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
 import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

@@ -9,7 +9,7 @@ import {
   retryTopicSettings,
 } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { TopicClients } from "../../src/retry/targets/topic_clients.ts";

@@ -3,7 +3,7 @@ import { keeperSettings } from "../../src/config/command_settings.ts";
 import { pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { retryProcessorSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { type Setting, setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, listType, textType, toggleType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { sortKeys } from "./top_keys.ts";

@@ -1,7 +1,8 @@
-/** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]` and `[keeper]`. */
+/** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and `[pool]`. */
 import { inSection, setting, type SettingTable } from "./setting.ts";
 import {
   choiceType,
+  commandLineType,
   durationType,
   integerType,
   listType,
@@ -13,6 +14,10 @@ import {
 const elect = inSection("elect.");
 const barrier = inSection("barrier.");
 const keeper = inSection("keeper.");
+const component = inSection("pool.component.NAME.");
+
+/** The maximum of --jobs: each job is a process and a lock. */
+const poolJobsMax = 1000;
 
 export const restartModes = ["always", "on-loss", "never"] as const;
 
@@ -153,5 +158,52 @@ export const logSettings = {
     flag: "--log",
     help: "format of the log on stderr: text, or one JSON object per line",
     default: "text",
+  }),
+} satisfies SettingTable;
+
+/** Settings of `baton pool`. */
+export const poolSettings = {
+  poolComponentPath: setting(textType("template"), {
+    key: "pool.component_path",
+    help:
+      "template of the path of a pool's own lock, with {root} and {component}; must be the same in all calls, else exit 78",
+    default: "{root}/locks/{component}",
+  }),
+  poolItemPath: setting(textType("template"), {
+    key: "pool.item_path",
+    help:
+      "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} for the words of the item; must be the same in all calls, else exit 78",
+    default: "{root}/locks/{component}%2F{item}",
+  }),
+} satisfies SettingTable;
+
+/** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
+export const poolComponentSettings = {
+  query: component("query", textType("command"), {
+    once: true,
+    help: "shell command that prints the items, one per line; it runs while this call holds the component's lock",
+  }),
+  jobs: component("jobs", integerType("count", { min: 1, max: poolJobsMax }), {
+    flag: "-j, --jobs",
+    help: "number of items that this call runs at the same time",
+    default: 1,
+  }),
+  total: component("total", integerType("count", { min: 1, max: 1_000_000 }), {
+    help:
+      "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
+    unset: "no limit",
+  }),
+  doneTtl: component("done_ttl", durationType({ minMs: 1 }), {
+    help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
+    unset: "results are not kept",
+  }),
+  retries: component("retries", integerType("count", { min: 0, max: 1000 }), {
+    help: "how many times a failed item is run again",
+    default: 0,
+  }),
+  componentCommand: setting(commandLineType(), {
+    key: "pool.component.NAME.command",
+    help:
+      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item, which is also $1",
   }),
 } satisfies SettingTable;

@@ -23,15 +23,20 @@ export interface ConfigFileOptions {
 
 /**
  * Reads the files that exist, sorted by precedence: the named file or else the user's, then the machine's. Each file is checked as a
- * whole. Throws CONFIG with the file, the line, the key, the value and the expected form.
+ * whole. Throws CONFIG with the file, the line, the key, the value and the expected form. `loadTable` returns all settings that a file may
+ * contain; it is called only if there is a file.
  */
-export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
+export async function readConfigFiles(
+  loadTable: () => SettingTable | Promise<SettingTable>,
+  options: ConfigFileOptions,
+): Promise<ConfigFile[]> {
   const { named } = options;
   const own = named === undefined
     ? await readUserFile(options)
     : { path: named, source: readSource(named, true) ?? "" };
   const files = [own, readFileIn(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
+  const settings = await loadTable();
   const { checkConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
   return files.flatMap((source) => {
     const { file, mistakes } = checkConfigFile(settings, source);

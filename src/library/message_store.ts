@@ -258,7 +258,7 @@ export class MessageStore implements AsyncDisposable {
     const [{ StoreProcessor }, { resolveSettings }, { connectionSettings }] = await Promise.all([
       import("../retry/processor/store_processor.ts"),
       import("../config/resolve_settings.ts"),
-      import("../config/settings.ts"),
+      import("../config/coordination_settings.ts"),
     ]);
     await using processor = await StoreProcessor.open({
       location: this,

@@ -6,7 +6,7 @@ import { validatePath } from "../../zookeeper/node_path_names.ts";
 import type { ConfigSources } from "../../config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../config/resolve_settings.ts";
 import { type SettingValues, variableOf } from "../../config/setting.ts";
-import { connectionSettings, type Scope, scopes } from "../../config/settings.ts";
+import { connectionSettings, type Scope, scopes } from "../../config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
 import type { TlsOptions } from "../../sockets/connection.ts";

@@ -12,7 +12,7 @@ import {
   type retryTopicSettings,
 } from "../../config/retry_settings.ts";
 import type { SettingValues } from "../../config/setting.ts";
-import type { connectionSettings } from "../../config/settings.ts";
+import type { connectionSettings } from "../../config/coordination_settings.ts";
 import { BatonError } from "../../errors.ts";
 import { systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";

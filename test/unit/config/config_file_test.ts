@@ -119,7 +119,7 @@ describe("which files count", () => {
   writeFileSync(join(config, "baton/config.toml"), 'root = "/user"');
   writeFileSync(join(folder, "named.toml"), 'root = "/named"');
   const read = (options: { named?: string; env?: Record<string, string>; accountHome?: () => string }) =>
-    readConfigFiles(allSettings, { env: {}, ...options, systemFolder: system });
+    readConfigFiles(() => allSettings, { env: {}, ...options, systemFolder: system });
   const roots = (files: Awaited<ReturnType<typeof read>>) => files.map((file) => file.values.get("root"));
 
   test("the user's before the machine's", async () => {
@@ -146,7 +146,7 @@ describe("which files count", () => {
   });
 
   test("one without an end is too long, and not read for ever", async () => {
-    await expect(readConfigFiles(allSettings, { named: "/dev/zero", env: {} })).rejects.toThrow(
+    await expect(readConfigFiles(() => allSettings, { named: "/dev/zero", env: {} })).rejects.toThrow(
       "The configuration file /dev/zero is larger than 262144 bytes",
     );
   });
@@ -172,8 +172,9 @@ describe("which files count", () => {
   });
 
   test("no file at all is fine", async () => {
-    expect(await readConfigFiles(allSettings, { env: { HOME: join(folder, "empty") }, systemFolder: folder })).toEqual(
-      [],
-    );
+    expect(await readConfigFiles(() => allSettings, { env: { HOME: join(folder, "empty") }, systemFolder: folder }))
+      .toEqual(
+        [],
+      );
   });
 });

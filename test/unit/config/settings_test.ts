@@ -13,11 +13,13 @@ import {
   barrierSettings,
   electSettings,
   keeperSettings,
+  poolSettings,
 } from "../../../src/config/command_settings.ts";
 import { keeperTimes } from "../../../src/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
-import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
+import { allSettings } from "../../../src/config/settings.ts";
+import { connectionSettings, lockSettings, secretVariables } from "../../../src/config/coordination_settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);
@@ -50,6 +52,11 @@ test("no two settings share a name, a key or a variable", () => {
 test("no key is the section of another", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   for (const key of keys) expect(keys.filter((other) => other.startsWith(`${key}.`))).toEqual([]);
+});
+
+test("the variables that a command does not inherit are those of all secrets", () => {
+  const secrets = settings.flatMap(({ key, secret }) => secret === true && key !== undefined ? [variableOf(key)] : []);
+  expect(secretVariables()).toEqual(secrets);
 });
 
 test("a secret has no flag", () => {

@@ -3,7 +3,7 @@ import { commandLoaders, runCommandLine } from "../../../../commands/command_lin
 import { exitCodes } from "../../../../commands/exit_codes.ts";
 import { familiesOf } from "../../../../commands/help/command_families.ts";
 import { helpTopics } from "../../../../commands/help/help_topics.ts";
-import { connectionSettings } from "../../../../src/config/settings.ts";
+import { connectionSettings } from "../../../../src/config/coordination_settings.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 const printed = async (line: string, io = fakeIo()) => {

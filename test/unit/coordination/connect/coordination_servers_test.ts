@@ -12,7 +12,8 @@ import {
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
 import { resolveSettings } from "../../../../src/config/resolve_settings.ts";
-import { allSettings, connectionSettings } from "../../../../src/config/settings.ts";
+import { allSettings } from "../../../../src/config/settings.ts";
+import { connectionSettings } from "../../../../src/config/coordination_settings.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { tlsFixture } from "../../../support/tls_fixture.ts";
 
