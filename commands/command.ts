@@ -51,8 +51,8 @@ export interface CommandForm {
   readonly runsNothing?: boolean;
 }
 
-/** Kinds of names on the server; each is a folder below the root. */
-export type ServedNames = "locks" | "elections" | "barriers" | "pools";
+/** Kinds of names on the server; each is a folder below the root, except topics. */
+export type ServedNames = "locks" | "elections" | "barriers" | "pools" | "topics";
 
 /** One call of a command. */
 export interface Call<S extends SettingTable = SettingTable> {

@@ -64,6 +64,10 @@ async function namesOnServer(
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
+  if (folder === "topics") {
+    const { listTopicNames } = await import("../../src/pubsub/ownership/topic_names.ts");
+    return await listTopicNames(zk, values.root);
+  }
   const kind = flags.get("kind");
   const at = kind === undefined ? folder : `${kind}s`;
   const { children } = await zk.getChildren(folderOf(at, values.root));

@@ -78,7 +78,7 @@ export const publishCommand = defineCommand({
   ],
   settings: publishSettings,
   runsNothing: true,
-  completes: [],
+  completes: "topics",
   run: runPublish,
 });
 

@@ -81,7 +81,7 @@ export const subscribeCommand = defineCommand({
   ],
   settings: subscribeSettings,
   runsNothing: true,
-  completes: [],
+  completes: "topics",
   run: runSubscribe,
 });
 

@@ -197,6 +197,13 @@ describe("two processes of one user at the same time", () => {
   });
 });
 
+test("the shell completes the names of topics, whatever is in them", async () => {
+  await run("@subscribe 'größe 1' --until-empty; @subscribe groß --until-empty");
+  for (const command of ["publish", "subscribe"]) {
+    expect((await run(`@__complete ${command} gr`)).stdout).toBe("words\ngroß\ngröße 1\n");
+  }
+});
+
 describe("mistakes", () => {
   test("in the words", async () => {
     const mistakes: readonly [words: string, says: string][] = [

@@ -1,0 +1,11 @@
+/** The names of the topics, for completion: read from the names of their nodes alone, in two round trips. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { PubsubPath } from "./pubsub_path.ts";
+
+/** Returns the names in no order. Long names are left out, as their nodes are named by a hash. Rejects with NONODE without topics. */
+export async function listTopicNames(zk: Pick<ZooKeeper, "getChildren">, root: string): Promise<string[]> {
+  const { topics } = new PubsubPath(root);
+  const { children: shards } = await zk.getChildren(topics);
+  const lists = await Promise.all(shards.map((shard) => zk.getChildren(`${topics}/${shard}`)));
+  return lists.flatMap(({ children }) => children).filter((name) => !name.startsWith("~")).map(decodeURIComponent);
+}
