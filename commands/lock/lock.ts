@@ -130,7 +130,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/** The words of a command that has a -- of its own are taken for names if there is no -- before it. */
+/** The words of a command that has a -- of its own are taken for names if there is no -- before it: `refuseProgramNames`. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }
@@ -152,7 +152,8 @@ export const lockCommand = defineCommand({
   usage: "NAME [options] COMMAND [ARGUMENT…] | NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
     "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the command. Several " +
-    "names before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too.",
+    "names before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too. " +
+    "A program among several names is refused (64), because it may begin the command; if it is a lock, write -- twice.",
     "The command and all processes that it starts are stopped before another process can get the lock. Processes that it " +
     "leaves in the background are stopped when it ends, and a line on stderr lists them.",
     "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; -E 1 makes it flock's.",
@@ -195,6 +196,7 @@ export const lockCommand = defineCommand({
 
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = lockOptionsOf(call);
+  if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramNames(call, call.io.env["PATH"]);
   const guard = startGuard(); // starts in a few milliseconds, in parallel with all that follows
   return await runLock(options, call.io, lockDependencies(guard));
 }

@@ -138,7 +138,9 @@ const backgroundPriority = 200;
 export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME COMMAND";
   const terms = commonLockOptionsOf(call, "lock", example);
-  const [program, ...args] = call.command ?? [];
+  // Twice -- after several names: see program_names.ts.
+  const isTwice = call.names.length > 1 && call.command?.[0] === "--";
+  const [program, ...args] = call.command?.slice(isTwice ? 1 : 0) ?? [];
   if (program === undefined) {
     throw new BatonError(
       "USAGE",

@@ -44,10 +44,26 @@ describe("a command", () => {
 
   test("follows -- after several names", async () => {
     expect(await runs("lock b a -- sh -c 'echo \"$BATON_LOCK_NAME\"'")).toMatchObject({ code: 0, stdout: "a\nb\n" });
-    // A command with a -- of its own: its words are taken for names, and stderr says so.
-    const ended = await runs("lock a git checkout -- ./no-such-program");
-    expect(ended.code).toBe(127);
-    expect(ended.stderr).toContain('the words before -- are names of locks: "a", "checkout", "git"');
+    // The last part of a command with a -- of its own never runs alone: here, not by env.
+    const ended = await runs("lock -n a env echo -- sh -c 'echo ran alone'");
+    expect([ended.code, ended.stdout]).toEqual([64, ""]);
+    expect(ended.stderr).toContain('"env" is a program');
+    expect(ended.stderr).toContain(
+      "write -- before the command: baton lock … a -- env echo -- sh -c 'echo ran alone'.",
+    );
+    expect(ended.stderr).toContain("write -- twice: baton lock … a env echo -- -- sh -c 'echo ran alone'\n");
+    expect(await runs("lock a -- env echo -- x")).toMatchObject({ code: 0, stdout: "-- x\n" });
+    expect(await runs("lock a env -- -- sh -c 'echo \"$BATON_LOCK_NAME\"'")).toMatchObject({ stdout: "a\nenv\n" });
+    // The same with the short PATH of cron, and a name that is a program only in the first place.
+    expect(await session.run('PATH=/nowhere "$baton" lock -n a ls /tmp -- true')).toMatchObject({
+      code: 64,
+      stdout: "",
+    });
+    expect(await runs("lock env a -- true")).toMatchObject({ code: 0 });
+    // A program that is not there: its words are taken for names, and stderr says so if the rest is no command either.
+    const missing = await runs("lock a no-such-program x -- ./no-such-program");
+    expect(missing.code).toBe(127);
+    expect(missing.stderr).toContain('the words before -- are names of locks: "a", "no-such-program", "x"');
   });
 
   test("is a line for the shell after -c", async () => {
