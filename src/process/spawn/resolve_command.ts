@@ -39,8 +39,14 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
   if (refused !== null) return resolvedCommandOf(refused, checkExecutable(refused));
   return {
     kind: "not_found",
-    message: `Cannot find the command "${name}" in any folder of PATH (${path ?? defaultPath})`,
+    message: `Cannot find the command "${name}" in any folder of PATH (${path ?? defaultPath})${adviceFor(name)}`,
   };
+}
+
+/** Two common mistakes: a file of the working directory without "./", and a line for a shell as one word. */
+function adviceFor(name: string): string {
+  if (name !== "" && checkExecutable(`./${name}`) === "ok") return `; to run the file of this folder: ./${name}`;
+  return /\s/.test(name) ? "; to run a line of the shell: sh -c 'LINE'" : "";
 }
 
 type FileState = "ok" | "absent" | "no_folder" | "directory" | "forbidden";

@@ -53,3 +53,24 @@ test("what was found before is not believed for longer than it is there", () => 
   rmSync(first);
   expect(kindOf("tool", `${root}/first`)).toBe("not_found");
 });
+
+test("a command that is not found: a file of this folder, and a line of a shell, are told how to be run", () => {
+  const folder = process.cwd();
+  process.chdir(`${root}/good`);
+  try {
+    expect(resolveCommand("tool", "/none")).toEqual({
+      kind: "not_found",
+      message: 'Cannot find the command "tool" in any folder of PATH (/none); to run the file of this folder: ./tool',
+    });
+  } finally {
+    process.chdir(folder);
+  }
+  expect(resolveCommand("echo hi | wc", "/bin")).toEqual({
+    kind: "not_found",
+    message: 'Cannot find the command "echo hi | wc" in any folder of PATH (/bin); ' +
+      "to run a line of the shell: sh -c 'LINE'",
+  });
+  expect(resolveCommand("./good/none it", "/bin")).toMatchObject({
+    message: 'Cannot run "./good/none it": no such file',
+  });
+});
