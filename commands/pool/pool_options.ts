@@ -271,7 +271,7 @@ function itemSourceOf(
   }
   if (query !== undefined) return { kind: "query", line: query };
   if (items === undefined) throw new BatonError("USAGE", `baton pool needs --items or --query, ${example}`);
-  if (items === "-") return { kind: "stdin" };
+  if (items === "-" || items === "@-") return { kind: "stdin" };
   if (items === "@") {
     throw new BatonError("USAGE", "--items @ needs a file name: write --items @FILE, or - for standard input");
   }

@@ -23,6 +23,13 @@ describe("how much one call runs", () => {
     });
   });
 
+  test("standard input, also as @-, which other programs take", async () => {
+    for (const source of ["-", "@-"]) {
+      const ended = await session.run(`printf 'a\\nb\\n' | "$baton" pool -q stdin --items ${source} -- echo {}`);
+      expect(ended).toMatchObject({ code: 0, stdout: "a\nb\n", stderr: "" });
+    }
+  });
+
   test("a list with --one-round, and a query: -j items, and nothing on stderr", async () => {
     for (const words of ["--one-round --items 1,2,3", "--query 'seq 3'"]) {
       expect(await session.run(`"$baton" pool round ${words} -- echo {}`)).toMatchObject({
