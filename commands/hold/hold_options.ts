@@ -83,8 +83,9 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     const parent = commandOf(process.ppid)[0];
     throw new BatonError(
       "USAGE",
-      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell: name the process that holds the ` +
-        "lock with --pid, as in --pid $$",
+      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell like sh: name the process that holds ` +
+        "the lock with --pid, as in --pid $$" +
+        (parent === "fish" ? "; in fish: baton hold NAME --pid $fish_pid | source" : ""),
     );
   }
   if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: no such process`);

@@ -156,7 +156,7 @@ describe("a script", () => {
     expect(ended).toMatchObject({ code: 0, stdout: "0\n" });
     const stranger = await session.run('timeout 5 "$baton" hold -q around2');
     expect(stranger).toMatchObject({ code: 64 });
-    expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is not a shell: name the process/);
+    expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is not a shell like sh: name the process/);
     expect(await session.run('"$baton" hold -q x --pid 1')).toMatchObject({ code: 78 });
     expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
   });
