@@ -4,7 +4,6 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { poolComponentSettings, poolSettings } from "../../src/config/command_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
-import { shellQuote } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
@@ -13,6 +12,7 @@ import { progressSettings } from "../../src/terminal/progress.ts";
 import { type Call, givenFlag } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
+import { insertItem } from "./shell_line.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
@@ -29,7 +29,8 @@ const flags = {
   doneTtl,
   shellLine: setting(textType("line"), {
     flag: "-c, --command",
-    help: "run this line with /bin/sh -c for each item; {} is the quoted item, $1 the item",
+    help:
+      'run this line with /bin/sh -c for each item; {} is the item as one text, also in quotation marks; so is "$1"',
   }),
   joblog: setting(textType("file"), {
     flag: "--joblog",
@@ -198,6 +199,7 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
       `baton pool needs a command, ${example}; or pool.component.${component}.command in a configuration file`,
     );
   }
+  commandFor(given.command, "", given.isLine); // throws before the first item
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
   if (values.loop && values.oneRound) throw new BatonError("USAGE", "--loop and --one-round cannot be used together");
   const { quiet, verbose } = values;
@@ -280,15 +282,15 @@ function itemSourceOf(
 
 /**
  * The command for one item. Without a place for the item, it is the last argument, unless the command uses the variable. In a shell
- * command (`isLine`), the item is inserted in quotation marks, and is also $1: text after a command could become another command.
+ * command (`isLine`), the item is inserted as one literal text, and is also $1: text after a command could become another command.
  */
 export function commandFor(
   command: readonly [string, ...string[]],
   item: string,
   isLine = false,
 ): [string, ...string[]] {
-  const written = isLine ? shellQuote(item) : item;
-  const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => written));
+  const insert = (word: string) => isLine ? insertItem(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
+  const [program, ...args] = command.map(insert);
   const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
   return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
 }

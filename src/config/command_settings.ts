@@ -204,6 +204,6 @@ export const poolComponentSettings = {
   componentCommand: setting(commandLineType(), {
     key: "pool.component.NAME.command",
     help:
-      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item, which is also $1",
+      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the item as one text, also in quotation marks; the item is also $1",
   }),
 } satisfies SettingTable;

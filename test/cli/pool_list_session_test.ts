@@ -30,6 +30,13 @@ describe("how much one call runs", () => {
     }
   });
 
+  test("an item in a shell command is one text, also in quotation marks: nothing of it is run", async () => {
+    const ended = await session.run(`"$baton" pool -q text --items '$(echo ran),a"b' -c 'printf "%s\\n" "<{}>" {}'`);
+    expect(ended).toMatchObject({ code: 0, stdout: '<$(echo ran)>\n$(echo ran)\n<a"b>\na"b\n' });
+    const refused = await session.run("\"$baton\" pool -q text --items a -c 'echo `basename {}`'");
+    expect([refused.code, refused.stdout]).toEqual([64, ""]);
+  });
+
   test("a list with --one-round, and a query: -j items, and nothing on stderr", async () => {
     for (const words of ["--one-round --items 1,2,3", "--query 'seq 3'"]) {
       expect(await session.run(`"$baton" pool round ${words} -- echo {}`)).toMatchObject({
