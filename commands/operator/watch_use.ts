@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { painterOf } from "../../src/terminal/color.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import { type Cell, tableLines } from "../../src/terminal/table.ts";
-import { RedrawnLines } from "../../src/terminal/terminal_lines.ts";
+import { RedrawnLines, terminalSize } from "../../src/terminal/terminal_lines.ts";
 import { printable } from "../../src/support/text.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
@@ -53,12 +53,12 @@ export async function watchUse<T>(
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
   const clock = systemClock();
+  using output = changeOutput(call, view, { what, clock });
   const following = followSessions(
-    call,
+    { ...call, io: { ...call.io, err: (text) => output.report(text) } },
     (zk, place) => followReads(zk, (zk) => read(zk, place), { signal, clock }),
     { what, signal },
   );
-  using output = changeOutput(call, view, { what, clock });
   for await (const value of following) output.show(value);
   throw signal.reason;
 }
@@ -66,6 +66,8 @@ export async function watchUse<T>(
 /** Shows each value that differs from the previous one. */
 export interface ChangeOutput<T> extends Disposable {
   show(value: T): void;
+  /** Shows a message of a whole line: that no server responds. The next value replaces it. */
+  report(message: string): void;
 }
 
 function changeOutput<T>(
@@ -96,6 +98,10 @@ export class JsonChanges<T> implements ChangeOutput<T> {
     this.#last = text;
   }
 
+  report(message: string): void {
+    this.#io.err(message);
+  }
+
   [Symbol.dispose](): void {}
 }
 
@@ -119,6 +125,10 @@ export class LineChanges<T> implements ChangeOutput<T> {
     for (const line of [...gone, ...changed]) this.#io.out(`${time}  ${printable(line)}\n`);
   }
 
+  report(message: string): void {
+    this.#io.err(message);
+  }
+
   [Symbol.dispose](): void {}
 }
 
@@ -133,6 +143,7 @@ export class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #clock: Clock;
   readonly #lines: RedrawnLines;
   #shown: { readonly value: T } | null = null;
+  #message = "";
   #cancelTimer = () => {};
 
   constructor(io: Io, view: UseView<T>, { what, clock }: { readonly what: string; readonly clock: Clock }) {
@@ -145,6 +156,14 @@ export class ScreenChanges<T> implements ChangeOutput<T> {
 
   show(value: T): void {
     this.#shown = { value };
+    this.#message = "";
+    this.#draw();
+  }
+
+  /** A message on stderr would move the lines that are drawn again. */
+  report(message: string): void {
+    if (this.#shown === null || !this.#io.stderrIsTerminal) return this.#io.err(message);
+    this.#message = message.replace(/^baton: /, "").trim();
     this.#draw();
   }
 
@@ -160,8 +179,12 @@ export class ScreenChanges<T> implements ChangeOutput<T> {
     const now = new Date();
     const table = this.#view.table(value, now.getTime());
     const time = paint("dim", now.toTimeString().slice(0, 8));
-    const body = table.length === 0 ? [printable(this.#view.empty(value))] : tableLines(table, paint);
-    this.#lines.show([`${paint("bold", printable(this.#what))}  ${time}`, ...body]);
+    const body = table.length === 0
+      ? [printable(this.#view.empty(value))]
+      : tableLines(table, paint, terminalSize().columns);
+    const title = `${paint("bold", printable(this.#what))}  ${time}`;
+    const message = this.#message === "" ? [] : [paint("red", printable(this.#message))];
+    this.#lines.show([title, ...message, ...body]);
     this.#cancelTimer = this.#clock.startTimer(tickMs, () => {
       try {
         this.#draw();

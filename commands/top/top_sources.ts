@@ -41,6 +41,7 @@ export class TopSources implements Disposable {
       readPubsub(zk, new PubsubPath(root)),
       this.#readProcesses(signal),
     ]);
+    if (uses.length > detailsMax) problems.push(`holders are shown for ${detailsMax} of ${uses.length} rows`);
     const stores = this.#readStores(problems);
     return {
       ...{ atMs: Date.now(), servers, root, uses, stores, processes, problems },

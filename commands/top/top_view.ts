@@ -4,6 +4,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Paint, Style } from "../../src/terminal/color.ts";
 import { type Cell, headCells, tableLines } from "../../src/terminal/table.ts";
+import { wrapText } from "../../src/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/terminal/terminal_lines.ts";
 import type { BodySize, TopUi } from "./top_keys.ts";
 import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
@@ -38,7 +39,7 @@ export function topScreen(
   { size, paint }: ViewOptions,
 ): { readonly lines: string[]; readonly body: BodySize } {
   const { ui, message } = frame;
-  const body = ui.isHelp ? helpLines.map((text) => ({ text, head: "" })) : topBody(frame, paint);
+  const body = ui.isHelp ? helpLines.map((text) => ({ text, head: "" })) : topBody(frame, paint, size.columns);
   const room = Math.max(1, size.rows - 4);
   const offset = Math.max(0, Math.min(ui.offset, body.length - room));
   const shown = body.slice(offset, offset + room);
@@ -92,7 +93,7 @@ interface BodyLine {
 }
 
 /** All sections with rows, separated by empty lines. */
-function topBody(frame: TopFrame, paint: Paint): BodyLine[] {
+function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[] {
   const { reading, ui } = frame;
   const sections = [
     usesTable(frame),
@@ -103,11 +104,12 @@ function topBody(frame: TopFrame, paint: Paint): BodyLine[] {
   ]
     .map(([head, ...rows]) => ({ head: head ?? [], rows: rows.filter((row) => matches(row, ui.filter)) }))
     .filter(({ rows }) => rows.length > 0)
-    .map(({ head, rows }) => tableLines([head, ...rows], paint))
+    .map(({ head, rows }) => tableLines([head, ...rows], paint, columnsMax))
     .map((lines) => lines.map((text, index): BodyLine => ({ text, head: index === 0 ? "" : lines[0] ?? "" })));
   const nothing = ui.filter === "" ? `nothing is in use below ${reading.root}` : `no row has "${ui.filter}"`;
   if (sections.length === 0) sections.push([{ text: printable(nothing), head: "" }]);
-  const problems = reading.problems.map((problem): BodyLine => ({ text: paint("red", printable(problem)), head: "" }));
+  const problems = reading.problems.flatMap((problem) => wrapText(printable(problem), columnsMax))
+    .map((text): BodyLine => ({ text: paint("red", text), head: "" }));
   if (problems.length > 0) sections.push(problems);
   return sections.flatMap((lines, index) => index === 0 ? lines : [{ text: "", head: "" }, ...lines]);
 }

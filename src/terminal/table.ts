@@ -2,6 +2,7 @@
 import { printable } from "../support/text.ts";
 import { type Paint, painterOf, type Style } from "./color.ts";
 import type { Io } from "./io.ts";
+import { shortenText, textWidth } from "./text_width.ts";
 
 /** A cell of a table; its style shows only where stdout has colors. */
 export type Cell = string | { readonly text: string; readonly style: Style };
@@ -16,19 +17,42 @@ export function printTable(io: Io, rows: readonly (readonly Cell[])[]): void {
   for (const line of tableLines(rows, painterOf(io, "stdout"))) io.out(`${line}\n`);
 }
 
-/** The lines of a table with aligned columns. Pure. */
-export function tableLines(rows: readonly (readonly Cell[])[], paint: Paint): string[] {
-  const widths: number[] = [];
+/**
+ * The lines of a table with aligned columns. Where they are wider than `columnsMax`, the longest texts are shortened, so that one long
+ * name hides no other column. Pure.
+ */
+export function tableLines(
+  rows: readonly (readonly Cell[])[],
+  paint: Paint,
+  columnsMax = Number.POSITIVE_INFINITY,
+): string[] {
   const textOf = (cell: Cell) => printable(typeof cell === "string" ? cell : cell.text);
+  const widths: number[] = [];
   for (const row of rows) {
-    row.forEach((cell, column) => widths[column] = Math.max(widths[column] ?? 0, textOf(cell).length));
+    row.forEach((cell, column) => widths[column] = Math.max(widths[column] ?? 0, textWidth(textOf(cell))));
   }
+  const cellMax = cellWidthMax(widths, columnsMax);
   return rows.map((row) => {
     const cells = row.map((cell, column) => {
-      const text = textOf(cell);
+      const text = shortenText(textOf(cell), cellMax);
       const painted = typeof cell === "string" || text === "" ? text : paint(cell.style, text);
-      return painted + " ".repeat((widths[column] ?? 0) - text.length);
+      return painted + " ".repeat(Math.max(0, Math.min(widths[column] ?? 0, cellMax) - textWidth(text)));
     });
-    return cells.join("  ").trimEnd();
+    return cells.join(gap).trimEnd();
   });
+}
+
+const gap = "  ";
+/** Cells are not shortened below this: a narrow terminal cuts the lines. */
+const shortenedMin = 10;
+
+/** The largest width of a cell with which columns of these widths fit into a line. */
+function cellWidthMax(widths: readonly number[], columnsMax: number): number {
+  let [left, others] = [columnsMax - gap.length * (widths.length - 1), widths.length];
+  for (const width of [...widths].sort((a, b) => a - b)) {
+    if (width * others > left) return Math.max(shortenedMin, Math.floor(left / others));
+    left -= width;
+    others--;
+  }
+  return columnsMax;
 }

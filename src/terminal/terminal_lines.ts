@@ -1,5 +1,6 @@
 /** Lines that are drawn on a terminal, and drawn again in the same place. */
 import process from "node:process";
+import { cutText, textWidth } from "./text_width.ts";
 
 export interface TerminalSize {
   readonly columns: number;
@@ -15,14 +16,14 @@ export function terminalSize(): TerminalSize {
 const escape = "\x1b";
 const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
-/** Cuts a line after `columns` characters. The codes of styles have no width and are kept, so that each style ends. */
+/** Cuts a line that is wider than `columns`. The codes of styles have no width and are kept, so that each style ends. */
 export function cutLine(line: string, columns: number): string {
   let left = columns;
   return line.split(styleCode).map((part, index) => {
     if (index % 2 === 1) return part;
-    const kept = [...part].slice(0, Math.max(0, left));
-    left -= kept.length;
-    return kept.join("");
+    const kept = cutText(part, left);
+    left = kept.length < part.length ? 0 : left - textWidth(kept);
+    return kept;
   }).join("");
 }
 

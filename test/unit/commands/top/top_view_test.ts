@@ -120,6 +120,15 @@ describe("screen", () => {
     expect(second({}, "no server responds")[1]).toBe("no server responds");
   });
 
+  test("a long name hides no column, and a long problem is wrapped", () => {
+    const long = use("x".repeat(200), { waiters: 4, holder: holder(7, nowMs - 90_000, { reason: "r".repeat(300) }) });
+    const reading = { ...empty, uses: [long], problems: [`The store ${"y".repeat(100)} is damaged`] };
+    const { lines } = topScreen(frame(reading), { size: { columns: 80, rows: 12 }, paint: plain });
+    expect(lines.find((line) => line.startsWith("lock"))).toMatch(/^lock +x+… +1 +4 +root@db1/);
+    expect(lines.join("")).toContain("is damaged");
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  });
+
   test("a terminal of one row gets one line", () => {
     expect(topScreen(frame(full), { size: { columns: 80, rows: 1 }, paint: plain }).lines).toHaveLength(1);
   });

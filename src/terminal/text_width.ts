@@ -1,0 +1,41 @@
+/** The width of texts on a terminal, in columns. Pure. */
+
+/** East Asian wide and fullwidth characters, and emoji. */
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+/** Marks that are drawn over the character before them. */
+const combining = /[\p{Mn}\p{Me}]/u;
+const isAscii = /^[ -~]*$/;
+
+const charWidth = (char: string) => combining.test(char) ? 0 : wide.test(char) ? 2 : 1;
+
+/** Control characters count as one column: texts from outside must pass `printable` first. */
+export function textWidth(text: string): number {
+  if (isAscii.test(text)) return text.length;
+  let width = 0;
+  for (const char of text) width += charWidth(char);
+  return width;
+}
+
+/** The beginning of a text that fits into `columns`. */
+export function cutText(text: string, columns: number): string {
+  if (text.length <= columns && isAscii.test(text)) return text;
+  let [kept, left] = ["", columns];
+  for (const char of text) {
+    left -= charWidth(char);
+    if (left < 0) return kept;
+    kept += char;
+  }
+  return kept;
+}
+
+/** The same, with an ellipsis for what is left out. */
+export function shortenText(text: string, columns: number): string {
+  return textWidth(text) <= columns ? text : `${cutText(text, columns - 1)}…`;
+}
+
+/** The lines of a text that is broken after each `columns`, anywhere: paths and addresses have no blanks. */
+export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
+  const line = cutText(text, Math.max(2, columns));
+  return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];
+}
