@@ -1,5 +1,7 @@
 /** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
+import process from "node:process";
 import { isTransient } from "../../src/coordination/request_errors.ts";
+import { readProcess } from "../../src/process/proc/process_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
 import { onAbort } from "../../src/support/abort.ts";
@@ -51,7 +53,8 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
   const { signal } = end;
   const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
-    readFromTimeToTime(() => sources.read(zk, servers, signal), zk, {
+    readFromTimeToTime(() => sources.read(zk, servers, signal), {
+      ended: zk.session.ended,
       ...{ clock, signal, everyMs: call.values.interval },
       onLate: (message) => screen.showMessage(message),
       nextWish: () => screen.nextWish(),
@@ -68,13 +71,16 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   }
 }
 
-/** Reading takes at most this part of the time. */
+/** Reading takes at most this part of the time, unless a reading takes very long. */
 const readShareMax = 0.25;
+const restMsMax = 10_000;
 
-async function* readFromTimeToTime(
-  read: () => Promise<TopReading>,
-  { session }: ZooKeeper,
-  { clock, signal, everyMs, onLate, nextWish }: {
+/** Yields readings until the signal aborts. Throws the reason of `ended`. */
+export async function* readFromTimeToTime<T>(
+  read: () => Promise<T>,
+  { ended, clock, signal, everyMs, onLate, nextWish }: {
+    /** The end of the session. */
+    readonly ended: AbortSignal;
     readonly clock: Clock;
     readonly signal: AbortSignal;
     readonly everyMs: number;
@@ -83,23 +89,25 @@ async function* readFromTimeToTime(
     /** The event of the user's next wish for a reading. */
     readonly nextWish: () => Event;
   },
-): AsyncGenerator<TopReading, void, void> {
+): AsyncGenerator<T, void, void> {
   while (!signal.aborted) {
-    if (session.ended.aborted) throw session.ended.reason;
+    if (ended.aborted) throw ended.reason;
     const startMs = clock.now();
+    let restMs = 0;
     try {
-      yield await read();
+      const reading = await read();
+      restMs = Math.min(restMsMax, (clock.now() - startMs) * (1 / readShareMax - 1));
+      yield reading;
     } catch (thrown) {
       if (signal.aborted) return;
-      if (session.ended.aborted) throw session.ended.reason;
+      if (ended.aborted) throw ended.reason;
       if (!isTransient(thrown)) throw thrown;
       onLate("baton: no server responds; the numbers are old\n");
     }
-    const restMs = (clock.now() - startMs) * (1 / readShareMax - 1);
     const event = nextWish();
     const offs = [
       onAbort(signal, event.set),
-      onAbort(session.ended, event.set),
+      onAbort(ended, event.set),
       clock.startTimer(Math.max(everyMs, restMs), event.set),
     ];
     await event.wait();
@@ -164,7 +172,7 @@ class LiveScreen implements Disposable {
       this.#ui = ui;
       if (action === "quit") return this.#end(new UserQuit());
       if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT"));
-      if (action === "suspend") this.#screen?.suspend();
+      if (action === "suspend") this.#screen?.suspend(suspendTarget());
       if (action === "refresh") this.#wish.set();
     }
     this.#draw();
@@ -185,4 +193,10 @@ class LiveScreen implements Disposable {
     }
     this.#cancelTick = this.#clock.startTimer(tickMs, () => this.#draw());
   }
+}
+
+/** The target of ^Z: this process and a script around it, as the terminal would choose. Group 1 is the init of a container: -1 would mean all. */
+function suspendTarget(): number {
+  const group = readProcess(process.pid)?.group ?? 0;
+  return group > 1 ? -group : process.pid;
 }

@@ -23,7 +23,7 @@ export class FullScreen implements Disposable {
   readonly #onData = (data: Uint8Array | string) => this.#hooks.onInput(data.toString());
   readonly #onExit = () => this.#leave();
   readonly #onResize = () => this.#hooks.onRedraw();
-  readonly #onStop = () => this.suspend();
+  readonly #onStop = () => this.suspend(process.pid);
   readonly #onContinue = () => {
     this.#leave(); // after SIGSTOP: the shell has set its own modes meanwhile
     this.#enter();
@@ -53,10 +53,16 @@ export class FullScreen implements Disposable {
     writeWhole(1, `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`);
   }
 
-  /** Stops the process as ^Z does, with a restored terminal. It continues with SIGCONT. */
-  suspend(): void {
+  /**
+   * Restores the terminal, and stops `target` until SIGCONT: this process, or the negative number of its process group. Without a shell
+   * that could continue them, as in a container, the kernel ignores the default action of SIGTSTP, and the screen stays.
+   */
+  suspend(target: number): void {
     this.#leave();
-    process.kill(process.pid, "SIGSTOP");
+    process.off("SIGTSTP", this.#onStop);
+    process.kill(target, "SIGTSTP"); // returns after SIGCONT
+    process.on("SIGTSTP", this.#onStop);
+    this.#onContinue();
   }
 
   [Symbol.dispose](): void {

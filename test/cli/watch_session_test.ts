@@ -116,6 +116,28 @@ describe("on a terminal", () => {
     expect((await pty.ended()).ended).toEqual({ signal: constants.signals.SIGINT });
   });
 
+  test("who --watch says in its table that no server responds, and draws over it when one does", async () => {
+    await using keeper = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+    await using pty = new PtySession(["/bin/sh", "-c", 'exec "$baton" who paused --watch'], {
+      env: keeper.env,
+      cwd: keeper.folder,
+    });
+    await pty.shows("is free");
+    const pid = keeper.keeperPid() ?? 0;
+    expect(pid).toBeGreaterThan(1);
+    process.kill(pid, "SIGSTOP");
+    pty.forget();
+    await pty.shows("no server has responded for 2 s");
+    expect(pty.output).not.toContain("baton: ");
+    process.kill(pid, "SIGCONT");
+    await eventually(() => {
+      pty.forget();
+      return pty.shows("is free").then(() => !pty.output.includes("no server"));
+    }, { what: "the table without the message", withinMs: 20_000 });
+    pty.signal(constants.signals.SIGTERM);
+    expect((await pty.ended()).ended).toEqual({ signal: constants.signals.SIGTERM });
+  });
+
   test("colours, and none with NO_COLOR or in a pipe", async () => {
     const holder = hold("coloured");
     await session.made("coloured");
@@ -217,30 +239,50 @@ describe("top", () => {
     expect(pty.output).toContain(leave);
   });
 
-  test("^Z stops it with a restored terminal; it continues where it was", async () => {
+  /** A shell with job control on a terminal: it prints the exit code when its job is stopped, and continues it after a key. */
+  const shell = (job: string) => {
+    const script = `set -m; ${job}; echo "stopped $?"; read -r go; fg >/dev/null; echo "ended $?"`;
+    return new PtySession(["bash", "-c", script], { env: session.env, cwd: session.folder });
+  };
+
+  test.each([
+    ["it alone", '"$baton" top'],
+    ["it with the script that runs it", `sh -c '"$baton" top; exit 7'`],
+  ])("^Z stops %s with a restored terminal; it continues where it was", async (_what, job) => {
+    await using pty = shell(job);
+    await pty.shows("q quit");
+    expect(await pty.modes()).toEqual({ echo: false, lines: false });
+    pty.forget();
+    pty.press("\x1a");
+    await pty.showsAll(leave, "stopped ");
+    expect(await pty.modes()).toEqual({ echo: true, lines: true });
+    pty.forget();
+    pty.press("\r");
+    await pty.showsAll(`${escape}[?1049h`, "q quit");
+    expect(await pty.modes()).toEqual({ echo: false, lines: false });
+    pty.press("q");
+    await pty.shows(/ended [07]/);
+  });
+
+  test("^Z changes nothing where no shell could continue it", async () => {
     await using pty = terminal('"$baton" top');
     await pty.shows("q quit");
-    pty.press("\x1a");
-    const { stopped, modes } = await pty.stopped();
-    expect({ stopped, modes }).toEqual({
-      stopped: constants.signals.SIGSTOP,
-      modes: { echo: true, lines: true },
-    });
-    expect(pty.output).toContain(leave);
     pty.forget();
-    pty.signal(constants.signals.SIGCONT);
-    await pty.showsAll(`${escape}[?1049h`, "q quit");
+    pty.press("\x1a");
+    await pty.showsAll(leave, `${escape}[?1049h`, "q quit");
     expect(await pty.modes()).toEqual({ echo: false, lines: false });
     pty.press("q");
     expect((await pty.ended()).ended).toEqual({ code: 0 });
   });
 
-  test("SIGTSTP stops it, too", async () => {
+  test("SIGSTOP and SIGCONT: it takes the terminal again", async () => {
     await using pty = terminal('"$baton" top');
     await pty.shows("q quit");
-    pty.signal(constants.signals.SIGTSTP);
-    expect((await pty.stopped()).modes).toEqual({ echo: true, lines: true });
+    pty.signal(constants.signals.SIGSTOP);
+    await pty.stopped();
+    pty.forget();
     pty.signal(constants.signals.SIGCONT);
+    await pty.showsAll(`${escape}[?1049h`, "q quit");
     pty.signal(constants.signals.SIGTERM);
     expect(await pty.ended()).toEqual({
       ended: { signal: constants.signals.SIGTERM },

@@ -19,8 +19,9 @@ export interface FollowReadsOptions {
 const retryWait = { firstMs: 50, maxMs: 1000 };
 /** Milliseconds from a change to the next read: changes that come together are read together. */
 const gatherMs = 50;
-/** Reading takes at most this part of the time, however many changes there are. */
+/** Reading takes at most this part of the time, however many changes there are. A server that stood still costs no more than the maximum. */
 const readShareMax = 0.25;
+const restMsMax = 10_000;
 const everyMsDefault = 5000;
 
 /** Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of the server. */
@@ -58,7 +59,7 @@ export async function* followReads<T>(
         await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
         continue;
       }
-      const restMs = (clock.now() - startMs) * (1 / readShareMax - 1);
+      const restMs = Math.min(restMsMax, (clock.now() - startMs) * (1 / readShareMax - 1));
       yield value;
       await waitFor(event, everyMs, clock);
       await sleep(clock, Math.max(gatherMs, restMs), signal).catch(() => {});
