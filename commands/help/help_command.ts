@@ -54,7 +54,8 @@ async function pageFor(words: readonly string[], loaders: CommandLoaders, known:
   if (Object.hasOwn(helpTopics, word)) return helpTopics[word]?.() ?? await overviewPage(loaders);
   const command = name === null ? undefined : await loaders[name]?.();
   if (command !== undefined) return commandPage(command);
-  throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known)}`);
+  const topics = `; the topics are ${topicNames.join(", ")}, and all commands`;
+  throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known) || topics}`);
 }
 
 function textFor(page: HelpPage, io: Io): string {

@@ -26,7 +26,8 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   const same = synonyms.get(word.toLowerCase())?.find((one) => known.includes(one));
   if (same !== undefined) return same;
   let nearest: string | null = null;
-  let least = Math.min(editsMax, Math.floor(Math.max(word.length, 3) / 2)) + 1;
+  const { length } = word.replace(/^-+/, ""); // the dashes of an option resemble those of any other
+  let least = Math.min(editsMax, Math.floor(Math.max(length, 3) / 2)) + 1;
   for (const candidate of known) {
     const edits = editDistance(word, candidate);
     if (edits < least) [nearest, least] = [candidate, edits];

@@ -41,7 +41,7 @@ export function progressText(facts: ProgressFacts): string {
   if (total === null || total === 0) return parts.join(", ");
   const all = Math.min(total, before + done);
   parts.push(`${Math.floor(100 * all / total)} %`);
-  if (elapsedMs >= etaMsMin && done > 0) {
+  if (elapsedMs >= etaMsMin && done > 0 && all < total) {
     parts.push(`${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`);
   }
   return parts.join(", ");

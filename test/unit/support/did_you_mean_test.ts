@@ -12,6 +12,11 @@ test("the nearest word is suggested, a far one is not", () => {
   expect(didYouMean("frobnicate", known)).toBe("");
 });
 
+test("the dashes of options do not make them similar", () => {
+  expect(nearestWord("--watch", ["--acl", "--tls", "--json"])).toBeNull();
+  expect(nearestWord("--watc", ["--acl", "--watch"])).toBe("--watch");
+});
+
 test("the word of another program for the same thing is suggested, where there is that thing", () => {
   expect(nearestWord("pub", ["publish", "subscribe", "pool"])).toBe("publish");
   expect(nearestWord("publish", ["put", "get", "pending"])).toBe("put");

@@ -58,6 +58,10 @@ test("help on a topic prints what it is called after", async () => {
 test("what there is no help on is 64, with the word that was meant", async () => {
   const cases: [line: string, message: string][] = [
     ["help conection", 'There is no help on "conection", did you mean "connection"?'],
+    [
+      "help colours",
+      'There is no help on "colours"; the topics are connection, times, exit-codes, environment, config, and all',
+    ],
     ["help pubsub keygne", 'There is no command "pubsub keygne", did you mean "keygen"?'],
     ["help lock who", 'baton help takes one command or topic, not "lock who"'],
     ["help times now", 'baton help takes one command or topic, not "times now"'],
