@@ -90,6 +90,9 @@ export const shellLineSettings = {
   }),
 } satisfies SettingTable;
 
+/** The end of an error about several names: they may be the words of `kubectl exec pod -- rm`. */
+export const writeDashesFirst = "if a command with a -- of its own is meant, write another -- before it";
+
 /** The first argument after one name begins the command. */
 export const commandAfterOneName: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
 

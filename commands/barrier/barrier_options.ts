@@ -6,7 +6,7 @@ import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
-import type { Call } from "../command.ts";
+import { type Call, writeDashesFirst } from "../command.ts";
 import { givenFlag, shellLineSettings } from "../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
@@ -68,7 +68,8 @@ export function barrierOptionsOf(
   const [name, ...more] = names;
   if (name === undefined || more.length > 0) {
     const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;
-    throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}`);
+    const hint = name === undefined ? "" : `; ${writeDashesFirst}`;
+    throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
   barrierPath(name); // refuses an invalid name
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);

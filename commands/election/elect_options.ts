@@ -7,7 +7,7 @@ import { connectionSettings, lockSettings } from "../../src/config/coordination_
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";
-import { type Call, shellLineSettings } from "../command.ts";
+import { type Call, shellLineSettings, writeDashesFirst } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 
 export type RestartMode = (typeof restartModes)[number];
@@ -71,7 +71,10 @@ export function electOptionsOf(call: Call<typeof electCommandSettings>): ElectOp
   const [name, ...more] = names;
   if (name === undefined) throw new BatonError("USAGE", `baton elect needs the name of an election, ${example}`);
   if (more.length > 0) {
-    throw new BatonError("USAGE", `baton elect takes one name before --, not "${names.join('", "')}"`);
+    throw new BatonError(
+      "USAGE",
+      `baton elect takes one name before --, not "${names.join('", "')}"; ${writeDashesFirst}`,
+    );
   }
   electionPath(name); // throws for an invalid name
   const { quiet, verbose, value = hostname() } = values;

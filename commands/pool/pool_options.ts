@@ -9,7 +9,7 @@ import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordin
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
-import { type Call, givenFlag } from "../command.ts";
+import { type Call, givenFlag, writeDashesFirst } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { insertItem } from "./shell_line.ts";
@@ -189,7 +189,10 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
   if (more.length > 0) {
-    throw new BatonError("USAGE", `baton pool takes one component before --, but "${names.join('", "')}" were given`);
+    throw new BatonError(
+      "USAGE",
+      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${writeDashesFirst}`,
+    );
   }
   refuseMistypedOperation(component, call);
   const given = commandOf(command, values);

@@ -60,6 +60,11 @@ describe("a command", () => {
       stdout: "",
     });
     expect(await runs("lock env a -- true")).toMatchObject({ code: 0 });
+    for (const words of ["elect e", "barrier b -N 1", "pool p --items i"]) {
+      const refused = await runs(`${words} env echo -- echo ran alone`);
+      expect([refused.code, refused.stdout]).toEqual([64, ""]);
+      expect(refused.stderr).toContain("if a command with a -- of its own is meant, write another -- before it");
+    }
     // A program that is not there: its words are taken for names, and stderr says so if the rest is no command either.
     const missing = await runs("lock a no-such-program x -- ./no-such-program");
     expect(missing.code).toBe(127);

@@ -219,6 +219,7 @@ test("a command follows the component without --, and a mistyped operation is re
   expect(callOf(["status", "x"])).toMatchObject({ names: ["status", "x"], command: null });
   expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
   expect(said(["x", "y", "--items", "a", "--", "true"])).toBe(
-    'baton pool takes one component before --, but "x", "y" were given',
+    'baton pool takes one component before --, but "x", "y" were given; ' +
+      "if a command with a -- of its own is meant, write another -- before it",
   );
 });
