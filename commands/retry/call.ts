@@ -102,5 +102,9 @@ async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise
     const examples = "baton retry-processor call ./send.sh <body, or: call --url http://backend:9000/stock <body";
     throw new BatonError("USAGE", `missing command; use it as in: ${examples}`);
   }
+  const [program = ""] = command;
+  if (/^https?:\/\//.test(program)) {
+    throw new BatonError("USAGE", `call: "${program}" is a URL: write --url ${program}`);
+  }
   return (body) => tryCommand(call, command, body, rules);
 }

@@ -10,7 +10,7 @@ export const httpRequestSettings = {
     default: "POST",
   }),
   headers: setting(listType("name:value"), {
-    flag: "--header",
+    flag: "-H, --header",
     once: true,
     help: "headers for --url; headers of a message override them",
   }),
@@ -22,8 +22,8 @@ export function checkHttpOptions(
   url: string | undefined,
   given: ReadonlyMap<string, unknown>,
 ): void {
-  for (const name of ["method", "headers"] as const) {
+  for (const [name, flag] of [["method", "--method"], ["headers", "--header"]] as const) {
     if (url !== undefined || !given.has(name)) continue;
-    throw new BatonError("USAGE", `${command}: ${httpRequestSettings[name].flag} needs --url`);
+    throw new BatonError("USAGE", `${command}: ${flag} needs --url`);
   }
 }

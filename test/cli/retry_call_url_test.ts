@@ -20,15 +20,17 @@ const states = async (store: RetryShell) => {
 test("a request that succeeds: its response on stdout, unchanged, and nothing is stored", async () => {
   const store = new RetryShell(session);
   await using backend = await new HttpBackend((_, response) => void response.writeHead(201).end("a\0b")).up();
-  const ended = await store.run(`printf 'order' | @retry call --url '${backend.url}/stock?x=1' --header 'x-a: b'`);
+  const ended = await store.run(`printf 'order' | @retry call --url '${backend.url}/stock?x=1' -H 'x-a: b'`);
   expect(ended).toMatchObject({ code: 0, stdout: "a\0b", stderr: "" });
   expect(backend.received).toMatchObject([{
     method: "POST",
     url: "/stock?x=1",
     body: "order",
-    headers: { "x-a": "b" },
+    headers: { "x-a": "b", "user-agent": "baton" },
   }]);
   expect(await states(store)).toEqual({});
+  await store.run(`@retry call --url '${backend.url}/' -H 'User-Agent: mine' </dev/null`);
+  expect(backend.received[1]?.headers["user-agent"]).toBe("mine");
 });
 
 test("one that fails is stored with all that it is, and run sends it to its own URL under the same key", async () => {
@@ -104,6 +106,8 @@ test("mistakes", async () => {
       ["--url http://x/#a", "must not have a fragment"],
       ["--url http://x/ --method GET", "GET has no body"],
       ["--method PUT -- true", "call: --method needs --url"],
+      ["http://x/hook", 'call: "http://x/hook" is a URL: write --url http://x/hook'],
+      ["-- https://x/", "is a URL: write --url https://x/"],
       ["", "missing command; use it as in: baton retry-processor call ./send.sh <body, or: call --url"],
     ] as const
   ) {

@@ -82,6 +82,8 @@ export async function callBackend(
   };
   try {
     const pairs = headers.map(([name, value]) => [name, value] as [string, string]);
+    // The runtime would send its own name and version.
+    if (!pairs.some(([name]) => name.toLowerCase() === "user-agent")) pairs.push(["user-agent", "baton"]);
     const isReused = mayReuse && !mayResend(method);
     const hasBody = method !== "GET" && method !== "HEAD";
     const response = await fetch(url, {
