@@ -3,7 +3,7 @@
  * known. A window of requests is in flight; their order is kept, because each names the counter that has to be stored
  * before it.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { countWithNoun } from "../../support/text.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
@@ -55,6 +55,8 @@ interface RefusedPut {
   readonly error: unknown;
   /** The network may still deliver a copy of the request, which may then be stored. */
   readonly mayStillBeStored: boolean;
+  /** A server had no room for the message: it may soon have room for a copy. */
+  readonly wasFull: boolean;
 }
 
 interface CheckpointUpdate {
@@ -334,19 +336,20 @@ export class Publisher {
       else this.#unknownOutcomes.push({ flight, error: unknownOutcomeError(this.#describeBatch(flight), outcome) });
     } else {
       // A client that was taken over leaves the topic to the newer session.
-      const mayComeAgain = outcome.response?.status !== "FENCED";
-      this.#recordFailure(flight, outcomeError(this.#describeBatch(flight), outcome), mayComeAgain);
+      const status = outcome.response?.status;
+      const copies = { mayComeAgain: status !== "FENCED", wasFull: status === "FULL" };
+      this.#recordFailure(flight, outcomeError(this.#describeBatch(flight), outcome), copies);
     }
     if (this.#hasEnded) this.#stop.abort();
     else this.#settleIdle();
   }
 
   /** Records that this batch, and everything after it, was definitely not stored. */
-  #recordFailure(flight: InFlightBatch, error: unknown, mayComeAgain = false): void {
+  #recordFailure(flight: InFlightBatch, error: unknown, { mayComeAgain = false, wasFull = false } = {}): void {
     const { first, digest } = flight;
     this.#settle(flight);
     if (this.#refusedPut !== null && first > this.#refusedPut.counter) return;
-    this.#refusedPut = { counter: first, digest, error, mayStillBeStored: mayComeAgain && flight.wasSent() };
+    this.#refusedPut = { counter: first, digest, error, mayStillBeStored: mayComeAgain && flight.wasSent(), wasFull };
     for (const other of this.#inFlight) if (other.first > first) other.abort.abort(error);
     for (const doubt of this.#unknownOutcomes) if (doubt.flight.first > first) this.#settle(doubt.flight);
     this.#unknownOutcomes = this.#unknownOutcomes.filter((doubt) => doubt.flight.first < first);
@@ -354,21 +357,26 @@ export class Publisher {
 
   /**
    * Ends the session before a refusal is recorded and reported, so that a copy of the request that the network still
-   * delivers cannot be stored. If the message was stored meanwhile, or waiting was aborted, the outcome is unknown and
-   * `resume` finds out. If no server responds, the first request of the next session ends this one.
+   * delivers cannot be stored. The outcome is unknown, and `resume` finds out, if the message was stored meanwhile, if waiting
+   * was aborted, or if no server confirms the end of the session after one had no room for the message. After any other refusal
+   * that is not confirmed, the first request of the next session ends this one.
    */
-  async #endSession({ counter }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
+  async #endSession({ counter, error, wasFull }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
     try {
       end = await this.#client.endSession(this.#topic, counter, { signal });
     } catch {
       // The error of the refusal is reported in any case.
     }
-    if (end === null ? signal?.aborted !== true : !end.isStored) return;
+    if (end?.isStored === false) return;
+    const isAborted = signal?.aborted === true;
+    if (end === null && !isAborted && !wasFull) return;
     this.#refusedPut = null;
     this.#settledCounters = this.#settledCounters.filter(({ first }) => first < counter);
-    if (end === null) return;
-    const sentence = `message ${counter} was refused, and stored all the same when the network delivered it again`;
+    if (isAborted && end === null) return;
+    const sentence = end === null
+      ? `${messageOf(error)}; no server confirmed that it will not store a copy of the request later`
+      : `message ${counter} was refused, and stored all the same when the network delivered it again`;
     this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${sentence}`) };
   }
 

@@ -62,7 +62,7 @@ class FakeServer {
       }
       if (what === "full") return response("FULL");
       if ((put.headers?.registration ?? 0) < this.registration) return response("UNREGISTERED");
-      if (put.batch?.length === 0) return this.#end(put);
+      if (put.batch?.length === 0 && what !== "lost") return this.#end(put);
       const status = what === "lost" ? null : this.#put(put);
       if (what !== "done") return { kind: "unknown", why: "nothing was heard", response: null };
       return status === "OVERLOADED" ? { kind: "fail", why: "", response: null } : response(status ?? "ERROR");
@@ -180,7 +180,7 @@ test("what could not be noted was not taken: the place stays before it, also whe
 test("behind a message that was refused nothing is stored, and the place is before it", async () => {
   const server = new FakeServer();
   using state = await openState();
-  const refuse = server.requester(({ counter }) => counter === 129 ? "full" : "done");
+  const refuse = server.requester(({ counter, batch }) => counter === 129 && batch?.length !== 0 ? "full" : "done");
   const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
   const items = numbered(1000);
   await expect(publisher.putAll(chunks(items, 1000), { input: notesOf(state) })).rejects.toMatchObject({
@@ -228,7 +228,7 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
 test("of inputs that are a message each those are noted that were stored, and none of those behind a refusal", async () => {
   const server = new FakeServer();
   using state = await openState();
-  const refuse = server.requester(({ counter }) => counter === 65 ? "full" : "done");
+  const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
   const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
   const notes = new FileCheckpoint(state, "news");
   const names = numbered(130);
@@ -278,6 +278,25 @@ test("a refusal is told when its session has ended at the server: no copy of the
   expect(server.log).toEqual(items.slice(0, 64));
 });
 
+test("a full topic whose server does not confirm the end of the session leaves the outcome unknown, and resume puts it once", async () => {
+  const server = new FakeServer();
+  const items = numbered(130);
+  {
+    using state = await openState();
+    const full = ({ counter, batch }: MessageOf<"PUT">): Fate =>
+      counter < 65 ? "done" : batch?.length === 0 ? "lost" : "full";
+    const publisher = new Publisher(new PubsubClientSession(state, server.requester(full)), "news");
+    await expect(publisher.putAll(chunks(items, 64))).rejects.toMatchObject({
+      code: "OUTCOME_UNKNOWN",
+      message: expect.stringContaining("no server confirmed"),
+    });
+  }
+  for (const put of server.heard) server.deliverAgain(put); // there is room again
+  using state = await openState();
+  await new Publisher(new PubsubClientSession(state, server.requester(() => "done")), "news").resume();
+  expect(server.log).toEqual(items);
+});
+
 test("who was taken over does not take the topic back by the end of its session", async () => {
   const heard: MessageOf<"PUT">[] = [];
   const request = (put: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
@@ -309,7 +328,7 @@ test.each([
         const kill = new AbortController();
         const fate = (put: MessageOf<"PUT">): Fate => {
           if (again) server.deliverAgain(server.heard[Math.floor(random() * server.heard.length)]);
-          // The end of a session is heard of, or never told: otherwise there is no refusal for good.
+          // A server confirms the end of a session, or the client is killed: otherwise only a full topic is safe from copies.
           const chance = put.batch?.length === 0 ? 0.08 + random() : random();
           return fateBy(chance, life, kill);
         };
