@@ -5,6 +5,8 @@ take_build_lock() {
   if command -v flock >/dev/null 2>&1; then
     # The kernel frees it when the last process that inherited descriptor 9 has ended: an npm that outlives a killed
     # builder still keeps the next one out of node_modules.
+    # A failed exec would end the shell without a sentence.
+    (: >>"$1") 2>/dev/null || fail 73 "cannot write $PWD/$1; dist/baton is missing or older than the source: the owner of this folder has to run sh scripts/build"
     exec 9>"$1"
     flock -n 9 && return
     say "waiting for another build to end"

@@ -201,6 +201,22 @@ describe("a later call", () => {
     expect((await shell(`${launcher()} exit 0`)).stderr).toContain("baton: installing the pinned dependencies");
   });
 
+  test("tells a user who may not build that the owner of the clone has to", async () => {
+    await shell(`${launcher()} exit 0`);
+    writeFileSync(join(root, "commands/main.ts"), "console.log('new');\n");
+    rmSync(join(root, "dist/.build.lock"), { force: true });
+    mkdirSync(join(root, "dist/.build.lock")); // root may write into every folder, and into no folder as a file
+    expect(await shell(`${launcher()} exit 0`)).toEqual({
+      stdout: "",
+      stderr:
+        `baton: cannot write ${
+          realpathSync(root)
+        }/dist/.build.lock; dist/baton is missing or older than the source: the owner of ` +
+        "this folder has to run sh scripts/build\n",
+      code: 73,
+    });
+  });
+
   test("refuses to run an old binary when the source does not compile, and leaves no litter", async () => {
     writeFileSync(join(root, "commands/main.ts"), `import "./nowhere.ts";`);
     const { stderr, code } = await shell(`${launcher()} exit 0`);
