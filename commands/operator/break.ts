@@ -1,5 +1,7 @@
 /** `baton break`: asks a holder to release its lock, or takes the lock by force. */
-import { printJson } from "../../src/terminal/io.ts";
+import { type Io, printJson } from "../../src/terminal/io.ts";
+import { parseHolds } from "../../src/process/hold/hold_list.ts";
+import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, textType, toggleType } from "../../src/config/value_types.ts";
@@ -17,6 +19,7 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
+import { outerHolderIds } from "../job/held_job.ts";
 import type { BreakJson } from "../json_shapes/lock_shapes.ts";
 import { describeOtherUses, onlyName } from "./name_arguments.ts";
 import { shortIds } from "./short_ids.ts";
@@ -55,7 +58,8 @@ export const breakCommand = defineCommand({
   details: [
     "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If there are several " +
     "holders, it prints them and asks none (64); --holder chooses one. With --holder, no other holder is affected, also if the " +
-    "lock was granted again meanwhile. Exits with 75 if the lock was not released within --wait, with 1 if there is no such holder.",
+    "lock was granted again meanwhile. Exits with 75 if the lock was not released within --wait, with 1 if there is no such holder. " +
+    "Without --holder it refuses to stop the script or command that it runs in (64).",
     "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and reacts if it " +
     "made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout of another program is " +
     "unknown: --force then waits for the --session-timeout of this call.",
@@ -78,6 +82,7 @@ export const breakCommand = defineCommand({
     const options = { force: values.force, waitMs: values.wait, revocation };
     const { holder, outcome } = await runConnected(call, async (zk) => {
       const holderId = values.holder ?? await onlyHolderId(zk, { kind: "lock", name, root, recipe });
+      if (values.holder === undefined) refuseOwnLock(name, holderId, io.env);
       return recipe === undefined
         ? await breakLock(zk, name, holderId, { ...options, root })
         : await breakInteropLock(zk, name, holderId, { ...options, recipe });
@@ -122,6 +127,16 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
     .join("");
   const what = `Lock "${name}" has ${holders.length} holders`;
   throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
+}
+
+/** `baton break` at a prompt that holds the lock would stop the shell. Throws USAGE. */
+function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
+  if (!outerHolderIds(env).includes(id)) return;
+  const isHold = parseHolds(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));
+  const ending = isHold
+    ? `this script or shell, which would be stopped; release it with: baton release ${shellQuoteIfNeeded(name)}`
+    : "the command that runs this one, which would be stopped; end that command instead";
+  throw new BatonError("USAGE", `"${name}" is held by ${ending}; or break it with --holder ${id.slice(0, 8)}`);
 }
 
 function describeChoice(holder: UseHolder, nowMs: number): string {

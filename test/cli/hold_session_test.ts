@@ -270,6 +270,17 @@ describe("the promise", () => {
     expect(ended.stderr).toMatch(/was revoked by .*; the script was stopped/);
   });
 
+  test("break inside the script or command itself is refused, with what ends the lock", async () => {
+    const ended = await session.run(`${taking("own")}; "$baton" break own; echo $?; "$baton" release own; echo $?`);
+    expect(ended).toMatchObject({ code: 0, stdout: "64\n0\n" });
+    expect(ended.stderr).toContain(
+      '"own" is held by this script or shell, which would be stopped; release it with: baton release own;',
+    );
+    const nested = await session.run('"$baton" lock -q own sh -c \'"$baton" break own; echo $?\'');
+    expect(nested).toMatchObject({ code: 0, stdout: "64\n" });
+    expect(nested.stderr).toMatch(/end that command instead; or break it with --holder [0-9a-f]{8}\n/);
+  });
+
   test("processes in the script's process group are not stopped; a descendant from before the lock is", async () => {
     const running = session.start(
       `sleep 60 & echo $! >neighbour; sh -c 'sleep 60 & echo $! >before; ${
