@@ -59,7 +59,7 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
   const servers = readAtOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
     (await import("../../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
-  const hint = place.dir === null ? {} : { unreachableHint: `see ${place.dir}/${keeperLogName}` };
+  const hint = { unreachableHint: keeperHint(place) };
   return {
     servers: address,
     root: values.root,
@@ -74,6 +74,12 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
       ...(address === own ? { startServer, ...hint } : {}),
     },
   };
+}
+
+/** Names the place to look at when the keeper does not respond. No command starts a keeper of the machine. */
+export function keeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
+  if (dir !== null) return `see ${dir}/${keeperLogName}`;
+  return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
 }
 
 /** Refuses TLS flags for a unix socket; ignores TLS settings from a file or a variable. Throws USAGE. */

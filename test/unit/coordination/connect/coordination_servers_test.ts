@@ -8,6 +8,7 @@ import {
   type Coordination,
   coordinationOf,
   credentialsOf,
+  keeperHint,
   requireScope,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
@@ -223,4 +224,9 @@ test("an ACL is written as zkCli writes it", () => {
     { perms: 1, id: { scheme: "ip", id: "::1" } },
   ]);
   expect(() => aclOf(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
+});
+
+test("a keeper that does not respond: its log is named, or the service that root has set up", () => {
+  expect(keeperHint({ dir: "/home/ops/keeper" })).toBe("see /home/ops/keeper/keeper.log");
+  expect(keeperHint({ dir: null })).toContain("systemctl status baton-keeper");
 });
