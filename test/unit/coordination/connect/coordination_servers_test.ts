@@ -227,6 +227,6 @@ test("an ACL is written as zkCli writes it", () => {
 });
 
 test("a keeper that does not respond: its log is named, or the service that root has set up", () => {
-  expect(keeperHint({ dir: "/home/ops/keeper" })).toBe("see /home/ops/keeper/keeper.log");
+  expect(keeperHint({ dir: "/own/keeper" })).toBe("see /own/keeper/keeper.log");
   expect(keeperHint({ dir: null })).toContain("systemctl status baton-keeper");
 });
