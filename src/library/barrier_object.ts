@@ -5,6 +5,7 @@ import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { waitLimit } from "../support/deadline.ts";
+import { checkWait } from "./check_arguments.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
@@ -79,6 +80,7 @@ export class Barrier implements AsyncDisposable {
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
     // 0 has no special meaning for a barrier.
     const sinceMs = rest.clock?.now();
+    checkWait(wait);
     const limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
     try {
       const zk = await this.#sessions.get(limit.signal);

@@ -12,6 +12,7 @@ import { abortable } from "../support/abort.ts";
 import type { Lease } from "../process/lease.ts";
 import { validatePath } from "../zookeeper/node_path_names.ts";
 import type { Acl, ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { checkedBytes } from "./check_arguments.ts";
 import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface FenceOptions {
@@ -63,7 +64,7 @@ export class Fence implements AsyncDisposable {
     data: string | Uint8Array,
     { version = -1, ...limits }: FencedChangeOptions = {},
   ): Promise<FencedWriteResult> {
-    return this.#write({ do: "set", path, data: bytesOf(data), version }, limits);
+    return this.#write({ do: "set", path, data: checkedBytes("The data", data), version }, limits);
   }
 
   /** Creates a node. */
@@ -72,7 +73,7 @@ export class Fence implements AsyncDisposable {
     data: string | Uint8Array,
     { parents = false, sequential = false, ...limits }: FencedCreateOptions = {},
   ): Promise<FencedWriteResult> {
-    return this.#write({ do: "create", path, data: bytesOf(data), parents, sequential }, limits);
+    return this.#write({ do: "create", path, data: checkedBytes("The data", data), parents, sequential }, limits);
   }
 
   /** Deletes a node without children. */
@@ -118,8 +119,4 @@ async function heldNode(zk: ZooKeeper, lease: Lease, operation: FencedOperation)
   const holder = lease.isHeld() ? await ownHolder(zk, lease.path, [lease.holderId]) : null;
   if (holder === null) throw staleHolderError({ name, node: null }, operation);
   return { name, node: holder.node };
-}
-
-function bytesOf(data: string | Uint8Array): Uint8Array {
-  return typeof data === "string" ? new TextEncoder().encode(data) : data;
 }

@@ -13,6 +13,7 @@ import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
 import { onAbort } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { userStateFolder } from "../support/home_folder.ts";
+import { checkedBytes, checkFunction } from "./check_arguments.ts";
 import {
   type MessageStoreOptions,
   noSources,
@@ -78,6 +79,8 @@ export interface MessageTry {
   /** Grows with every try of the message: a store that remembers the highest number can refuse an older try. */
   readonly fencingNumber: bigint;
 }
+
+const untilWords: readonly NonNullable<ProcessOptions["until"]>[] = ["stopped", "empty", "once"];
 
 /** Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter immediately. */
 export type MessageHandler = (message: MessageTry) => Promise<void> | void;
@@ -244,6 +247,10 @@ export class MessageStore implements AsyncDisposable {
 
   async #process(handler: MessageHandler, options: ProcessOptions): Promise<void> {
     const { signal, until = "stopped", onReport } = options;
+    checkFunction("The handler", handler);
+    if (!untilWords.includes(until)) {
+      throw new BatonError("USAGE", `until is ${JSON.stringify(until)}; expected one of ${untilWords.join(", ")}`);
+    }
     const values = storeValues(this.#options, options);
     const run = (message: Parameters<FunctionTarget["deliver"]>[0], ends: AbortSignal) =>
       handler({
@@ -278,7 +285,8 @@ export class MessageStore implements AsyncDisposable {
   }
 
   async #accept(body: string | Uint8Array, key: string | undefined, tried: FirstTry | null): Promise<AddedMessage> {
-    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body.slice();
+    // Copied: it goes to another thread.
+    const bytes = checkedBytes("The message", body).slice();
     const head = { kind: "command", argv: null, cwd: null } as const;
     const store = await this.#opened();
     const [stored] = await store.call("accept", [{ head, body: bytes, key: key ?? null, tried }], Date.now());

@@ -18,6 +18,7 @@ import { readPublicKey, readSecretKey } from "../zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../zeromq/curve_security.ts";
 import type { SocketOptions } from "../zeromq/socket_options.ts";
 import { connect } from "../zookeeper/zookeeper_client.ts";
+import { checkWait } from "./check_arguments.ts";
 import type { SessionPlace } from "./session_source.ts";
 
 /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
@@ -69,13 +70,17 @@ export class PubsubConnection {
   readonly #sessions = new Map<string, PubsubClientSession>();
   readonly #states = new Map<string, Promise<ClientState>>();
 
-  /** Throws USAGE for an invalid address, and CONFIG for unusable key files. */
+  /** Throws USAGE for an invalid ID or address, and CONFIG for unusable key files. */
   constructor(place: PubsubPlace, id: string, options: PubsubClientOptions) {
+    checkWait(options.wait);
     this.id = id;
     this.#place = place;
     this.#options = options;
     this.clock = options.clock ?? systemClock();
     this.waitMs = options.wait ?? waitMsDefault;
+    if ("proxies" in place && !Array.isArray(place.proxies)) {
+      throw new BatonError("USAGE", "proxies is not an array; expected one of addresses");
+    }
     const endpoints = "proxies" in place ? place.proxies.map(parseProxyEndpoint) : null;
     if (endpoints?.length === 0) throw new BatonError("USAGE", "proxies is empty; expected at least one address");
     const security = securityOf(options);
@@ -102,6 +107,7 @@ export class PubsubConnection {
   limitsOf(
     { wait = this.waitMs, signal }: PubsubCallOptions,
   ): { readonly endMs: number; readonly signal: AbortSignal } {
+    checkWait(wait);
     const signals = signal === undefined ? [this.closed] : [this.closed, signal];
     return { endMs: this.clock.now() + wait, signal: AbortSignal.any(signals) };
   }

@@ -6,6 +6,7 @@ import { BatonError } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type Deadline, waitLimit } from "../support/deadline.ts";
+import { checkWait } from "./check_arguments.ts";
 import { userName } from "../support/user_name.ts";
 import { connect, type ConnectOptions } from "../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
@@ -76,10 +77,11 @@ export function callLimit(
   wait: "none" | "forever" | number | undefined,
   { clock = systemClock(), signal }: { readonly clock?: Clock | undefined; readonly signal: AbortSignal },
 ): CallLimit {
+  checkWait(wait);
   const sinceMs = clock.now();
   const limitMs = typeof wait === "number" && wait > 0 ? wait : undefined;
   const limit = waitLimit(clock, limitMs, { signal });
-  const isTry = wait === "none" || wait === 0;
+  const isTry = wait === "none" || (typeof wait === "number" && wait <= 0);
   return { ...limit, waiting: { ...(isTry ? { wait: "none" } : {}), signal: limit.signal, sinceMs } };
 }
 

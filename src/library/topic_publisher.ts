@@ -5,6 +5,7 @@ import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../support/abort.ts";
 import { Event } from "../support/event.ts";
+import { checkedBytes } from "./check_arguments.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
 export interface PutMessageOptions extends PubsubCallOptions {
@@ -52,7 +53,7 @@ export class TopicPublisher {
     message: string | Uint8Array,
     { messageId, wait, signal }: PutMessageOptions,
   ): Promise<void> {
-    const body = typeof message === "string" ? new TextEncoder().encode(message) : message;
+    const body = checkedBytes("The message", message);
     if (body.byteLength > messageBytesMax) {
       const size = `it has ${body.byteLength} bytes; the limit is ${messageBytesMax}`;
       throw new BatonError("BAD_DATA", `Cannot put the message into topic "${this.topic}": ${size}`);

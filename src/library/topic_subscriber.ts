@@ -4,6 +4,7 @@ import { type ReceivedMessage, Subscriber } from "../pubsub/client/subscriber.ts
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { sleep } from "../support/deadline.ts";
+import { checkWait } from "./check_arguments.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
 /** A message of a topic. It comes again until it is acknowledged. */
@@ -136,6 +137,9 @@ export class TopicSubscriber {
    * the acknowledgement survives the end of the process, and a power failure may undo it. Rejects with IO.
    */
   async acknowledge(id: number, { durable = true }: { readonly durable?: boolean } = {}): Promise<void> {
+    if (!Number.isSafeInteger(id)) {
+      throw this.#usageError(`acknowledge message ${String(id)} of`, "it is not the ID of a message");
+    }
     const state = await this.#connection.state(this.topic, this.#connection.limitsOf({}));
     const { cursor, intent } = state.subscriberPosition(this.topic);
     if (id > intent) throw this.#usageError(`acknowledge message ${id} of`, "it was not delivered to this client");
@@ -149,6 +153,7 @@ export class TopicSubscriber {
    * as `fetch`; with `wait: "forever"` it waits while no server responds, or its disk is full, and reports that to `onProblem`.
    */
   async *messages({ wait = "forever", signal }: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
+    checkWait(wait);
     if (this.#isIterating) throw this.#usageError("iterate over", "another iteration of its messages is in progress");
     this.#isIterating = true;
     try {
@@ -185,6 +190,7 @@ export class TopicSubscriber {
   }
 
   async #fetch({ max = batchMax, wait = 0, signal }: FetchOptions): Promise<FetchedMessages> {
+    checkWait(wait);
     const limits = this.#connection.limitsOf({ signal });
     const session = await this.#connection.session(this.topic, limits);
     if (this.#source?.session !== session) {

@@ -319,3 +319,33 @@ test("names and addresses are checked before anything is opened", () => {
   expect(() => new PubsubClient({ proxies: ["http://x"] }, "alice")).toThrow(BatonError);
   expect(() => new PubsubClient(place(), "alice", { keyFile: "alice.key" })).toThrow("serviceKeyFile");
 });
+
+/** What a program in JavaScript may pass; the types forbid it. */
+const untyped = <T>(value: unknown) => value as T;
+
+test("a message that is neither text nor bytes is refused, and nothing is stored instead of it", async () => {
+  await using alice = client("alice");
+  const subscriber = alice.subscriber(topic);
+  await subscriber.subscribe();
+  const { buffer } = new Uint8Array([65]);
+  for (const wrong of [17, null, undefined, { a: 1 }, [1, 2], new Uint16Array([256]), new DataView(buffer), buffer]) {
+    expect(await failureCode(alice.publisher(topic).put(untyped(wrong)))).toBe("USAGE");
+  }
+  expect(await failureCode(alice.publisher(topic).put("a", { messageId: untyped(5) }))).toBe("USAGE");
+  await alice.publisher(topic).put(Buffer.from("a buffer"));
+  expect(await drain(subscriber)).toEqual(["a buffer"]);
+});
+
+test("a wait that is no time is refused: it would never end", async () => {
+  await using alice = client("alice");
+  await alice.subscriber(topic).subscribe();
+  for (const wait of [untyped<number>("5s"), Number.NaN, untyped<number>({})]) {
+    expect(() => client("bob", { wait })).toThrow("wait is");
+    expect(await failureCode(alice.publisher(topic).put("a", { wait }))).toBe("USAGE");
+    expect(await failureCode(alice.subscriber(topic).fetch({ wait }))).toBe("USAGE");
+    expect(await failureCode(alice.subscriber(topic).messages({ wait }).next())).toBe("USAGE");
+  }
+  expect(await failureCode(alice.subscriber(topic).acknowledge(untyped(undefined)))).toBe("USAGE");
+  expect(() => new PubsubClient({ proxies: untyped("px1:5001") }, "bob")).toThrow("not an array");
+  expect(() => new PubsubClient(place(), untyped(undefined))).toThrow("not a string");
+});

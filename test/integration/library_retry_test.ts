@@ -148,6 +148,18 @@ test("options are checked before anything is created", () => {
   expect(() => open({ maxMessages: 0.5 })).toThrow("maxMessages");
 });
 
+test("a body, a handler or an end that is none is refused, and costs no message a try", async () => {
+  await using store = open();
+  const untyped = <T>(value: unknown) => value as T;
+  for (const wrong of [17, undefined, { a: 1 }, new DataView(new ArrayBuffer(1))]) {
+    expect(await failureCode(store.add(untyped(wrong)))).toBe("USAGE");
+  }
+  const { id } = await store.add("a");
+  expect(await failureCode(store.process(untyped(undefined), { until: "empty" }))).toBe("USAGE");
+  expect(await failureCode(store.process(() => {}, { until: untyped("empyt") }))).toBe("USAGE");
+  expect(await store.get(id)).toMatchObject({ state: "waiting", tries: 0 });
+});
+
 test("a closed store ends its processors, and refuses further calls", async () => {
   const store = open();
   await store.add("a");

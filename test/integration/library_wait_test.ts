@@ -62,6 +62,20 @@ for (const kind of backends) {
       expect(await failureCode(lock.acquire())).toBe("CONNECTION_LOST");
     });
 
+    test("that is no time is refused, and one that is over is a try: neither waits forever", async () => {
+      const untyped = (value: unknown) => value as number;
+      await using lock = new Lock(place(), "held");
+      await lock.acquire();
+      expect(await failureCode(lock.acquire({ wait: -1 }))).toBe("LOCK_BUSY");
+      await using election = new Election(place(), "held");
+      await using barrier = new Barrier(place(), "held", 2);
+      for (const wait of [untyped("5s"), Number.NaN]) {
+        expect(await failureCode(lock.acquire({ wait }))).toBe("USAGE");
+        expect(await failureCode(election.campaign("me", { wait }))).toBe("USAGE");
+        expect(await failureCode(barrier.enter({ wait }))).toBe("USAGE");
+      }
+    });
+
     for (const [name, { lost, wait }] of Object.entries(calls)) {
       test(`of a ${name}: a server that takes connections and says nothing`, async () => {
         proxy.blackHole();

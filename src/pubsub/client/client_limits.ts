@@ -9,6 +9,9 @@ export const messageBytesMax = bodyBytesMax;
 
 /** Throws USAGE for a name that no header can carry. `what` names it: "client ID". */
 export function checkName(what: string, name: string): void {
+  if (typeof name !== "string") {
+    throw new BatonError("USAGE", `The ${what} is not a string, but of type ${typeof name}`);
+  }
   try {
     encodeToken(name);
   } catch (thrown) {
