@@ -43,8 +43,8 @@ export function tableLines(
 }
 
 const gap = "  ";
-/** Cells are not shortened below this: a narrow terminal cuts the lines. */
-const shortenedMin = 10;
+/** Cells are not shortened below this, so that tokens and pids stay whole: a narrow terminal cuts the last columns. */
+const shortenedMin = 20;
 
 /** The largest width of a cell with which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
