@@ -28,7 +28,7 @@ const settings = {
   holder: setting(textType("id"), {
     flag: "--holder",
     once: true,
-    help: "id of the holder, as baton who shows it, or its first characters",
+    help: "id of the holder, as baton who shows it, or at least 4 of its first characters",
     unset: "the only holder",
   }),
   wait: setting(durationType(), {
@@ -50,6 +50,8 @@ const settings = {
   json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
+
+const idCharactersMin = 4;
 
 export const breakCommand = defineCommand({
   name: "break",
@@ -80,6 +82,7 @@ export const breakCommand = defineCommand({
     const revocation = { by: userName(), reason };
     if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
+    if (values.holder !== undefined) refuseShortId(values.holder);
     const { holder, outcome } = await runConnected(call, async (zk) => {
       const holderId = values.holder ?? await onlyHolderId(zk, { kind: "lock", name, root, recipe });
       if (values.holder === undefined) refuseOwnLock(name, holderId, io.env);
@@ -111,6 +114,15 @@ export const breakCommand = defineCommand({
     }
   },
 });
+
+/** Throws USAGE for so few characters that the id of a later holder might begin with them, too. */
+function refuseShortId(id: string): void {
+  if (id.length >= idCharactersMin) return;
+  throw new BatonError(
+    "USAGE",
+    `--holder ${id}: at least ${idCharactersMin} characters of the id are needed, as baton who shows it`,
+  );
+}
 
 /** The id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
 async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly root: string }): Promise<string> {

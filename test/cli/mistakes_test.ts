@@ -32,6 +32,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["ls x", "baton ls takes no names"],
     ["ls --all=yes", "The option --all takes no value"],
     ['break x --holder ""', "--holder: the value is empty; expected id"],
+    ["break x --holder 3f2", "--holder 3f2: at least 4 characters of the id are needed, as baton who shows it"],
     ["break x --holder a --wait 5min", '--wait: "5min" is not a duration: write seconds, or a number with a unit'],
     ["leader", "needs the name of one election"],
     ["leader x --wait 5 --watch", "--watch and --wait do not go together"],
@@ -90,7 +91,7 @@ test("a host that nobody knows cannot be listened at, and that is said", async (
 
 test("a name that cannot be one is refused before anything is asked or started", async () => {
   await using fresh = new BatonSession();
-  for (const command of ["who", "break --holder x", "leader", "resign", "forward --listen 127.0.0.1:0"]) {
+  for (const command of ["who", "break --holder 3f2a", "leader", "resign", "forward --listen 127.0.0.1:0"]) {
     const ended = await fresh.run(`"$baton" ${command} "$(printf 'a\\nb')"`);
     expect([command, ended.code, ended.stdout]).toEqual([command, 64, ""]);
     expect(ended.stderr).toMatch(/^baton: "a\\nb" cannot be the name of an? \w+: it contains a control character\n/);

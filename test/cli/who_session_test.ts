@@ -210,8 +210,8 @@ describe("break", () => {
   });
 
   test("is 1 for a holder that does not exist", async () => {
-    const nobody = await session.run('"$baton" break any --holder abc');
-    expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abc": no process holds it\n' });
+    const nobody = await session.run('"$baton" break any --holder abcd');
+    expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abcd": no process holds it\n' });
   });
 
   test("is 75 when the holder's command takes longer to stop than the wait", async () => {
