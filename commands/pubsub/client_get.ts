@@ -103,13 +103,19 @@ export async function requestWithRetries<T>(
   { call: { values, io }, signal }: Pick<GetRun, "call" | "signal">,
   request: () => Promise<T>,
 ): Promise<T> {
+  let reported: string | null = null;
   for (;;) {
     try {
-      return await request();
+      const response = await request();
+      if (reported !== null && !values.quiet) io.err("baton: the service responds again\n");
+      return response;
     } catch (thrown) {
       const isPassing = thrown instanceof BatonError && ["UNREACHABLE", "STORE_FULL"].includes(thrown.code);
       if (!values.follow || !isPassing) throw thrown;
-      if (!values.quiet) io.err(`baton: ${thrown.message}; trying again\n`);
+      if (reported !== thrown.code && !values.quiet) {
+        io.err(`baton: ${thrown.message}; trying again until it responds\n`);
+      }
+      reported = thrown.code;
     }
     await sleep(systemClock(), retryEveryMs, signal);
   }

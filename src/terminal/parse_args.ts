@@ -18,7 +18,7 @@ export interface FlagSpec {
   readonly aliases?: string | undefined;
   /** False for a switch. */
   readonly takesValue: boolean;
-  /** The flag must not be given with two different values. */
+  /** The flag must not be given with two different values; those of a list are joined. */
   readonly isOnce?: boolean;
   /** The value is a list, separated by commas. */
   readonly isList?: boolean;
@@ -72,8 +72,9 @@ export function parseArgs(
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
     const [before, value] = [flags.get(spec.name), token.value ?? "true"];
-    if (spec.isOnce && before !== undefined && before !== value) throw givenTwiceError(flag, [before, value], spec);
-    flags.set(spec.name, value);
+    const isAgain = spec.isOnce && before !== undefined && before !== value;
+    if (isAgain && !spec.isList) throw givenTwiceError(flag, [before, value]);
+    flags.set(spec.name, isAgain ? `${before},${value}` : value);
   }
   return { flags, names, command: null };
 }
@@ -126,9 +127,8 @@ function unknownFlagError(
   return new BatonError("USAGE", `There is no option ${flag}${suggestion}${order}`);
 }
 
-function givenTwiceError(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {
-  const what = isList ? `write several values as one list: ${flag} ${one},${other}` : "give only one of them";
-  return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": ${what}`);
+function givenTwiceError(flag: string, [one, other]: readonly [string, string]): BatonError {
+  return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": give only one of them`);
 }
 
 /** A long flag may be a misspelling of any other flag; a short one only of the same letter in the other case. */

@@ -66,14 +66,6 @@ test("words in the wrong place, unknown or missing", async () => {
     ],
     ["elect e --on-elected ./a --on-elected ./b --value v -- true", "--on-elected is given twice"],
     ["fence run --store a --store b --token 1 -- true", "--store is given twice"],
-    [
-      "keeper --limit nodesMax=1 --limit dataBytesMax=1",
-      "write several values as one list: --limit nodesMax=1,d",
-    ],
-    [
-      "retry-processor dlq purge --all --where key=a --where error=b",
-      '--where is given twice, with "key=a" and with "error=b": write several values as one list',
-    ],
     ["barrier g --set --max-hold 1s", "--set and --max-hold cannot be used together"],
     ["fence", "baton fence takes run or zk, but none was given"],
   ];

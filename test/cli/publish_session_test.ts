@@ -259,6 +259,7 @@ describe("pubsub serve", () => {
     serving = await serve();
     await run(`@publish ${topic} late`);
     expect(await follower.ended).toMatchObject({ code: 0, stdout: "late\n" });
+    expect(follower.stderr().match(/trying again|responds again/g)).toEqual(["trying again", "responds again"]);
   });
 
   test("SIGTERM ends both roles", async () => {

@@ -26,6 +26,7 @@ describe("the shapes of a flag", () => {
     [["-nw10s"], { try: "true", wait: "10s" }],
     [["-w", "1s", "-w", "2s"], { wait: "2s" }],
     [["--items", "a", "--items=a"], { items: "a" }],
+    [["--where", "key=a", "--where=error=b"], { where: "key=a,error=b" }],
     [["-w", "-n"], { wait: "-n" }],
     [["a", "-n", "b", "-q"], { try: "true", quiet: "true" }, ["a", "b"]],
     [["-", ""], {}, ["-", ""]],
@@ -55,10 +56,6 @@ describe("the shapes of a flag", () => {
     [["-w"], "The option -w needs a value"],
     [["-w", "--", "true"], "The option -w needs a value"],
     [["--items", "a", "--items=b"], '--items is given twice, with "a" and with "b": give only one of them'],
-    [
-      ["--where", "key=a", "--where", "error=b"],
-      '--where is given twice, with "key=a" and with "error=b": write several values as one list: --where key=a,error=b',
-    ],
     [["--constructor"], "There is no option --constructor"],
     [["--t", "5"], "There is no option --t"],
     [["--timeot", "5"], "There is no option --timeot"],
