@@ -31,10 +31,11 @@ export async function runCommand<S extends SettingTable>(
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
-  // `baton config check` reports them as mistakes.
-  if (!flags.has("quiet") && command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
+  // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in silence.
+  if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { unknownVariables } = await import("../src/config/unknown_variables.ts");
-    for (const sentence of unknownVariables(io.env)) io.err(`baton: warning: ${sentence}\n`);
+    const sentences = unknownVariables(io.env, { onlySimilar: flags.has("quiet") });
+    for (const sentence of sentences) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;

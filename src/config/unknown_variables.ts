@@ -18,8 +18,14 @@ const otherVariables = [
   "BATON_WRITE_GOLDEN",
 ];
 
-/** A sentence for each unknown variable in `env`, sorted by name. The values are not in it: they may be secrets. */
-export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+/**
+ * A sentence for each unknown variable in `env`, sorted by name. The values are not in it: they may be secrets. `onlySimilar`: only
+ * names that are like that of a setting, so that another program cannot mean them.
+ */
+export function unknownVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  { onlySimilar = false } = {},
+): string[] {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
   const settings = Object.values<SettingTable[string]>(allSettings).flatMap(({ key }) =>
@@ -31,7 +37,8 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
     ...Object.keys(messageVariables),
     ...otherVariables,
   ]);
-  return given.filter((name) => !known.has(name)).sort().map((name) =>
-    `${name}: baton has no such variable${didYouMean(name, settings)}`
-  );
+  return given.filter((name) => !known.has(name)).sort().flatMap((name) => {
+    const suggestion = didYouMean(name, settings);
+    return onlySimilar && suggestion === "" ? [] : `${name}: baton has no such variable${suggestion}`;
+  });
 }

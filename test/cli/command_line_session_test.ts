@@ -204,7 +204,10 @@ describe("a variable that baton does not have", () => {
       ]);
       expect(stderr).not.toContain("secret");
     }
-    expect((await session.run('BATON_SERVRES=secret "$baton" -q lock free true')).stderr).toBe("");
+    const quiet = await session.run('BATON_SERVRES=secret BATON_WHATEVER_IT_IS=x "$baton" -q lock free true');
+    expect(quiet.stderr).toBe(
+      'baton: warning: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?\n',
+    );
     // The variables that baton itself sets are known.
     expect((await runs('lock free "$baton" lock inner "$baton" who busy')).stderr).toBe("");
   });

@@ -11,6 +11,9 @@ test("a misspelled variable is named with the one that was meant, and not its va
     "BATON_WHATEVER_IT_IS: baton has no such variable",
   ]);
   expect(unknownVariables({})).toEqual([]);
+  expect(unknownVariables({ ...env, BATON_WHATEVER_IT_IS: "x" }, { onlySimilar: true })).toEqual([
+    'BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
+  ]);
 });
 
 test("each variable that the product names is known", () => {
