@@ -77,7 +77,7 @@ for (const kind of backends) {
         const { code, stderr } = await held.ended;
         expect([code, stderr]).toEqual([80, expect.stringMatching(/was revoked by \w+, reason "now"/)]);
       }
-      const other = await session.run('"$baton" break --recipe curator /break/none --holder x');
+      const other = await session.run('"$baton" break --recipe curator /break/none --holder abcd');
       expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("no process holds it") });
     });
 

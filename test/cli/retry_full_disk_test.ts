@@ -24,7 +24,7 @@ test.skipIf(!canMount)(
       "echo submit $?",
       'head -c 7000000 lines | @retry call --store disk/s -- sh -c "exit 9"',
       "echo call $?",
-      '@retry run --store disk/s --until-empty --exec "cat >/dev/null" -j 4 2>log &',
+      '@retry run --store disk/s --until-empty -v --exec "cat >/dev/null" -j 4 2>log &',
       "while ! grep -q tries log; do sleep 0.05; done",
       // Somebody else takes what is left.
       "dd if=/dev/zero of=disk/other bs=4096 2>/dev/null",
