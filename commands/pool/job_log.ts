@@ -15,7 +15,7 @@ export interface LoggedTry {
   /** The start by the wall clock, in Unix milliseconds. */
   readonly startedMs: number;
   readonly tookMs: number;
-  /** As a shell reports it: 128 + N for signal N. */
+  /** The exit code as a shell reports it: 128 + N for signal N. */
   readonly exitCode: number;
   /** 0 without a signal. */
   readonly signal: number;

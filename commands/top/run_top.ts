@@ -1,5 +1,6 @@
 /** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
 import process from "node:process";
+import { restMsAfter } from "../../src/coordination/admin/follow_reads.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
 import { readProcess } from "../../src/process/proc/process_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
@@ -71,10 +72,6 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   }
 }
 
-/** Reading takes at most this part of the time, unless a reading takes very long. */
-const readShareMax = 0.25;
-const restMsMax = 10_000;
-
 /** Yields readings until the signal aborts. Throws the reason of `ended`. */
 export async function* readFromTimeToTime<T>(
   read: () => Promise<T>,
@@ -96,7 +93,7 @@ export async function* readFromTimeToTime<T>(
     let restMs = 0;
     try {
       const reading = await read();
-      restMs = Math.min(restMsMax, (clock.now() - startMs) * (1 / readShareMax - 1));
+      restMs = restMsAfter(clock.now() - startMs);
       yield reading;
     } catch (thrown) {
       if (signal.aborted) return;

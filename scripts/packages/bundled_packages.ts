@@ -8,7 +8,7 @@ export interface BundledPackage {
   readonly version: string;
   /** An SPDX expression. */
   readonly license: string;
-  /** As in package-lock.json: "sha512-" and base64. */
+  /** The checksum in the form of package-lock.json: "sha512-" and base64. */
   readonly integrity: string;
 }
 

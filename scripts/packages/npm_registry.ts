@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 
 export interface LocalRegistry extends AsyncDisposable {
-  /** As in http://127.0.0.1:4873/. */
+  /** The address with a slash at the end: http://127.0.0.1:4873/. */
   readonly url: string;
 }
 

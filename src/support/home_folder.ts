@@ -1,20 +1,20 @@
 /** The user's home folder by the user database, so that it is the same from cron, in a login shell and under sudo. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
+import { readUserEntry } from "./user_name.ts";
 
 /** Null for a user without an entry, as in containers. node:os has userInfo() for this, but Bun's reads HOME. */
 export function homeInDatabase(uid: number, userDatabase: string): string | null {
-  const line = readOrNull(userDatabase)?.split("\n").find((entry) => entry.split(":")[2] === String(uid));
-  if (line !== undefined) return line.split(":")[5] ?? null;
+  const entry = readUserEntry(String(uid), userDatabase);
+  if (entry !== undefined) return entry[5] ?? null;
   const [command, args, field] = process.platform === "darwin"
     ? ["/usr/bin/id", ["-P"], 8] as const
     : ["getent", ["passwd", String(uid)], 5] as const;
   const { execFileSync } = process.getBuiltinModule("node:child_process");
   try {
-    const entry = execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-    return entry.trim().split(":")[field] ?? null;
+    const line = execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return line.trim().split(":")[field] ?? null;
   } catch {
     return null;
   }
@@ -26,12 +26,4 @@ export function userStateFolder(kind: string, advice: string): string {
   const home = uid === undefined ? null : homeInDatabase(uid, "/etc/passwd");
   if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton", kind);
   throw new BatonError("CONFIG", `This user has no home folder in the user database: ${advice}`);
-}
-
-function readOrNull(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return null;
-  }
 }

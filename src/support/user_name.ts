@@ -14,9 +14,14 @@ export function userName(userDatabase: string = "/etc/passwd"): string {
 
 /** Undefined when the user has no entry, or the database cannot be read. */
 export function nameInDatabase(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
+  return readUserEntry(uid, userDatabase)?.[0];
+}
+
+/** The fields of the user's line, as passwd(5) has them. Undefined when there is none, or the database cannot be read. */
+export function readUserEntry(uid: string, userDatabase: string): readonly string[] | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");
-    return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0];
+    return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid);
   } catch {
     return undefined; // containers may have no user database
   }

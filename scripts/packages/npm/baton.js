@@ -8,7 +8,7 @@ import { isatty } from "node:tty";
 
 const require = createRequire(import.meta.url);
 const { name, version, optionalDependencies } = require("../package.json");
-// As in sysexits.h: a file that the program needs is not there.
+// EX_UNAVAILABLE of sysexits.h: a file that the program needs is not there.
 const UNAVAILABLE = 69;
 
 /** The platforms whose binary may run here, the best first. */

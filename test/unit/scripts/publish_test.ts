@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
-import type { Project } from "../../../scripts/packages/project.ts";
+import { projectIn } from "../../support/release_project.ts";
 import { checkPublishable, publications, publish } from "../../../scripts/packages/publish.ts";
 
 let folder = "";
@@ -29,19 +29,8 @@ function program(name: string, script: string): void {
 const called = () =>
   existsSync(join(folder, "log")) ? readFileSync(join(folder, "log"), "utf8").trim().split("\n") : [];
 
-const project = (): Project => ({
-  root: folder,
-  version: "1.2.3",
-  description: "Locks",
-  license: "MIT",
-  author: "authors",
-  scope: "@scope",
-  homepage: "https://example.org/baton",
-  epoch: 1_700_000_000,
-});
-
 describe("publish", () => {
-  const run = async () => await publish(publications(project(), join(folder, "out")), () => {});
+  const run = async () => await publish(publications(projectIn(folder), join(folder, "out")), () => {});
 
   test("the platforms come first, then the package that names them, then the repository's release", async () => {
     program("npm", "exit 0");
@@ -83,18 +72,18 @@ describe("a release that cannot be published", () => {
 
   test("changes that are not committed", async () => {
     writeFileSync(join(folder, "new"), "");
-    await expect(checkPublishable(project())).rejects.toThrow("there are changes that are not committed");
+    await expect(checkPublishable(projectIn(folder))).rejects.toThrow("there are changes that are not committed");
   });
 
   test("a commit without the version's tag", async () => {
     git("tag", "v1.2.2");
-    await expect(checkPublishable(project())).rejects.toThrow("this commit does not have the tag v1.2.3");
+    await expect(checkPublishable(projectIn(folder))).rejects.toThrow("this commit does not have the tag v1.2.3");
   });
 
   test("no login at npm", async () => {
     git("tag", "v1.2.3");
-    await expect(checkPublishable(project())).rejects.toThrow("npm has no login");
+    await expect(checkPublishable(projectIn(folder))).rejects.toThrow("npm has no login");
     program("npm", "echo user");
-    await checkPublishable(project());
+    await checkPublishable(projectIn(folder));
   });
 });

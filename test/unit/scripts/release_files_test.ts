@@ -7,20 +7,11 @@ import { executableFormat } from "../../../scripts/packages/executable_format.ts
 import { homebrewFormula } from "../../../scripts/packages/homebrew.ts";
 import { packagedUnit } from "../../../scripts/packages/linux_packages.ts";
 import { platforms } from "../../../scripts/packages/platforms.ts";
-import type { Project } from "../../../scripts/packages/project.ts";
 import { billOfMaterials } from "../../../scripts/packages/sbom.ts";
+import { projectIn } from "../../support/release_project.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const project: Project = {
-  root,
-  version: "1.2.3",
-  description: "Locks",
-  license: "MIT",
-  author: "authors",
-  scope: "@scope",
-  homepage: "https://example.org/baton",
-  epoch: 1_700_000_000,
-};
+const project = projectIn(root);
 const dependencies = Object.keys(
   (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: object }).dependencies,
 );

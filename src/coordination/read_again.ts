@@ -1,0 +1,64 @@
+/** Reads again whenever something may have changed, until a signal aborts or the session ends. */
+import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { abortable, onAbort } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { sleep } from "../support/deadline.ts";
+import { Event } from "../support/event.ts";
+import { isTransient } from "./request_errors.ts";
+
+export interface ReadAgainOptions {
+  /** Ends the iteration. */
+  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  /** Waits for the time of the next read. `event` is set by each change since the read, which took `tookMs`. */
+  readonly pause: (event: Event, tookMs: number) => Promise<void>;
+}
+
+const retryWait = { firstMs: 50, maxMs: 1000 };
+
+/**
+ * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the client keeps a
+ * set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the server.
+ */
+export async function* readAgain<T>(
+  { session }: Pick<ZooKeeper, "session">,
+  read: (wake: () => void) => Promise<T>,
+  { signal, clock, pause }: ReadAgainOptions,
+): AsyncGenerator<T, void, void> {
+  let event = new Event();
+  const wake = () => event.set();
+  let connections = session.connections;
+  const offs = [
+    onAbort(signal, wake),
+    onAbort(session.ended, wake),
+    // A watch that the client has armed again after a reconnect is not reliable.
+    session.subscribe((change) => {
+      if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
+    }),
+  ];
+  try {
+    for (let failures = 0; !signal?.aborted;) {
+      if (session.ended.aborted) throw session.ended.reason;
+      event = new Event();
+      connections = session.connections;
+      const startMs = clock.now();
+      let value: T;
+      try {
+        value = await abortable(read(wake), signal);
+        failures = 0;
+      } catch (thrown) {
+        if (signal?.aborted) return;
+        if (session.ended.aborted) throw session.ended.reason;
+        if (!isTransient(thrown)) throw thrown;
+        await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
+        continue;
+      }
+      const tookMs = clock.now() - startMs;
+      yield value;
+      await pause(event, tookMs);
+    }
+  } finally {
+    for (const off of offs) off();
+  }
+}

@@ -1,0 +1,13 @@
+/** A project of which release files are made in tests. */
+import type { Project } from "../../scripts/packages/project.ts";
+
+export const projectIn = (root: string): Project => ({
+  root,
+  version: "1.2.3",
+  description: "Locks",
+  license: "MIT",
+  author: "authors",
+  scope: "@scope",
+  homepage: "https://example.org/baton",
+  epoch: 1_700_000_000,
+});
