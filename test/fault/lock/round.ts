@@ -75,7 +75,13 @@ class Round {
     try {
       const victim = await this.#start("victim", this.#plan.childKind);
       await this.#until(() => victim.section !== null, "the victim to hold the lock", [victim]);
+      const ephemerals = await this.#ephemerals();
       for (let number = 1; number < contenders; number++) await this.#start(`waiter ${number}`, "plain");
+      if (this.#plan.fault.expect === "killed") {
+        // How soon the next one has the lock says nothing while it still starts: a Java program takes seconds.
+        const areInLine = async () => await this.#ephemerals() >= ephemerals + contenders - 1;
+        await this.#until(areInLine, "the others to stand in line", this.#contenders);
+      }
       await wait(this.#random() * 1500);
       faultMs = await observer.now();
       await this.#plan.fault.apply({
@@ -109,6 +115,15 @@ class Round {
       faultMs,
       endMs: await observer.now(),
     });
+  }
+
+  /** Counts the ephemeral nodes. A contender in line has one, whatever its recipe. */
+  async #ephemerals(): Promise<number> {
+    const [node] = this.#place.backend.nodes;
+    if (node === undefined) throw new Error("No server runs");
+    const count = /^zk_ephemerals_count\t(\d+)$/m.exec(await fourLetterWord(node.address, "mntr"))?.[1];
+    if (count === undefined) throw new Error("The server does not tell its number of ephemeral nodes");
+    return Number(count);
   }
 
   async #start(name: string, childKind: ChildKind): Promise<Contender> {
@@ -150,7 +165,7 @@ class Round {
   }
 
   /** `eventually`, with what the processes say when it is in vain. */
-  async #until<T>(condition: () => T, what: string, asked: Iterable<Contender>) {
+  async #until<T>(condition: () => T | Promise<T>, what: string, asked: Iterable<Contender>) {
     try {
       return await eventually(condition, { withinMs: patienceMs, what });
     } catch (error) {
