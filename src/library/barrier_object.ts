@@ -4,8 +4,7 @@ import type { BarrierMembership } from "../coordination/barrier/barrier_membersh
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
-import { waitLimit } from "../support/deadline.ts";
-import { checkWait } from "./check_arguments.ts";
+import { checkWait, waitLimit } from "../support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {

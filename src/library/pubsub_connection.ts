@@ -12,13 +12,12 @@ import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import { abortable, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
-import { deadlineAfter } from "../support/deadline.ts";
+import { checkWait, deadlineAfter } from "../support/deadline.ts";
 import { userStateFolder } from "../support/home_folder.ts";
 import { readPublicKey, readSecretKey } from "../zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../zeromq/curve_security.ts";
 import type { SocketOptions } from "../zeromq/socket_options.ts";
 import { connect } from "../zookeeper/zookeeper_client.ts";
-import { checkWait } from "./check_arguments.ts";
 import type { SessionPlace } from "./session_source.ts";
 
 /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */

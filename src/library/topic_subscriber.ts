@@ -3,8 +3,7 @@ import { BatonError } from "../errors.ts";
 import { type ReceivedMessage, Subscriber } from "../pubsub/client/subscriber.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { throwIfAborted } from "../support/abort.ts";
-import { sleep } from "../support/deadline.ts";
-import { checkWait } from "./check_arguments.ts";
+import { checkWait, sleep } from "../support/deadline.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
 /** A message of a topic. It comes again until it is acknowledged. */

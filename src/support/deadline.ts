@@ -3,6 +3,7 @@ import { BatonError } from "../errors.ts";
 import { onAbort } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
+import { typeName } from "./text.ts";
 
 export interface Deadline {
   readonly signal: AbortSignal;
@@ -38,12 +39,24 @@ export class WaitTimeout extends BatonError {
   }
 }
 
-/** The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit. */
+/** Throws USAGE for a time that would not end a wait, such as "5s" or NaN. A negative number is a time that is over. */
+export function checkWait(wait: unknown): void {
+  if (wait === undefined || wait === "none" || wait === "forever") return;
+  if (typeof wait === "number" && !Number.isNaN(wait)) return;
+  const value = typeof wait === "string" ? JSON.stringify(wait) : typeof wait === "number" ? "NaN" : typeName(wait);
+  throw new BatonError("USAGE", `wait is ${value}; expected a number of milliseconds, or a word that the option has`);
+}
+
+/**
+ * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit. Throws as
+ * `checkWait` does.
+ */
 export function waitLimit(
   clock: Clock,
   waitMs: number | undefined,
   { signal, sinceMs = clock.now() }: { readonly signal?: AbortSignal | undefined; readonly sinceMs?: number } = {},
 ): Deadline {
+  checkWait(waitMs);
   if (waitMs === undefined) return { signal: signal ?? new AbortController().signal, cancel() {} };
   const leftMs = Math.max(1, waitMs - (clock.now() - sinceMs));
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });

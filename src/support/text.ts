@@ -30,3 +30,8 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("CONFIG", `${name}, line ${line}, is not valid UTF-8`);
 }
+
+/** Returns "Number", "DataView", "Undefined" …; that of a Buffer is "Uint8Array". */
+export function typeName(value: unknown): string {
+  return Object.prototype.toString.call(value).slice("[object ".length, -1);
+}

@@ -219,7 +219,7 @@ class LockAcquisition {
   /** Returns the deadline. A call that waits only for a response gives up after the session timeout. */
   #deadline(): Deadline {
     const { wait = "forever" } = this.#options;
-    const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : Number(wait);
+    const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
     return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });
   }
 

@@ -54,7 +54,7 @@ export function verifyRows(database: DatabaseSync, progress: WorkProgress = noPr
       return isMessages ? describeDamagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
   });
-  progress.startPart({ noun: "topic", verb: "compared with their rows", total: null, file: null });
+  progress.startPart({ noun: "topic", verb: "checked", total: null, file: null });
   verifyPart("the topics", addProblem, () => {
     for (const row of readRows(database, "SELECT * FROM topics NOT INDEXED")) {
       verifyTopic(database, row, { addProblem, report });

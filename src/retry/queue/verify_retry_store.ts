@@ -20,7 +20,7 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
   try {
     return database.readSnapshot(() => {
       database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem, progress }));
-      progress.startPart({ noun: "message", verb: "compared with their bodies", total: null, file: null });
+      progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
       let [messages, bytes] = [0, 0];
       verifyPart("the messages", addProblem, () => {
         const counted = verifyMessages(database, addProblem, progress);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
+import { deadlineAfter, sleep, waitLimit } from "../../../src/support/deadline.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 
 test("a deadline aborts with its own reason when the time is over", async () => {
@@ -37,3 +37,12 @@ test("a sleep ends by time or by the signal, and leaves no timer", async () => {
   await expect(stopped).rejects.toBe("stopped");
   expect(clock.timers).toBe(0);
 });
+
+test.each([["5s", '"5s"'], [NaN, "NaN"], [null, "Null"]])(
+  "a limit of %p is refused before the wait begins",
+  (wait, value) => {
+    const clock = new FakeClock();
+    expect(() => waitLimit(clock, wait as number)).toThrow(`wait is ${value}; expected a number of milliseconds`);
+    expect(clock.timers).toBe(0);
+  },
+);

@@ -38,6 +38,16 @@ describe("a busy lock", () => {
     expect(bench.queue).toHaveLength(0);
   });
 
+  test("is not queued for with a wait that is no number", async () => {
+    await bench.take({ info });
+    const refused = await bench.failure(bench.acquire(bench.client(), { wait: "5s" as unknown as number }));
+    expect([refused.code, refused.message]).toEqual([
+      "USAGE",
+      expect.stringContaining('wait is "5s"; expected a number'),
+    ]);
+    expect(bench.queue).toHaveLength(0);
+  });
+
   test("counts a wait that began before it was asked for", async () => {
     await bench.take({ info });
     const sinceMs = bench.clock.now() - 1500;
