@@ -42,9 +42,12 @@ export interface RawConnectOptions {
 /** How long an answer may take before a test fails, in milliseconds. */
 const answerMsMax = 15_000;
 
+/** Servers have no limit for replies: the names of 50,000 children need 5 MiB. */
+const replyBytesMax = 64 * 1024 * 1024;
+
 export class RawClient {
   readonly #socket: Socket;
-  readonly #decoder = new JuteFrameDecoder();
+  readonly #decoder = new JuteFrameDecoder(replyBytesMax);
   readonly #waiting: { xid: number; resolve: (reply: Reply) => void; reject: (error: Error) => void }[] = [];
   #hello: ((frame: Uint8Array | null) => void) | null = null;
   #nextXid = 1;

@@ -10,7 +10,7 @@ import { zooKeeperEnsemble } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { Partition } from "../../support/partition.ts";
 import { seededRandom } from "../../support/random.ts";
-import { allConnected, commits, type EnsembleFaultContext, whole } from "./faults.ts";
+import { allConnected, commits, type EnsembleFaultContext, ServerEnded, whole } from "./faults.ts";
 import { History } from "./history.ts";
 import { judgeAppends, judgeHeld, judgeOrder, judgeRegister } from "./judge.ts";
 import type { EnsemblePlan } from "./plan.ts";
@@ -40,8 +40,8 @@ const lockPlaces = lockNames.flatMap((name) => {
 export interface EnsembleResult {
   readonly plan: EnsemblePlan;
   readonly failures: readonly string[];
-  /** The servers committed nothing any more, for nobody, and were started anew. */
-  readonly isStuck: boolean;
+  /** Why the servers were started anew: they committed nothing any more, or one ended by itself. Null when they were not. */
+  readonly stuck: string | null;
   /** … and sessions have ended by that: the rounds behind this one need another ensemble. */
   readonly isLost: boolean;
   readonly changes: number;
@@ -160,7 +160,7 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
 }): Promise<EnsembleResult> {
   const startMs = performance.now();
   const failures: string[] = [];
-  let isStuck = false;
+  let stuck: string | null = null;
   try {
     await duty.arm();
     const all = duty.some(changes, context.random);
@@ -174,9 +174,8 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
     await plan.fault.apply(context);
     // At once, while sessions are still on their way to another server.
     changing.push(...later.map(begin));
-    await whole(context.ensemble);
-    if (!await commits(context.ensemble)) {
-      isStuck = true;
+    stuck = await obstacleOf(context.ensemble);
+    if (stuck !== null) {
       await context.ensemble.restart();
       await whole(context.ensemble);
     }
@@ -188,9 +187,20 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
   }
   const ends = endsOf(context.sessions);
   // Servers that are started anew when they have stood still for longer than T may end whoever is well.
-  const isLost = isStuck && ends.length > 0;
+  const isLost = stuck !== null && ends.length > 0;
   const tookMs = performance.now() - startMs;
-  return { plan, failures: isLost ? [] : [...failures, ...ends], isStuck, isLost, changes: duty.changes, tookMs };
+  return { plan, failures: isLost ? [] : [...failures, ...ends], stuck, isLost, changes: duty.changes, tookMs };
+}
+
+/** Why the servers must be started anew, whatever their clients do; null when they serve and commit. */
+async function obstacleOf(ensemble: EnsembleFaultContext["ensemble"]): Promise<string | null> {
+  try {
+    await whole(ensemble);
+  } catch (thrown) {
+    if (thrown instanceof ServerEnded) return thrown.message;
+    throw thrown;
+  }
+  return await commits(ensemble) ? null : "the servers were stuck";
 }
 
 function endsOf(sessions: readonly ZooKeeper[]): string[] {
@@ -251,9 +261,9 @@ function figuresOf({ appends, accesses, held, slowestMs }: History, { rearmed }:
 }
 
 /** One line about one round, and one about each thing that is wrong with it. */
-export function ensembleLine({ plan, failures, isStuck, isLost, changes, tookMs }: EnsembleResult): string {
+export function ensembleLine({ plan, failures, stuck, isLost, changes, tookMs }: EnsembleResult): string {
   const head = `${failures.length === 0 ? "ok  " : "FAIL"} round ${plan.number}: ${plan.fault.name}; ` +
-    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${isStuck ? "; the servers were stuck, and started anew" : ""}${
+    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${stuck === null ? "" : `; ${stuck}; all were started anew`}${
       isLost ? ", and have ended sessions: NOT JUDGED" : ""
     }`;
   return [head, ...failures.slice(0, 20).map((failure) => `       ${failure}`)].join("\n");

@@ -193,12 +193,18 @@ export async function commits(ensemble: RunningBackend): Promise<boolean> {
   return await Promise.race([given, sleep(systemClock(), answerMsMax).then(() => false)]);
 }
 
-/** All of these servers serve, and are one ensemble. */
+/** A server ended that nobody killed. */
+export class ServerEnded extends Error {}
+
+/** Waits until all of these servers serve, and are one ensemble. Throws ServerEnded with the last words of one that ended by itself. */
 export async function whole({ nodes }: Pick<RunningBackend, "nodes">): Promise<void> {
   const isServing = async ({ address }: ServerNode) => /^Mode: /m.test(await fourLetterWord(address, "srvr", 500));
-  await eventually(async () => (await Promise.all(nodes.map(isServing))).every(Boolean), {
+  const ended = () => nodes.find(({ lastWords }) => lastWords !== null);
+  await eventually(async () => ended() !== undefined || (await Promise.all(nodes.map(isServing))).every(Boolean), {
     withinMs: 30_000,
     what: "all servers to serve",
     everyMs: 30,
   });
+  const { lastWords } = ended() ?? { lastWords: null };
+  if (lastWords !== null) throw new ServerEnded(`a server ended by itself, saying ${JSON.stringify(lastWords)}`);
 }
