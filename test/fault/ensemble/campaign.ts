@@ -30,6 +30,8 @@ const rearmBytesMax = 128 * 1024;
 const callMsMax = sessionTimeoutMs * 4 / 3 + 1500;
 /** close() gives up after T/3. */
 const closeMsMax = sessionTimeoutMs / 3 + 1500;
+/** Rounds on one ensemble: after 150 a server of 128 MiB has no memory left for the nodes that the sessions append. */
+const roundsMax = 60;
 const nothing = new Uint8Array(0);
 
 const lockPlaces = lockNames.flatMap((name) => {
@@ -68,14 +70,15 @@ export interface EnsembleOptions {
   readonly finished?: (result: EnsembleResult) => void;
 }
 
-/** On one ensemble as long as that keeps the sessions. */
+/** On one ensemble as long as that keeps the sessions, and as its memory and the judge can have all nodes of the history. */
 export async function runEnsembleCampaign(
   plans: readonly EnsemblePlan[],
   options: EnsembleOptions,
 ): Promise<EnsembleVerdict> {
-  const verdict = await runOnOneEnsemble(plans, options);
+  const verdict = await runOnOneEnsemble(plans.slice(0, roundsMax), options);
   const left = plans.slice(verdict.results.length);
-  if (left.length === 0 || verdict.results.at(-1)?.isLost !== true || verdict.failures.length > 0) return verdict;
+  const hasFailed = [...verdict.failures, ...verdict.results.flatMap(({ failures }) => failures)].length > 0;
+  if (left.length === 0 || hasFailed || options.isOver?.() === true) return verdict;
   const { results, failures, disagreed, figures } = await runEnsembleCampaign(left, options);
   return {
     results: [...verdict.results, ...results],
@@ -161,6 +164,7 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
   const startMs = performance.now();
   const failures: string[] = [];
   let stuck: string | null = null;
+  let isCut = false;
   try {
     await duty.arm();
     const all = duty.some(changes, context.random);
@@ -183,11 +187,16 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
     await allConnected(context.sessions, sessionTimeoutMs);
     failures.push(...await duty.settle(sessionTimeoutMs));
   } catch (thrown) {
-    failures.push(thrown instanceof Error ? thrown.message : String(thrown));
+    if (thrown instanceof ServerEnded) {
+      stuck = thrown.message;
+      await context.ensemble.restart();
+      await whole(context.ensemble);
+      isCut = true;
+    } else failures.push(thrown instanceof Error ? thrown.message : String(thrown));
   }
   const ends = endsOf(context.sessions);
   // Servers that are started anew when they have stood still for longer than T may end whoever is well.
-  const isLost = stuck !== null && ends.length > 0;
+  const isLost = isCut || (stuck !== null && ends.length > 0);
   const tookMs = performance.now() - startMs;
   return { plan, failures: isLost ? [] : [...failures, ...ends], stuck, isLost, changes: duty.changes, tookMs };
 }
@@ -264,7 +273,7 @@ function figuresOf({ appends, accesses, held, slowestMs }: History, { rearmed }:
 export function ensembleLine({ plan, failures, stuck, isLost, changes, tookMs }: EnsembleResult): string {
   const head = `${failures.length === 0 ? "ok  " : "FAIL"} round ${plan.number}: ${plan.fault.name}; ` +
     `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${stuck === null ? "" : `; ${stuck}; all were started anew`}${
-      isLost ? ", and have ended sessions: NOT JUDGED" : ""
+      isLost ? ", and the round is cut short, or sessions have ended: NOT JUDGED" : ""
     }`;
   return [head, ...failures.slice(0, 20).map((failure) => `       ${failure}`)].join("\n");
 }
