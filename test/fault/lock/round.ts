@@ -75,9 +75,10 @@ class Round {
     try {
       const victim = await this.#start("victim", this.#plan.childKind);
       await this.#until(() => victim.section !== null, "the victim to hold the lock", [victim]);
-      const ephemerals = await this.#ephemerals();
+      const measuresTakeOver = this.#plan.fault.expect === "killed";
+      const ephemerals = measuresTakeOver ? await this.#ephemerals() : 0;
       for (let number = 1; number < contenders; number++) await this.#start(`waiter ${number}`, "plain");
-      if (this.#plan.fault.expect === "killed") {
+      if (measuresTakeOver) {
         // How soon the next one has the lock says nothing while it still starts: a Java program takes seconds.
         const areInLine = async () => await this.#ephemerals() >= ephemerals + contenders - 1;
         await this.#until(areInLine, "the others to stand in line", this.#contenders);
@@ -121,7 +122,8 @@ class Round {
   async #ephemerals(): Promise<number> {
     const [node] = this.#place.backend.nodes;
     if (node === undefined) throw new Error("No server runs");
-    const count = /^zk_ephemerals_count\t(\d+)$/m.exec(await fourLetterWord(node.address, "mntr"))?.[1];
+    const told = await fourLetterWord(node.address, "mntr", patienceMs);
+    const count = /^zk_ephemerals_count\t(\d+)$/m.exec(told)?.[1];
     if (count === undefined) throw new Error("The server does not tell its number of ephemeral nodes");
     return Number(count);
   }
