@@ -114,9 +114,9 @@ describe("publish and subscribe", () => {
     const move = await session.run('"$baton" pubsub server move news --to s2 --progress');
     expect(move).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 of 1 topic moved, ") });
     const backup = await session.run('"$baton" pubsub server backup "$dir/copy" --data-dir s2 --progress');
-    expect(backup).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 topic compared") });
+    expect(backup).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 topic checked, ") });
     const verify = await session.run('"$baton" pubsub server verify --data-dir copy --progress');
-    expect(verify).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 topic compared") });
+    expect(verify).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 topic checked, ") });
     expect((await session.run('"$baton" pubsub server ls --progress')).code).toBe(64);
     for (const running of [other, proxy, server]) {
       running.child.kill("SIGTERM");
