@@ -63,6 +63,13 @@ export interface Backend {
   start(options?: BackendOptions): Promise<RunningBackend>;
 }
 
+/** A sentence about each server that ended without having been killed. */
+export function serversThatEnded(nodes: readonly Pick<ServerNode, "lastWords">[]): string[] {
+  return nodes.flatMap(({ lastWords }) =>
+    lastWords === null ? [] : [`a server ended by itself, saying ${JSON.stringify(lastWords)}`]
+  );
+}
+
 /** Builds the whole of a backend out of its nodes. */
 export function runningBackend(
   nodes: readonly ServerNode[],

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
+import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -77,9 +78,7 @@ class Round {
     } catch (error) {
       this.#failures.push(error instanceof Error ? error.message : String(error));
     }
-    for (const { lastWords } of this.#place.backend.nodes) {
-      if (lastWords !== null) this.#failures.push(`a server ended by itself, saying ${JSON.stringify(lastWords)}`);
-    }
+    this.#failures.push(...serversThatEnded(this.#place.backend.nodes));
     await this.#place.observer.now();
     return judgeBarrier(this.#plan, { members: this.#members.map(evidenceOf), failures: this.#failures });
   }

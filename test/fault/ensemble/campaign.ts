@@ -10,7 +10,7 @@ import { zooKeeperEnsemble } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { Partition } from "../../support/partition.ts";
 import { seededRandom } from "../../support/random.ts";
-import { allConnected, commits, type EnsembleFaultContext, ServerEnded, whole } from "./faults.ts";
+import { allConnected, commits, type EnsembleFaultContext, ServerEnded, startAnew, whole } from "./faults.ts";
 import { History } from "./history.ts";
 import { judgeAppends, judgeHeld, judgeOrder, judgeRegister } from "./judge.ts";
 import type { EnsemblePlan } from "./plan.ts";
@@ -130,8 +130,7 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
   let isLost = results.at(-1)?.isLost === true;
   if (!ended && !await commits(ensemble)) {
     isLost = true;
-    await ensemble.restart();
-    await whole(ensemble);
+    await startAnew(ensemble);
     ended = await hasEnded();
   }
   const failures = ended ? [] : [`${history.open} calls never end, or a lock is never granted`];
@@ -179,18 +178,14 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
     // At once, while sessions are still on their way to another server.
     changing.push(...later.map(begin));
     stuck = await obstacleOf(context.ensemble);
-    if (stuck !== null) {
-      await context.ensemble.restart();
-      await whole(context.ensemble);
-    }
+    if (stuck !== null) await startAnew(context.ensemble);
     await Promise.all(changing);
     await allConnected(context.sessions, sessionTimeoutMs);
     failures.push(...await duty.settle(sessionTimeoutMs));
   } catch (thrown) {
     if (thrown instanceof ServerEnded) {
       stuck = thrown.message;
-      await context.ensemble.restart();
-      await whole(context.ensemble);
+      await startAnew(context.ensemble);
       isCut = true;
     } else failures.push(thrown instanceof Error ? thrown.message : String(thrown));
   }

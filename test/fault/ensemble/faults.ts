@@ -3,6 +3,7 @@ import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import type { RunningBackend, ServerNode } from "../../support/backends.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
+import { serversThatEnded } from "../../support/backend.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
 import type { Partition } from "../../support/partition.ts";
@@ -199,12 +200,18 @@ export class ServerEnded extends Error {}
 /** Waits until all of these servers serve, and are one ensemble. Throws ServerEnded with the last words of one that ended by itself. */
 export async function whole({ nodes }: Pick<RunningBackend, "nodes">): Promise<void> {
   const isServing = async ({ address }: ServerNode) => /^Mode: /m.test(await fourLetterWord(address, "srvr", 500));
-  const ended = () => nodes.find(({ lastWords }) => lastWords !== null);
-  await eventually(async () => ended() !== undefined || (await Promise.all(nodes.map(isServing))).every(Boolean), {
+  const areServing = async () => (await Promise.all(nodes.map(isServing))).every(Boolean);
+  await eventually(async () => serversThatEnded(nodes).length > 0 || await areServing(), {
     withinMs: 30_000,
     what: "all servers to serve",
     everyMs: 30,
   });
-  const { lastWords } = ended() ?? { lastWords: null };
-  if (lastWords !== null) throw new ServerEnded(`a server ended by itself, saying ${JSON.stringify(lastWords)}`);
+  const [ended] = serversThatEnded(nodes);
+  if (ended !== undefined) throw new ServerEnded(ended);
+}
+
+/** Starts all servers again, and waits until they serve. */
+export async function startAnew(ensemble: RunningBackend): Promise<void> {
+  await ensemble.restart();
+  await whole(ensemble);
 }

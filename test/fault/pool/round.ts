@@ -8,6 +8,7 @@ import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
 import { readPoolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
+import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
@@ -98,9 +99,7 @@ class Round {
     } catch (error) {
       this.#failures.push(error instanceof Error ? error.message : String(error));
     }
-    for (const { lastWords } of backend.nodes) {
-      if (lastWords !== null) this.#failures.push(`a server ended by itself, saying ${JSON.stringify(lastWords)}`);
-    }
+    this.#failures.push(...serversThatEnded(backend.nodes));
     return judgePool(this.#plan, {
       sections: new Map(items.names.map((name) => [name, items.sections(name)])),
       states: this.#states,
