@@ -1,6 +1,6 @@
 /** Thousands of one-shot watches of one session, and somebody who changes what they watch: each change is told once. */
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
-import { isRefusal, retryOnConnectionLoss } from "../../../src/coordination/request_errors.ts";
+import { isRefusal, mapInBatches, retryOnConnectionLoss } from "../../../src/coordination/request_errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { eventually } from "../../support/eventually.ts";
 import { shuffled } from "../../support/random.ts";
@@ -10,7 +10,7 @@ const nothing = new Uint8Array(0);
 export const watchedRoot = "/ensemble-watched";
 /** Of the tree's nodes: long enough that all of them together take many batches. */
 const padding = "w".repeat(60);
-const perMulti = 500;
+const batchSize = 500;
 /** Without a quorum nothing is changed: how long the ensemble may take to have one again. */
 const changeMsMax = 30_000;
 
@@ -46,9 +46,9 @@ export class WatchDuty {
     const nodes = Array.from({ length: count }, (_, number) => new WatchedNode(number));
     await changer.create(watchedRoot, nothing);
     const standing = nodes.filter(({ kind }) => kind !== "exist");
-    for (let at = 0; at < standing.length; at += perMulti) {
+    for (let at = 0; at < standing.length; at += batchSize) {
       await changer.multi(
-        standing.slice(at, at + perMulti).map(({ path }) => {
+        standing.slice(at, at + batchSize).map(({ path }) => {
           return { type: "create" as const, path, data: nothing, acl: null, flags: 0 };
         }),
       );
@@ -76,7 +76,7 @@ export class WatchDuty {
     };
     // Behind a look at the leader's state: a watch on what was before would tell of what is known already.
     await this.#ask(() => this.#watcher.sync(watchedRoot));
-    await Promise.all(this.#nodes.filter(({ isArmed }) => !isArmed).map(watch));
+    await mapInBatches(this.#nodes.filter(({ isArmed }) => !isArmed), batchSize, watch);
   }
 
   /** Nodes in an order of chance, none of them twice. */
