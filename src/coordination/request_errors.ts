@@ -66,12 +66,25 @@ export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Reads after a lost response: only a sync makes sure that the next server has seen the write. Both go in one packet. */
-export async function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
-  const syncing = zk.sync(path);
+/**
+ * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A sync
+ * is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has. A write
+ * needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in their order.
+ */
+export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
+  try {
+    await zk.multi([{ type: "check", path, version: -1 }]);
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NONODE", "NOAUTH")) throw thrown; // refused in its turn
+  }
+}
+
+/** Reads after a lost response: shows every earlier write of this session. The requests go in one packet. */
+export async function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  const settling = settleWrites(zk, path);
   const reading = read();
-  reading.catch(() => {}); // the sync's failure is reported first
-  await syncing;
+  reading.catch(() => {}); // the failure of the write is reported first
+  await settling;
   return await reading;
 }
 

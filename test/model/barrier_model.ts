@@ -1,7 +1,7 @@
 /**
  * The barrier protocol of docs/protocol/barrier.md as an explicit-state model, deciding with the recipe's own
  * barrierDecision. Stale reads are what they are in lock_model.ts: after a lost reply the new connection may be behind
- * the session's own write until a sync.
+ * the session's own write until a write is answered.
  */
 import { parseParticipant } from "../../src/coordination/barrier/barrier_nodes.ts";
 import { initialBarrierState } from "../../src/coordination/barrier/barrier_state.ts";

@@ -70,7 +70,7 @@ describe("the checker finds a barrier that", () => {
     }],
     ["has no epoch", /goes as broken and is not/, { ...three, ...fail, faults: ["reaped"], faultsMax: 1 }],
     ["writes the state without a version", /was not started with the others/],
-    ["does not sync after a lost reply", /2 are started/],
+    ["does not settle its writes after a lost reply", /2 are started/],
     ["goes when it gives up, whatever it reads", /goes though it was started/],
     ["forgets whom it has seen", /waits though .* was lost/, fail],
     ["the first does not watch the others", /waits though .* was lost/, fail],

@@ -47,7 +47,7 @@ export class PartyModel {
       case "recover":
         return to("asks again", {
           ...lookAgain,
-          view: this.#world.has("does not sync after a lost reply") ? p.view : null,
+          view: this.#world.has("does not settle its writes after a lost reply") ? p.view : null,
         });
       case "read state":
         if (view.version === null) return to("finds no barrier", this.#vanished(p));

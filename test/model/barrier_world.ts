@@ -22,7 +22,7 @@ export type Mistake =
   | "starts while others are still leaving"
   | "does not look at its own node when it writes"
   | "writes the state without a version"
-  | "does not sync after a lost reply"
+  | "does not settle its writes after a lost reply"
   | "goes when it gives up, whatever it reads"
   | "forgets whom it has seen"
   | "the first does not watch the others"

@@ -2,7 +2,7 @@
  * The line of a lock that Curator's or kazoo's programs take too (docs/protocol/lock.md) as an explicit-state model, deciding
  * with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a stale read is the
  * same read done earlier, except after a lost reply: then the next connection may be behind the session's own write, until a
- * sync. That is what `view` is for.
+ * write of its own. That is what `view` is for.
  */
 import { namingOf, parseInteropNode } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPosition } from "../../src/coordination/interop/interop_queue_position.ts";
@@ -14,9 +14,9 @@ export type InteropQueueFault = "lost reply" | "crash" | "gives up" | "node dele
 export type InteropQueueMistake =
   | "decides by a list from before it joined the queue"
   | "takes the end of its predecessor for its turn"
-  | "does not sync after a lost reply"
+  | "does not settle its writes after a lost reply"
   | "joins the queue again after a lost reply"
-  | "leaves without a sync"
+  | "leaves without settling its writes"
   | "a writer does not wait for readers";
 
 export interface InteropQueueOptions {
@@ -145,7 +145,7 @@ export class InteropQueueModel implements Model<InteropQueueState> {
       }
       case "holding":
       case "leave": {
-        const seen = m.step === "leave" && this.#has("leaves without a sync") ? view : state.nodes;
+        const seen = m.step === "leave" && this.#has("leaves without settling its writes") ? view : state.nodes;
         const own = this.#own(who, m, seen);
         const done = { nodes: state.nodes.filter(({ name }) => name !== own), sequence: state.sequence };
         const kind = m.step === "holding" ? "choice" : "step";
@@ -177,7 +177,8 @@ export class InteropQueueModel implements Model<InteropQueueState> {
     const answered = { ...m, step: write.step, view: null };
     out.push({ kind: write.kind ?? "step", label, state: withMember(done, who, answered) });
     if (!this.#may("lost reply") || state.faultsLeft === 0) return;
-    const isSynced = !this.#has("does not sync after a lost reply") && !this.#has("leaves without a sync");
+    const isSynced = !this.#has("does not settle its writes after a lost reply") &&
+      !this.#has("leaves without settling its writes");
     const attempt = write.lost === "contend" ? m.attempt + 1 : m.attempt;
     const unanswered = { ...m, step: write.lost, attempt, view: isSynced ? null : (m.view ?? state.nodes) };
     for (const [what, from] of [["not done", state], ["done", done]] as const) {

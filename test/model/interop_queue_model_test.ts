@@ -45,9 +45,9 @@ describe("the checker finds a contender that", () => {
       faults: ["gives up"],
       faultsMax: 1,
     }],
-    ["does not sync after a lost reply", orphan],
+    ["does not settle its writes after a lost reply", orphan],
     ["joins the queue again after a lost reply", orphan],
-    ["leaves without a sync", orphan],
+    ["leaves without settling its writes", orphan],
     ["a writer does not wait for readers", /hold at once/, { readers: [reader, writer], faultsMax: 0 }],
   ];
   test.each(mistakes)("%s", (mistake, found, more = {}) => {

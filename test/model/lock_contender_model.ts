@@ -271,7 +271,7 @@ export class ContenderModel {
   }
 
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    const unsynced = this.#world.has("does not sync after a lost reply");
+    const unsynced = this.#world.has("does not settle its writes after a lost reply");
     const view = unsynced ? (c.view ?? state.server) : state.server;
     const held = this.#world.held(who, c, view);
     const anyOwner = this.#world.has("uses its guid again after a restart");

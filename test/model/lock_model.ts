@@ -3,7 +3,7 @@
  *
  * Stale reads: a session sees a prefix of the history that only grows, so a stale read is the same read done earlier, and
  * interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write until
- * a sync. That is what `view` is for. With `staleReads` every read has an explicit view, which shows the same at more cost.
+ * a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows the same at more cost.
  */
 import { isCompatible } from "../../src/coordination/lock/queue_position.ts";
 import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";

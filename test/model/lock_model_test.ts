@@ -113,7 +113,7 @@ describe("the checker finds a protocol that", () => {
     [["reads the holders before the version"], /Incompatible holders/],
     [["writes the state without a version"], /Incompatible holders/],
     [["leaves its queue node out of the grant"], /Incompatible holders/],
-    [["does not sync after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
+    [["does not settle its writes after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["leaves only the queue when it gives up"], /orphan/],
     [["uses its guid again after a restart"], /believes to hold and does not/],

@@ -23,7 +23,7 @@ export type Mistake =
   | "reads the holders before the version"
   | "leaves its queue node out of the grant"
   | "writes the state without a version"
-  | "does not sync after a lost reply"
+  | "does not settle its writes after a lost reply"
   | "does not look after a lost reply"
   | "uses its guid again after a restart"
   | "takes the token from its queue node"
@@ -218,7 +218,7 @@ export class LockWorld {
 
   reads(step: Step): boolean {
     return /^(read|watch|await|recover queue)/.test(step) ||
-      (step === "recover" && this.has("does not sync after a lost reply"));
+      (step === "recover" && this.has("does not settle its writes after a lost reply"));
   }
 
   position(who: number, c: Contender, holders: readonly string[], server: Server): QueuePosition {

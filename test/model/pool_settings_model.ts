@@ -2,7 +2,7 @@
  * The settings that runs of a pool show each other (docs/protocol/pool.md) as an explicit-state model, deciding with the recipe's
  * own admissionOf. A session sees a prefix of the history that only grows, so that a stale list is the same list read
  * earlier: what was read is kept here, and acted on later. After a lost reply the next connection may be behind the session's
- * own write, until a sync: that is what `view` is for.
+ * own write, until a write is answered: that is what `view` is for.
  */
 import { admissionOf, runPrefix } from "../../src/coordination/pool/pool_admission.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
@@ -16,7 +16,7 @@ export type SettingsMistake =
   | "steps back before whoever comes later"
   | "takes its settings back before its jobs have ended"
   | "shows its settings in a session of their own"
-  | "does not sync after a lost reply";
+  | "does not settle its writes after a lost reply";
 
 export interface SettingsModelOptions {
   /** One run for each: its settings. */
@@ -190,7 +190,7 @@ export class PoolSettingsModel implements Model<SettingsState> {
     const done = { ...state, ...write.done };
     out.push({ kind: "step", label, state: withRun(done, who, { ...run, view: null, ...write.to }) });
     if (!this.#may("lost reply") || state.faultsLeft === 0) return;
-    const view = this.#has("does not sync after a lost reply") ? (run.view ?? state.nodes) : null;
+    const view = this.#has("does not settle its writes after a lost reply") ? (run.view ?? state.nodes) : null;
     const unanswered = { ...run, step: write.lost, view };
     for (const [what, from] of [["not done", state], ["done", done]] as const) {
       const next = { ...from, faultsLeft: state.faultsLeft - 1 };

@@ -38,7 +38,7 @@ describe("the checker finds a run that", () => {
     ["steps back before whoever comes later", /All have stepped back/, { faultsMax: 0 }],
     ["takes its settings back before its jobs have ended", atOnce, { faultsMax: 0 }],
     ["shows its settings in a session of their own", atOnce, { faults: ["expires"] }],
-    ["does not sync after a lost reply", /left its settings/],
+    ["does not settle its writes after a lost reply", /left its settings/],
   ];
   test.each(mistakes)("%s", (mistake, found, more = {}) => {
     expect(check(mistake, { ...two, ...more, mistakes: [mistake] }).violation?.what ?? "nothing").toMatch(found);

@@ -1,6 +1,7 @@
 /**
  * A client of a tree in memory: pipelined, answered in order, cut wherever a test says. Nothing happens by a clock.
- * After a cut, reads come from a server that has not seen the unanswered writes, until a sync or an own write.
+ * After a cut, reads come from a server that has not seen the unanswered writes, until an own write. One sync is not enough:
+ * a leader that the others have replaced, and that does not know it yet, answers it from what it has.
  */
 import type * as api from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -31,11 +32,15 @@ export class FakeZooKeeper implements api.ZooKeeper {
   onSent: (count: number) => void = () => {};
   /** From this request on, counted from 1, the server is stopped: it takes everything and answers nothing. */
   silentFrom = Infinity;
+  /** Paths that this client's server lacks, though the others have them: as servers of an ensemble that differ. */
+  readonly hidden = new Set<string>();
   #untaken: (() => void)[] = [];
   readonly #tree: FakeTree;
   readonly #cut: Cut | null;
   #isCut = false;
   #stale: Snapshot | null = null;
+  /** The leader of that server has been replaced; the next sync is answered all the same. */
+  #isDeposed = false;
   #pending: Pending[] = [];
 
   constructor(tree: FakeTree, clock: Clock, options: { readonly cut?: Cut; readonly timeoutMs?: number } = {}) {
@@ -80,7 +85,10 @@ export class FakeZooKeeper implements api.ZooKeeper {
   }
 
   sync(): Promise<void> {
-    return this.#write("sync", () => {});
+    return this.#send("sync", () => {
+      if (this.#isDeposed) this.#isDeposed = false;
+      else this.#stale = null;
+    });
   }
 
   getAcl(path: string): Promise<never> {
@@ -115,9 +123,11 @@ export class FakeZooKeeper implements api.ZooKeeper {
 
   #write<T>(name: string, execute: () => T): Promise<T> {
     return this.#send(name, () => {
-      const result = execute();
-      this.#stale = null;
-      return result;
+      try {
+        return execute();
+      } finally {
+        this.#stale = null; // also by a refusal, which needs a quorum as well
+      }
     });
   }
 
@@ -130,7 +140,8 @@ export class FakeZooKeeper implements api.ZooKeeper {
     watchesNothing = false,
   ): Promise<T> {
     return this.#send(name, () => {
-      const nodes = this.#stale ?? this.#tree.nodes;
+      let nodes = this.#stale ?? this.#tree.nodes;
+      if (this.hidden.size > 0) nodes = new Map([...nodes].filter(([path]) => !this.hidden.has(path)));
       if (watch !== undefined && (nodes.has(path) || watchesNothing)) {
         const differs = nodes.get(path)?.pzxid !== this.#tree.nodes.get(path)?.pzxid;
         if (differs) queueMicrotask(() => watch({ type: kind === "node" ? "deleted" : "childrenChanged", path }));
@@ -167,6 +178,7 @@ export class FakeZooKeeper implements api.ZooKeeper {
     if (isLost && pending.number === cut.answered + 1) this.#breakSoon();
     if (isLost && pending.number > cut.executed) return;
     const before = isLost ? (this.#snapshot ??= new Map(this.#tree.nodes)) : null;
+    if (isLost) this.#isDeposed = true;
     let settle: () => void;
     try {
       const result = execute();

@@ -28,7 +28,7 @@ import {
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 
 export interface ParticipantOptions {
   readonly path: BarrierPath;
@@ -158,7 +158,7 @@ export class BarrierParticipant {
       case "impatient":
         return this.#read(step.do === "impatient");
       case "recover":
-        return readAfterSync(this.#zk, this.#options.path.barrier, () => this.#read(false));
+        return readAfterOwnWrites(this.#zk, this.#options.path.barrier, () => this.#read(false));
       case "decide":
         return this.#decide(step.view, step.impatient);
       case "write":
@@ -264,9 +264,12 @@ export class BarrierParticipant {
   }
 
   /** The own node does not exist; it may have never existed. */
-  #stepWithoutNode(): ParticipantStep {
+  async #stepWithoutNode(): Promise<ParticipantStep> {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
+    // As in lock_contender.ts: another server may still have it.
+    if (this.#mine !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.barrier}/${this.#mine}`, -1));
+    this.#mine = null;
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
     this.#guid = newGuid();
     this.#seen = [];

@@ -17,7 +17,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { type FencedOperation, refusedOperationError } from "./fenced_operation.ts";
 import { ancestorsOf, folderOf, lockPathAt } from "../lock/lock_path.ts";
-import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 
 export interface HeldNode {
   /** The name of the lock in messages. */
@@ -181,7 +181,7 @@ class FencedWrite {
     const deadlineMs = this.#clock.now() + this.#zk.session.timeoutMs;
     for (let failures = 0;; failures++) {
       try {
-        const [, mark] = await Promise.all([this.#zk.sync(this.#mark), this.#zk.exists(this.#mark)]);
+        const mark = await readAfterOwnWrites(this.#zk, this.#mark, () => this.#zk.exists(this.#mark));
         return mark === null ? null : await this.#findResult(mark.czxid);
       } catch (thrown) {
         if (!isTransient(thrown) || this.#zk.session.ended.aborted || this.#clock.now() >= deadlineMs) {

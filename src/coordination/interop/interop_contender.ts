@@ -10,7 +10,7 @@ import { AttemptWaits } from "../session_waits.ts";
 import { containerRequest } from "../lock/create_contender.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 
@@ -23,8 +23,10 @@ export class InteropContender {
   readonly #options: InteropContenderOptions;
   readonly #waits: AttemptWaits;
   #guid = "";
-  /** True after a lost response: another server may not have seen the request yet. */
-  #mustSync = false;
+  /** Own node in the queue, once it was seen there. */
+  #node: string | null = null;
+  /** True after a lost response: the request may have been executed. */
+  #mustSettle = false;
   #isBusy = false;
 
   /** Throws USAGE for a mode that the recipe does not have. */
@@ -55,7 +57,7 @@ export class InteropContender {
         failures = 0;
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
-        this.#mustSync = true;
+        this.#mustSettle = true;
         if (failures > 0) await this.#waits.pause(failures);
         failures++;
       }
@@ -67,7 +69,7 @@ export class InteropContender {
     this.#waits.stop();
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
       try {
-        const children = await this.#listChildrenAfterSync();
+        const children = await this.#listChildrenAfterOwnWrites();
         const own = children?.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
         if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
         return;
@@ -80,17 +82,20 @@ export class InteropContender {
 
   /** Reads the queue once and acts on it. Returns null when it has to be read again. */
   async #advance(): Promise<ContenderOutcome | null> {
-    const children = this.#mustSync ? await this.#listChildrenAfterSync() : await this.#listChildren();
-    this.#mustSync = false;
+    const children = this.#mustSettle ? await this.#listChildrenAfterOwnWrites() : await this.#listChildren();
+    this.#mustSettle = false;
     const position = this.#positionIn(children ?? []);
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
       case "gone":
+        // As in lock_contender.ts: another server may still have it.
+        if (this.#node !== null) await nullIfNoNode(this.#zk.delete(this.#childPath(this.#node), -1));
         this.#guid = "";
         return null;
       case "held":
         return await this.#claim(position.node);
     }
+    this.#node = position.node;
     if (!this.#options.waits) return { do: "busy" };
     this.#options.onQueued();
     const armed = this.#waits.arm();
@@ -123,6 +128,7 @@ export class InteropContender {
     const { recipe, path, acl, info } = this.#options;
     interopQueue({ recipe, path: path.lock, children: await this.#listChildren() ?? [] });
     this.#guid = newGuid();
+    this.#node = null;
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
     const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
@@ -186,7 +192,7 @@ export class InteropContender {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
   }
 
-  #listChildrenAfterSync(): Promise<string[] | null> {
-    return readAfterSync(this.#zk, this.#options.path.lock, () => this.#listChildren());
+  #listChildrenAfterOwnWrites(): Promise<string[] | null> {
+    return readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#listChildren());
   }
 }

@@ -15,7 +15,7 @@ import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { type LockView, readLock } from "./lock_view.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
@@ -146,7 +146,7 @@ export class Contender {
       case "contend":
         return this.#contend();
       case "recover":
-        return readAfterSync(this.#zk, this.#options.path.lock, () => this.#read(false));
+        return readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#read(false));
       case "read":
         return this.#read(step.watch);
       case "decide":
@@ -204,6 +204,7 @@ export class Contender {
     this.#isBusy = position.kind === "queued" || position.kind === "blocked";
     switch (position.kind) {
       case "gone":
+        await this.#deleteLostNode();
         return { do: "contend" };
       case "held":
         return await this.#confirmGrant(position.holder, limit);
@@ -216,6 +217,11 @@ export class Contender {
     return position.kind === "queued"
       ? await this.#awaitPredecessor(position.watch)
       : await this.#awaitHolders(view, limit, armed);
+  }
+
+  /** An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others. */
+  async #deleteLostNode(): Promise<void> {
+    if (this.#node !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.queue}/${this.#node}`, -1));
   }
 
   /** Returns the grant for an own node among the holders: the response to the request was lost. */
@@ -317,7 +323,7 @@ export class Contender {
 
   async #findNode(): Promise<string | null> {
     const { path } = this.#options;
-    const [, list] = await Promise.all([this.#zk.sync(path.lock), nullIfNoNode(this.#zk.getChildren(path.queue))]);
+    const list = await readAfterOwnWrites(this.#zk, path.lock, () => nullIfNoNode(this.#zk.getChildren(path.queue)));
     return list?.children.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
   }
 }

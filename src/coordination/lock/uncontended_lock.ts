@@ -14,7 +14,7 @@ import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { waitForFreshLease } from "../session_waits.ts";
-import { isRefusal, isTransient, retryOnConnectionLoss } from "../request_errors.ts";
+import { isRefusal, isTransient, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {
@@ -105,11 +105,9 @@ async function requestGrant(
       }
       if (!isTransient(thrown)) throw thrown;
     }
-    // The outcome is unknown: only a sync makes sure that the server has seen the request.
-    const stat = await retryOnConnectionLoss(zk, async () => {
-      const [, stat] = await Promise.all([zk.sync(path.lock), zk.exists(`${path.holders}/${node}`)]);
-      return stat;
-    }, { clock });
+    // The outcome is unknown.
+    const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(`${path.holders}/${node}`));
+    const stat = await retryOnConnectionLoss(zk, reading, { clock });
     return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;
   }
 }

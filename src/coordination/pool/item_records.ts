@@ -9,7 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, nullIfNoNode, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
+import { isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import {
   formatEnded,
   formatRunning,
@@ -198,8 +198,8 @@ export class ItemRecords {
 
   /** Claims an item that has a record; undefined if the record is gone. */
   async #updateRecord(path: string, holder: string): Promise<MultiRequest | null | undefined> {
-    // A sync is needed: the record may be from this run, whose request got no response.
-    const found = await readAfterSync(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
+    // The record may be from this run, whose request got no response.
+    const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
     const record = parseRecord(found.data, mzxid);

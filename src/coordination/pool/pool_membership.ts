@@ -15,7 +15,7 @@ import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../session_waits.ts";
 import type { Lease } from "../../process/lease.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolPath } from "./pool_path.ts";
 import {
@@ -108,7 +108,8 @@ export class PoolMembership {
       const admission = admissionOf(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
-        names = await this.#announce(); // the node was deleted
+        await this.#leave(); // the node was deleted; but, if the servers differ, perhaps not on all of them
+        names = await this.#announce();
         continue;
       }
       deadlineMs = Math.min(deadlineMs, clock.now() + withdrawMsMax);
@@ -121,7 +122,7 @@ export class PoolMembership {
   async #leave(): Promise<void> {
     const { clock, path } = this.#options;
     await retryOnConnectionLoss(this.#zk, async () => {
-      const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterSync());
+      const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterOwnWrites());
       if (name !== null) await nullIfNoNode(this.#zk.delete(`${path.runs}/${name}`, -1));
     }, { clock });
   }
@@ -153,7 +154,7 @@ export class PoolMembership {
         else if (isRefusal(thrown, "NONODE")) missing = missing === "own" ? "parents" : "own";
         else if (!isTransient(thrown)) throw thrown;
         else {
-          const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterSync()));
+          const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterOwnWrites()));
           if (this.#name !== null) return names;
           missing = "nothing";
         }
@@ -190,9 +191,9 @@ export class PoolMembership {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
   }
 
-  /** Reads the names after a sync, because the server may lag behind. */
-  #listRunsAfterSync(): Promise<readonly string[]> {
-    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#listRuns());
+  /** Reads the names after a lost response. */
+  #listRunsAfterOwnWrites(): Promise<readonly string[]> {
+    return readAfterOwnWrites(this.#zk, this.#options.path.runs, () => this.#listRuns());
   }
 
   /** Retries without a time limit, like the wait for the component. */

@@ -70,7 +70,7 @@ export async function moveTopic(
     off();
     over.abort(new Error("the response is there"));
   }
-  await nodes.sync(topic);
+  await nodes.settle(topic);
   const now = (await nodes.read(topic))?.node;
   // The topic may also be there because of another operator's request.
   if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };

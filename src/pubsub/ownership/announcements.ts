@@ -4,7 +4,7 @@ import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
 import { jsonFields } from "../../support/json_fields.ts";
 import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import { createWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
@@ -112,7 +112,7 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
     await createWithParents(zk, path, data, { mode: "ephemeral" });
     return true;
   } catch (thrown) {
-    if (isTransient(thrown)) await zk.sync(path);
+    if (isTransient(thrown)) await settleWrites(zk, path);
     else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
     return false;
   }

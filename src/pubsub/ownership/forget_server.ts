@@ -60,7 +60,7 @@ export async function giveUpTopic(
     const outcome = await nodes.write(topic, next, read.version);
     if (outcome !== "written") {
       // The receiver has taken the topic, or the response was lost.
-      await nodes.sync(topic);
+      await nodes.settle(topic);
       read = await nodes.read(topic);
       if (read === null || read.node.incarnation !== next.incarnation || read.node.epoch !== next.epoch) continue;
     }

@@ -191,7 +191,7 @@ export class OwnedTopic {
             why: `"${this.topic}" is no longer owned by ${content.owner} with epoch ${content.epoch}`,
           };
         }
-        await this.#context.nodes.sync(this.topic);
+        await this.#context.nodes.settle(this.topic);
       }
       await this.#settle();
       return { kind: this.permit === null ? "passed" : "taken" };
@@ -284,7 +284,7 @@ export class OwnedTopic {
 
   async #executeNextAction(): Promise<"settled" | "goes on"> {
     const { nodes, store, id } = this.#context;
-    if (this.#hasReceiverConfirmed) await this.#syncAndForgetNode();
+    if (this.#hasReceiverConfirmed) await this.#forgetNode("sync");
     this.#hasReceiverConfirmed = false;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
     const { knownNode } = this;
@@ -313,7 +313,7 @@ export class OwnedTopic {
           this.#scheduleRecheck();
           return "settled";
         }
-        await this.#syncAndForgetNode();
+        await this.#forgetNode("sync");
         return "goes on";
       case "missing":
         this.#context.onProblem(missingTopicError(this.topic, knownNode?.node, id));
@@ -345,13 +345,13 @@ export class OwnedTopic {
 
   async #handleWriteOutcome(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
     if (outcome === "written") this.knownNode = { node, version };
-    // The outcome is unknown, or another process was faster. The node, read after a sync, decides.
-    else await this.#syncAndForgetNode();
+    // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
+    else await this.#forgetNode("settle");
     return "goes on";
   }
 
-  async #syncAndForgetNode(): Promise<void> {
-    await this.#context.nodes.sync(this.topic);
+  async #forgetNode(catchUp: "sync" | "settle"): Promise<void> {
+    await this.#context.nodes[catchUp](this.topic);
     this.knownNode = undefined;
     this.#isReadAfterSync = true;
   }
@@ -368,7 +368,7 @@ export class OwnedTopic {
     const reply = clock.now() < this.#handoffDeadlineMs ? await this.#transfer(action.to, copy) : null;
     if (reply?.kind === "taken" || reply?.kind === "passed") {
       this.#rechecks = 0;
-      await this.#syncAndForgetNode();
+      await this.#forgetNode("sync");
       // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
       if (reply.kind === "passed") await this.#pause(0);
       return "goes on";

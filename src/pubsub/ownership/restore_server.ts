@@ -76,7 +76,7 @@ async function restoreTopic(
     const { next } = decision;
     await store.raiseBaseOffset(topic, next.baseOffset);
     if (await nodes.write(topic, next, version) === "written") return "restored";
-    await nodes.sync(topic);
+    await nodes.settle(topic);
     const read = await nodes.read(topic);
     if (read === null) return "kept";
     if (read.node.epoch === next.epoch && read.node.baseOffset === next.baseOffset) return "restored"; // the answer was lost

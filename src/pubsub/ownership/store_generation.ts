@@ -7,7 +7,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { jsonFields } from "../../support/json_fields.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { createWithParents } from "./topic_nodes.ts";
@@ -39,9 +39,9 @@ export class StoreGeneration {
     this.#store = store;
   }
 
-  /** Returns the recorded generation after a sync, 0 if none. Throws CONFIG for a node in an unknown format. */
+  /** Returns the newest recorded generation, 0 if none. Throws CONFIG for a node in an unknown format. */
   async readRecorded(): Promise<number> {
-    await this.#zk.sync(this.#path);
+    await settleWrites(this.#zk, this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
     if (found === null) return 0;

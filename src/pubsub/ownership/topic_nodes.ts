@@ -5,7 +5,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { demandJson, isJsonObject } from "../../support/json_fields.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
@@ -81,9 +81,14 @@ export class TopicNodes {
     return { node, version: found.stat.version };
   }
 
-  /** The next read returns a state that is not older than any write before this call. */
+  /** The next read is not older than what the server's leader has; a leader that was replaced may still answer. */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
+  }
+
+  /** After a write whose outcome is unknown: the next read shows it, if it ever is executed. */
+  async settle(topic: string): Promise<void> {
+    await settleWrites(this.#zk, this.#path.topic(topic));
   }
 
   /** Refused if the node exists. */

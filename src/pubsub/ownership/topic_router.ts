@@ -131,7 +131,7 @@ export class TopicRouter {
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
       // Another proxy was faster, or the response was lost: read the current state.
-      if (assignment === "look again") await this.#nodes.sync(topic);
+      if (assignment === "look again") await this.#nodes.settle(topic);
       if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
   }

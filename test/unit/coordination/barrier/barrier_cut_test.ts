@@ -65,6 +65,24 @@ test("of the first of two", async () => {
   });
 });
 
+test("of one whose node the server lacks and the others have", async () => {
+  const bench = new BarrierBench();
+  const zk = bench.client();
+  const first = bench.enter(zk, { parties: 3, onMemberLost: "wait" });
+  await bench.clock.advance(100);
+  const [lost] = bench.children;
+  zk.hidden.add(`/baton/barriers/b/${lost}`);
+  const second = bench.enter(bench.client(), { parties: 3, onMemberLost: "wait" });
+  await bench.clock.advance(2000);
+  zk.hidden.clear();
+  expect(bench.children).not.toContain(lost);
+  const members = await bench.within(
+    Promise.all([first, second, bench.enter(bench.client(), { parties: 3, onMemberLost: "wait" })]),
+  );
+  expect(members.map((member) => member.rank).sort()).toEqual([0, 1, 2]);
+  await bench.within(Promise.all(members.map((member) => member.leave())));
+});
+
 test("of the second of two", async () => {
   await cutEverywhere(async (bench, cut) => {
     const first = bench.enter(bench.client());
@@ -92,7 +110,10 @@ test("of one who comes when a dead one of an earlier generation is still there",
 
 test("of one who gives up: it is told the truth, and the other one too", async () => {
   await cutEverywhere(async (bench, cut) => {
-    const other = bench.enter(bench.client(), { parties: 3 }).then(() => "started", (error) => error.code);
+    const other = bench.enter(bench.client(), { parties: 3 }).then(
+      () => "started",
+      (error) => error.code,
+    );
     await bench.clock.advance(100);
     const zk = bench.client(cut);
     const gone = bench.enter(zk, { parties: 3, wait: 500 }).then(() => "started", (error) => error.code);

@@ -95,6 +95,23 @@ test.each(["curator-rw", "kazoo"] as const)("%s: readers beside readers, a write
   });
 });
 
+test.each(interopRecipes)("%s: with a node that the server lacks and the others have", async (recipe) => {
+  const bench = new Bench();
+  const first = await bench.within(bench.acquire(bench.client(), { recipe }));
+  const [held] = bench.line;
+  const zk = bench.client();
+  const waiting = bench.acquire(zk, { recipe });
+  await bench.clock.advance(0);
+  const lost = bench.line.find((name) => name !== held);
+  zk.hidden.add(`${path}/${lost}`);
+  await bench.within(first.release());
+  const second = await bench.within(waiting);
+  zk.hidden.clear();
+  expect(bench.line.length).toBe(1);
+  await bench.within(second.release());
+  expect(bench.line).toEqual([]);
+});
+
 test("strangers are refused before anything is made among them", async () => {
   const bench = new Bench();
   const zk = bench.client();

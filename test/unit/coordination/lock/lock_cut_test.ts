@@ -119,6 +119,19 @@ test("with one who does not wait", async () => {
   });
 });
 
+test("with a node that the server lacks and the others have", async () => {
+  const bench = new LockBench();
+  const first = await bench.within(bench.acquire(bench.client()));
+  const { zk, lease } = await bench.queueUp();
+  const [lost] = bench.queue;
+  zk.hidden.add(`/baton/locks/demo/q/${lost}`);
+  await bench.within(first.release());
+  const second = await bench.within(lease);
+  zk.hidden.clear();
+  await bench.within(second.release());
+  await expectFree(bench);
+});
+
 test("with one who stops waiting after any request", async () => {
   for (let stopAfter = 0; stopAfter < 18; stopAfter++) {
     await cutEverywhere(async (bench, cut) => {
