@@ -86,7 +86,7 @@ export class TopicNodes {
     await this.#zk.sync(this.#path.topic(topic));
   }
 
-  /** After a write whose outcome is unknown: the next read shows it, if it ever is executed. */
+  /** Ensures, after a write whose outcome is unknown, that the next read shows it if it ever is executed. */
   async settle(topic: string): Promise<void> {
     await settleWrites(this.#zk, this.#path.topic(topic));
   }
