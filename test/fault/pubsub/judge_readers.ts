@@ -167,8 +167,8 @@ class Pass {
         return;
       case "none":
         this.#takeOver(moment.operation);
+        // The server need not have stored the place: it does so later, and not at all while its disk is full.
         this.#judgeNone(moment);
-        this.#confirm(moment.operation);
         return;
       case "got":
         this.#takeOver(moment.operation);

@@ -216,6 +216,22 @@ test("a client whose state was lost has again what its server was not told of, a
   expect(broken(further)).toEqual(["duplicated"]);
 });
 
+test("a server that had no message need not know the place any more, one that had a message must", () => {
+  const restored = () => {
+    const story = told().put("bob", "a3", { ids: [3] });
+    story.get("alice", ["a1:1", "a2:2", "a3:3"]);
+    story.get("alice", [], { last: 3 });
+    return story;
+  };
+  const polled = restored().state("alice", "restored");
+  polled.get("alice", ["a1:1", "a2:2", "a3:3"], { session: 2 });
+  expect(broken(polled)).toEqual([]);
+  const answered = restored().put("bob", "a4", { ids: [4] });
+  answered.get("alice", ["a4:4"], { last: 3 });
+  answered.state("alice", "restored").get("alice", ["a1:1", "a2:2", "a3:3", "a4:4"], { session: 2 });
+  expect(broken(answered)).toEqual(["duplicated"]);
+});
+
 test("a loss of power gives a client again what it had not flushed, and nothing else", () => {
   const lost = () => {
     const story = told().put("bob", "a3", { ids: [3] });
