@@ -30,8 +30,8 @@ const rearmBytesMax = 128 * 1024;
 const callMsMax = sessionTimeoutMs * 4 / 3 + 1500;
 /** close() gives up after T/3. */
 const closeMsMax = sessionTimeoutMs / 3 + 1500;
-/** Rounds on one ensemble: after 150 a server of 128 MiB has no memory left for the nodes that the sessions append. */
-const roundsMax = 60;
+/** Rounds on one ensemble: its servers may come to differ (trees.ts), and then nothing of it is judged. */
+const roundsMax = 20;
 const nothing = new Uint8Array(0);
 
 const lockPlaces = lockNames.flatMap((name) => {
@@ -54,7 +54,10 @@ export interface EnsembleVerdict {
   readonly results: readonly EnsembleResult[];
   /** What is wrong with the history of all rounds. */
   readonly failures: readonly string[];
-  /** Where the servers have not the same tree: what hangs on that shows nothing, and is not among the failures. */
+  /**
+   * Where the servers have not the same tree, or all have again what they had acknowledged to be deleted: what hangs on that shows
+   * nothing, and is not among the failures.
+   */
   readonly disagreed: readonly string[];
   /** Of what it was, a line for each ensemble that it took. */
   readonly figures: string;
@@ -137,12 +140,20 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
   if (!isLost) failures.push(...endsOf(sessions));
   const reader = stack.use(await connect({ servers: parseServers(ensemble.servers) }));
   await asked(reader, () => reader.sync("/"));
-  failures.push(...await judge(history, reader), ...judgeRearmed(watcher), ...await judgeLocks(reader));
+  const left = await nodesLeft(reader);
+  failures.push(
+    ...await judge(history, reader),
+    ...judgeRearmed(watcher),
+    ...left.map((path) => `${path} is left behind`),
+  );
   // What servers say that have not the same tree is not the client's fault, and shows nothing about it.
   const isSuspect = failures.length > 0 || results.some((result) => result.failures.length > 0);
   const { suspects } = duty;
   const places = [tree.log, watchedRoot, ...registers, ...lockPlaces, ...suspects];
-  const disagreed = isSuspect ? await disagreements(ensemble, places) : [];
+  const disagreed = [
+    ...isSuspect ? await disagreements(ensemble, places) : [],
+    ...left.filter((path) => history.deleted.has(path)).map((path) => `${path} (is there again)`),
+  ];
   // A watch that told nothing is the client's fault as long as the servers agree about what it watched, whatever else they say.
   const isExcused =
     (suspects.length === 0 ? disagreed : disagreed.filter((path) => suspects.includes(path))).length > 0;
@@ -229,12 +240,12 @@ async function judge(history: History, reader: ZooKeeper): Promise<string[]> {
   return failures;
 }
 
-/** Whoever was in a queue, and whoever held, is gone, though the sessions live: no create was done a second time. */
-async function judgeLocks(reader: ZooKeeper): Promise<string[]> {
+/** The nodes of locks that are still there, though all have stopped and their sessions live. */
+async function nodesLeft(reader: ZooKeeper): Promise<string[]> {
   let left: string[] = [];
   await eventually(async () => {
     const children = await Promise.all(lockPlaces.map(async (path) => {
-      return (await reader.getChildren(path)).children.map((child) => `${path}/${child} is left behind`);
+      return (await reader.getChildren(path)).children.map((child) => `${path}/${child}`);
     }));
     left = children.flat();
     return left.length === 0;

@@ -33,6 +33,8 @@ export class History {
   readonly appends: Append[] = [];
   readonly accesses: Access[] = [];
   readonly held: Held[] = [];
+  /** Paths of nodes of locks whose deletion was acknowledged. */
+  readonly deleted = new Set<string>();
   /** What no client may say, whatever happens to the servers. */
   readonly surprises: string[] = [];
   /** The longest time that one call took to be answered or given up, in milliseconds. */

@@ -23,8 +23,31 @@ export interface TrafficOptions {
   readonly history: History;
 }
 
+/** Returns the same client; it adds the path of each deletion that a server acknowledges. */
+function notingDeletions(zk: ZooKeeper, deleted: Set<string>): ZooKeeper {
+  const noting: Pick<ZooKeeper, "delete" | "multi"> = {
+    async delete(path, version) {
+      await zk.delete(path, version);
+      deleted.add(path);
+    },
+    async multi(requests) {
+      const results = await zk.multi(requests);
+      for (const request of requests) if (request.type === "delete") deleted.add(request.path);
+      return results;
+    },
+  };
+  return new Proxy(zk, {
+    get(target, name) {
+      if (name === "delete" || name === "multi") return noting[name];
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 export class Traffic {
   readonly #zk: ZooKeeper;
+  readonly #locking: ZooKeeper;
   readonly #options: TrafficOptions;
   readonly #clock = systemClock();
   readonly #loops: Promise<void>[];
@@ -33,6 +56,7 @@ export class Traffic {
 
   constructor(zk: ZooKeeper, options: TrafficOptions) {
     this.#zk = zk;
+    this.#locking = notingDeletions(zk, options.history.deleted);
     this.#options = options;
     this.#loops = [
       this.#loop(() => this.#append()),
@@ -76,7 +100,7 @@ export class Traffic {
     const { random, history } = this.#options;
     const lock = lockNames[Math.floor(random() * lockNames.length)] ?? "";
     try {
-      const lease = await acquireLock(this.#zk, lock, { root: tree.locks });
+      const lease = await acquireLock(this.#locking, lock, { root: tree.locks });
       const fromMs = this.#clock.now();
       await sleep(this.#clock, random() * pauseMsMax);
       // Somebody who has lost it has no right to it any more: what counts is up to when he could rely on it.
