@@ -16,7 +16,7 @@ import { superviseScript } from "../../src/process/hold/supervise_script.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { abortable, onAbort } from "../../src/support/abort.ts";
+import { abortable, onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
@@ -171,9 +171,9 @@ class HolderSignals implements SignalSource, Disposable {
 
   /** Calls `listener` for SIGCONT, and with SIGTERM when `stop` aborts. */
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
-    const offs = [this.#real.listen(signals.filter((signal) => signal === "SIGCONT"), listener)];
-    if (signals.includes("SIGTERM")) offs.push(onAbort(this.#stop, () => listener("SIGTERM")));
-    return () => offs.forEach((off) => off());
+    const listeners = new TaskScope(this.#real.listen(signals.filter((signal) => signal === "SIGCONT"), listener));
+    if (signals.includes("SIGTERM")) listeners.add(onAbort(this.#stop, () => listener("SIGTERM")));
+    return () => listeners[Symbol.dispose]();
   }
 
   [Symbol.dispose](): void {

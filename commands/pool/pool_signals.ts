@@ -5,6 +5,7 @@
 import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, StopRequestClassifier } from "../../src/process/supervise/stop_signals.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import { TaskScope } from "../../src/support/abort.ts";
 
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
 const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
@@ -24,7 +25,7 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #listeners = new Set<PoolSignalListener>();
   readonly #subscribed = new Set<NodeJS.Signals>();
   readonly #requests: StopRequestClassifier;
-  readonly #offs: (() => void)[] = [];
+  readonly #subscriptions = new TaskScope();
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
@@ -49,7 +50,7 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const off of this.#offs) off();
+    this.#subscriptions[Symbol.dispose]();
   }
 
   #listen(listener: PoolSignalListener): () => void {
@@ -62,7 +63,7 @@ export class PoolSignals implements SignalSource, Disposable {
     const unheard = signals.filter((signal) => !this.#subscribed.has(signal));
     if (unheard.length === 0) return;
     for (const signal of unheard) this.#subscribed.add(signal);
-    this.#offs.push(this.#source.listen(unheard, (signal) => this.#onSignal(signal)));
+    this.#subscriptions.add(this.#source.listen(unheard, (signal) => this.#onSignal(signal)));
   }
 
   #onSignal(signal: NodeJS.Signals): void {

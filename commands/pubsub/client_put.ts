@@ -19,7 +19,7 @@ import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
-import { onAbort } from "../../src/support/abort.ts";
+import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
 /** A put while it runs. */
@@ -161,19 +161,17 @@ const lastRequestsMsMax = 5000;
 /** Limits the time from the first signal on: until the second signal, or a timeout. */
 export class PutStop implements Disposable {
   readonly #over = new AbortController();
-  readonly #offs: (() => void)[] = [];
+  readonly #waits = new TaskScope();
 
   constructor(until: AbortSignal) {
     const clock = systemClock();
-    // If the signal has already arrived, the callback runs immediately.
-    const offTime = onAbort(until, (reason) => {
-      this.#offs.push(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
-    });
-    const offSignals = listenForStops(processSignals(), clock, {
+    this.#waits.add(onAbort(until, (reason) => {
+      this.#waits.add(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
+    }));
+    this.#waits.add(listenForStops(processSignals(), clock, {
       onFirstSignal: () => {}, // `until` aborts with it
       onLaterSignal: (name) => this.#over.abort(new StoppedBySignal(name)),
-    });
-    this.#offs.push(offTime, offSignals);
+    }));
   }
 
   /** Aborts when nothing is awaited any longer. */
@@ -182,6 +180,6 @@ export class PutStop implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const off of this.#offs) off();
+    this.#waits[Symbol.dispose]();
   }
 }

@@ -2,13 +2,13 @@
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { endBySignal, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
-import { onAbort } from "../../src/support/abort.ts";
+import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { ServiceLog } from "./service_log.ts";
 
 export class ServiceStop implements Disposable {
   readonly #stopping = new AbortController();
-  readonly #offs: (() => void)[];
+  readonly #listeners: TaskScope;
 
   /** A second signal ends the process immediately. */
   constructor(log: ServiceLog, { until, signals = stopSignals }: {
@@ -16,7 +16,7 @@ export class ServiceStop implements Disposable {
     readonly signals?: readonly NodeJS.Signals[];
   }) {
     const ask = (why: string) => this.#stopping.abort(new BatonError("NOT_HELD", why));
-    this.#offs = [
+    this.#listeners = new TaskScope(
       onAbort(until, () => ask("the other role has ended")),
       listenForStops(processSignals(), systemClock(), {
         onFirstSignal: (signal) => {
@@ -27,7 +27,7 @@ export class ServiceStop implements Disposable {
         onLaterSignal: (signal) => void endBySignal(signal),
         signals,
       }),
-    ];
+    );
   }
 
   /** Aborts when the service has to stop. */
@@ -36,6 +36,6 @@ export class ServiceStop implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const off of this.#offs) off();
+    this.#listeners[Symbol.dispose]();
   }
 }

@@ -5,7 +5,7 @@ import { isTransient } from "../../src/coordination/request_errors.ts";
 import { readProcess } from "../../src/process/proc/process_table.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
-import { onAbort } from "../../src/support/abort.ts";
+import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { Event } from "../../src/support/event.ts";
 import { type Paint, painterOf } from "../../src/terminal/color.ts";
@@ -50,7 +50,7 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   const clock = systemClock();
   using stop = new StopRequest(processSignals());
   const end = new AbortController();
-  using _stopping = { [Symbol.dispose]: onAbort(stop.signal, (reason) => end.abort(reason)) };
+  using _stopping = new TaskScope(onAbort(stop.signal, (reason) => end.abort(reason)));
   using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
   const { signal } = end;
   const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
@@ -102,13 +102,12 @@ export async function* readFromTimeToTime<T>(
       onLate("baton: no server responds; the numbers are old\n");
     }
     const event = nextWish();
-    const offs = [
+    using _wakers = new TaskScope(
       onAbort(signal, event.set),
       onAbort(ended, event.set),
       clock.startTimer(Math.max(everyMs, restMs), event.set),
-    ];
+    );
     await event.wait();
-    for (const off of offs) off();
   }
 }
 

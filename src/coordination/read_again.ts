@@ -1,6 +1,6 @@
 /** Reads again whenever something may have changed, until a signal aborts or the session ends. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { abortable, onAbort } from "../support/abort.ts";
+import { abortable, onAbort, TaskScope } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { sleep } from "../support/deadline.ts";
@@ -29,36 +29,32 @@ export async function* readAgain<T>(
   let event = new Event();
   const wake = () => event.set();
   let connections = session.connections;
-  const offs = [
+  using _wakers = new TaskScope(
     onAbort(signal, wake),
     onAbort(session.ended, wake),
     // A watch that the client has armed again after a reconnect is not reliable.
     session.subscribe((change) => {
       if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
     }),
-  ];
-  try {
-    for (let failures = 0; !signal?.aborted;) {
+  );
+  for (let failures = 0; !signal?.aborted;) {
+    if (session.ended.aborted) throw session.ended.reason;
+    event = new Event();
+    connections = session.connections;
+    const startMs = clock.now();
+    let value: T;
+    try {
+      value = await abortable(read(wake), signal);
+      failures = 0;
+    } catch (thrown) {
+      if (signal?.aborted) return;
       if (session.ended.aborted) throw session.ended.reason;
-      event = new Event();
-      connections = session.connections;
-      const startMs = clock.now();
-      let value: T;
-      try {
-        value = await abortable(read(wake), signal);
-        failures = 0;
-      } catch (thrown) {
-        if (signal?.aborted) return;
-        if (session.ended.aborted) throw session.ended.reason;
-        if (!isTransient(thrown)) throw thrown;
-        await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
-        continue;
-      }
-      const tookMs = clock.now() - startMs;
-      yield value;
-      await pause(event, tookMs);
+      if (!isTransient(thrown)) throw thrown;
+      await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
+      continue;
     }
-  } finally {
-    for (const off of offs) off();
+    const tookMs = clock.now() - startMs;
+    yield value;
+    await pause(event, tookMs);
   }
 }

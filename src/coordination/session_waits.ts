@@ -2,7 +2,7 @@
 import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../zookeeper/session_timing.ts";
 import { BatonError } from "../errors.ts";
-import { onAbort } from "../support/abort.ts";
+import { onAbort, TaskScope } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { Event } from "../support/event.ts";
@@ -109,15 +109,11 @@ export async function waitForFreshLease(session: ZooKeeperSession, { clock, sign
   if (isProven()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const why = `no server has responded for ${session.timeoutMs} ms, and the session may have ended`;
-  const offs = [
+  using _ends = new TaskScope(
     session.guard(),
     session.subscribe(() => isProven() && resolve()),
     onAbort(signal, reject),
     isPatient ? () => {} : clock.startTimer(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
-  ];
-  try {
-    await promise;
-  } finally {
-    for (const off of offs) off();
-  }
+  );
+  await promise;
 }

@@ -5,12 +5,12 @@
  */
 import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
-import { onAbort } from "../support/abort.ts";
+import { onAbort, TaskScope } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { sleep } from "../support/deadline.ts";
 import { printable } from "../support/text.ts";
-import { Event } from "../support/event.ts";
+import { Event, ListenerSet } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
@@ -54,9 +54,8 @@ export class ZooKeeperLease implements Lease {
   readonly #kind: string;
   readonly #parseRevocation: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
-  readonly #listeners = new Set<() => void>();
-  /** Functions that end the subscriptions of this lease. */
-  readonly #cleanups = new Set<() => void>();
+  readonly #changes = new ListenerSet();
+  readonly #subscriptions = new TaskScope();
   #cancelEnd: () => void = () => {};
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
@@ -83,9 +82,9 @@ export class ZooKeeperLease implements Lease {
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
     this.#reportedEndMs = zk.session.leaseEndMs();
-    this.#cleanups.add(zk.session.guard());
-    this.#cleanups.add(zk.session.subscribe((change) => this.#onSession(change)));
-    this.#cleanups.add(onAbort(zk.session.ended, (reason) => {
+    this.#subscriptions.add(zk.session.guard());
+    this.#subscriptions.add(zk.session.subscribe((change) => this.#onSession(change)));
+    this.#subscriptions.add(onAbort(zk.session.ended, (reason) => {
       this.#lose(`the session ended: ${messageOf(reason)}`, reason);
     }));
     this.#watchEnd();
@@ -113,8 +112,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.subscribe(listener);
   }
 
   release(): Promise<void> {
@@ -253,12 +251,11 @@ export class ZooKeeperLease implements Lease {
   #cleanUp(): void {
     this.#cancelEnd();
     this.#cancelWatch();
-    for (const off of this.#cleanups) off();
-    this.#cleanups.clear();
+    this.#subscriptions[Symbol.dispose]();
   }
 
   #notify(): void {
     this.#reportedEndMs = this.#zk.session.leaseEndMs();
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.notify();
   }
 }

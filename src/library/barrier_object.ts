@@ -2,7 +2,7 @@
 import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
-import { throwIfAborted } from "../support/abort.ts";
+import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { checkWait, waitLimit } from "../support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
@@ -21,7 +21,7 @@ export class Barrier implements AsyncDisposable {
   readonly #options: BarrierOptions;
   readonly #sessions: SessionSource;
   readonly #closed = new AbortController();
-  readonly #entering = new Set<Promise<unknown>>();
+  readonly #entering = new RunningCalls();
   readonly #members = new Set<BarrierMembership>();
   #closing: Promise<void> | null = null;
 
@@ -41,16 +41,12 @@ export class Barrier implements AsyncDisposable {
    */
   async enter(options: BarrierEnterOptions = {}): Promise<BarrierMembership> {
     throwIfAborted(this.#closed.signal);
-    const entering = this.#enter(options);
-    this.#entering.add(entering);
-    try {
-      const membership = await entering;
+    return await this.#entering.run(async () => {
+      const membership = await this.#enter(options);
       for (const one of this.#members) if (!one.isHeld()) this.#members.delete(one);
       this.#members.add(membership);
       return membership;
-    } finally {
-      this.#entering.delete(entering);
-    }
+    });
   }
 
   /** Enters, works, leaves: resolves when all participants have left. If the work fails, the participant counts as lost. */
@@ -93,7 +89,7 @@ export class Barrier implements AsyncDisposable {
   async #close(): Promise<void> {
     const reason = new DOMException(`Barrier "${this.name}" was closed`, "AbortError");
     this.#closed.abort(reason);
-    await Promise.allSettled(this.#entering);
+    await this.#entering.ended();
     const held = [...this.#members].filter((one) => one.isHeld());
     const released = await Promise.allSettled(held.map((one) => one.release()));
     await this.#sessions.close(reason);

@@ -11,7 +11,7 @@ import type { Lease } from "../process/lease.ts";
 import { LeaseSet } from "../process/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
-import { throwIfAborted } from "../support/abort.ts";
+import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { WaitTimeout } from "../support/deadline.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
@@ -37,7 +37,7 @@ export class Lock implements AsyncDisposable {
   readonly #destroyed = new AbortController();
   /** Leases that were not released, lost ones included; oldest first. */
   readonly #leases = new Map<Lease, ZooKeeper>();
-  readonly #acquiring = new Set<Promise<unknown>>();
+  readonly #acquiring = new RunningCalls();
   #destroying: Promise<void> | null = null;
 
   /** Sends nothing before the first `acquire`. Throws USAGE for an invalid name. */
@@ -62,16 +62,12 @@ export class Lock implements AsyncDisposable {
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
     throwIfAborted(this.#destroyed.signal);
-    const acquiring = this.#acquire(options);
-    this.#acquiring.add(acquiring);
-    try {
-      const { zk, lease } = await acquiring;
+    return await this.#acquiring.run(async () => {
+      const { zk, lease } = await this.#acquire(options);
       const shared = new SharedLease(lease, () => this.#leases.delete(shared));
       this.#leases.set(shared, zk);
       return shared;
-    } finally {
-      this.#acquiring.delete(acquiring);
-    }
+    });
   }
 
   /** Acquires, works, releases, also when the work fails. The work must stop when `lease.lost` aborts. */
@@ -155,7 +151,7 @@ export class Lock implements AsyncDisposable {
   async #destroy(): Promise<void> {
     const reason = new DOMException(`Lock "${this.name}" was destroyed`, "AbortError");
     this.#destroyed.abort(reason);
-    await Promise.allSettled(this.#acquiring);
+    await this.#acquiring.ended();
     const released = await Promise.allSettled([...this.#leases.keys()].map((lease) => lease.release()));
     await this.#sessions.close(reason);
     for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;

@@ -10,7 +10,7 @@ import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored
 import { messageStates } from "../retry/queue/message_life.ts";
 import { storeRulesOf } from "../retry/processor/retry_rules.ts";
 import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
-import { onAbort } from "../support/abort.ts";
+import { onAbort, RunningCalls, TaskScope } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { userStateFolder } from "../support/home_folder.ts";
 import { checkedBytes, checkFunction } from "./check_arguments.ts";
@@ -98,7 +98,7 @@ export class MessageStore implements AsyncDisposable {
   readonly #options: MessageStoreOptions;
   #store: Promise<RetryStore> | null = null;
   readonly #closed = new AbortController();
-  readonly #processing = new Set<Promise<void>>();
+  readonly #processing = new RunningCalls();
 
   /** Creates nothing before the first call. Throws USAGE for an invalid name or option, CONFIG for a user without a home folder. */
   constructor(options: MessageStoreOptions = {}) {
@@ -224,19 +224,13 @@ export class MessageStore implements AsyncDisposable {
    * calls. Messages that `baton retry-processor` stored with a command or an HTTP request are given to the handler like all others.
    */
   async process(handler: MessageHandler, options: ProcessOptions = {}): Promise<void> {
-    const processing = this.#process(handler, options);
-    this.#processing.add(processing);
-    try {
-      await processing;
-    } finally {
-      this.#processing.delete(processing);
-    }
+    await this.#processing.run(() => this.#process(handler, options));
   }
 
   /** Ends all processors, then the store. */
   async close(): Promise<void> {
     this.#closed.abort(new DOMException(`Message store "${this.name}" was closed`, "AbortError"));
-    await Promise.allSettled(this.#processing);
+    await this.#processing.ended();
     const store = await this.#store?.catch(() => null);
     await store?.close();
   }
@@ -276,12 +270,8 @@ export class MessageStore implements AsyncDisposable {
       until: until === "once" ? "tried" : until,
       topics: null,
     });
-    const offs = [this.#closed.signal, signal].map((end) => onAbort(end, () => processor.stop()));
-    try {
-      await processor.run();
-    } finally {
-      for (const off of offs) off();
-    }
+    using _stops = new TaskScope(...[this.#closed.signal, signal].map((end) => onAbort(end, () => processor.stop())));
+    await processor.run();
   }
 
   async #accept(body: string | Uint8Array, key: string | undefined, tried: FirstTry | null): Promise<AddedMessage> {

@@ -14,7 +14,7 @@ import { itemsMax } from "../coordination/pool/pool_items.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
 import { type PoolStatus, readPoolStatus } from "../coordination/pool/read_pool_status.ts";
-import { throwIfAborted } from "../support/abort.ts";
+import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
@@ -73,7 +73,7 @@ export class Pool implements AsyncDisposable {
   readonly #info: HolderInfo;
   readonly #sessions: SessionSource;
   readonly #closed = new AbortController();
-  readonly #runs = new Set<Promise<unknown>>();
+  readonly #runs = new RunningCalls();
   #closing: Promise<void> | null = null;
 
   /** Sends nothing before it is used. Throws USAGE for an invalid name, CONFIG for an invalid template. */
@@ -94,13 +94,7 @@ export class Pool implements AsyncDisposable {
    */
   async run(items: PoolItems, work: PoolWork, { signal }: { readonly signal?: AbortSignal } = {}): Promise<PoolCounts> {
     throwIfAborted(this.#closed.signal);
-    const running = this.#run(items, work, signal);
-    this.#runs.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#runs.delete(running);
-    }
+    return await this.#runs.run(() => this.#run(items, work, signal));
   }
 
   /** Returns the running items and the results; with `named` also which of these are free. */
@@ -205,7 +199,7 @@ export class Pool implements AsyncDisposable {
   async #close(): Promise<void> {
     const reason = new DOMException(`Pool "${this.component}" was closed`, "AbortError");
     this.#closed.abort(reason);
-    await Promise.allSettled(this.#runs);
+    await this.#runs.ended();
     await this.#sessions.close(reason);
   }
 }

@@ -3,7 +3,7 @@
  * new connections reach the new leader.
  */
 import { messageOf } from "../errors.ts";
-import { onAbort } from "../support/abort.ts";
+import { aborted, onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -83,7 +83,7 @@ export class TcpForwarder {
         const leader = this.#leader;
         const { address } = leader;
         if (address === null) {
-          await waitForNewLeader(leader, deadline.signal);
+          await aborted(AbortSignal.any([leader.replaced.signal, deadline.signal]));
           continue;
         }
         try {
@@ -130,12 +130,4 @@ export class TcpForwarder {
     });
     client.join(server);
   }
-}
-
-/** Resolves when the leader is replaced, or when the signal aborts. */
-function waitForNewLeader(leader: CurrentLeader, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const either = AbortSignal.any([leader.replaced.signal, signal]);
-    onAbort(either, () => resolve());
-  });
 }

@@ -5,7 +5,7 @@
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -114,11 +114,11 @@ class BarrierEntry {
     passing.catch(() => {}); // handled below
     const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
     const limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
-    const offs = [
+    using _ends = new TaskScope(
       onAbort(session.ended, () => stopped.resolve("session")),
       onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitTimeout ? reason : "signal")),
       limit.cancel,
-    ];
+    );
     try {
       const first = await Promise.race([passing, stopped.promise]);
       if (first === "session") throw this.#sessionEndedError();
@@ -132,7 +132,6 @@ class BarrierEntry {
       throw thrown;
     } finally {
       if (!this.#isLeaving) this.#party.stop();
-      for (const off of offs) off();
     }
   }
 

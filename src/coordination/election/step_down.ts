@@ -1,6 +1,6 @@
 /** Asks a leader to step down: on request, or because a better candidate waits. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import { Event } from "../../support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
 import { parseNodeInfo, type Revocation } from "../holder_info.ts";
@@ -23,12 +23,12 @@ export async function requestStepDown(zk: ZooKeeper, path: LockPath, options: St
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
     const event = new Event();
-    const offs = [
+    using _wakers = new TaskScope(
       onAbort(options.signal, event.set),
       onAbort(session.ended, event.set),
       // A watch that the client has armed again after a reconnect is not reliable.
       session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
-    ];
+    );
     try {
       const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: event.set }));
       for (const child of list?.children ?? []) await requestIfWorse(zk, `${path.holders}/${child}`, options);
@@ -36,7 +36,6 @@ export async function requestStepDown(zk: ZooKeeper, path: LockPath, options: St
       // A reconnect starts the next read. The wait itself reports an ACL error and the end of the session.
     }
     await event.wait();
-    for (const off of offs) off();
   }
 }
 

@@ -10,6 +10,7 @@ import { childEnvironment, spawnChild, type SpawnResult } from "../../process/sp
 import { StopRequest } from "../../process/supervise/stop_signals.ts";
 import type { FencedToken } from "./token_slots.ts";
 import { TokenStore } from "./token_store.ts";
+import { TaskScope } from "../../support/abort.ts";
 
 export interface RunFencedOptions {
   readonly storePath: string;
@@ -67,12 +68,10 @@ async function waitForwardingSignals(
   { pid, ended }: Extract<SpawnResult, { kind: "started" }>,
   signals: SignalSource,
 ): Promise<ChildEnd> {
-  const offs = commandSignals(false).map(({ signal, forwarded }) =>
-    signals.listen([signal], () => forwarded && process.kill(pid, signal))
+  using _listeners = new TaskScope(
+    ...commandSignals(false).map(({ signal, forwarded }) =>
+      signals.listen([signal], () => forwarded && process.kill(pid, signal))
+    ),
   );
-  try {
-    return await ended;
-  } finally {
-    for (const off of offs) off();
-  }
+  return await ended;
 }

@@ -4,7 +4,7 @@
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
+import { abortable, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -185,13 +185,13 @@ class LockAcquisition {
     const { progressMs = 0, onWaiting } = this.#options;
     const stop = new AbortController();
     const limit = this.#deadline();
-    const offs = [
+    using _ends = new TaskScope(
       onAbort(this.#options.signal, (reason) => stop.abort(reason)),
       onAbort(session.ended, (reason) => stop.abort(reason)),
       onAbort(limit.signal, (reason) => stop.abort(reason)),
       limit.cancel,
       progressMs > 0 && onWaiting !== undefined ? this.#startReports(progressMs) : () => {},
-    ];
+    );
     try {
       const outcome = await abortable(this.#contender.run(), stop.signal);
       // A grant and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
@@ -208,7 +208,6 @@ class LockAcquisition {
       throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEndedError(failure) : failure;
     } finally {
       this.#isOver = true;
-      for (const off of offs) off();
     }
   }
 

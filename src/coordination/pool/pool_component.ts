@@ -4,7 +4,7 @@
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { type HolderInfo, nameOfHolder } from "../holder_info.ts";
@@ -48,10 +48,10 @@ export async function lockComponent(
     isChoosing = isChoosingItems(seen); // a server has responded, so the limit of the wait changes
     if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", describePoolBusy(component, seen)));
   };
-  const offs = [
+  using _ends = new TaskScope(
     onAbort(signal, (reason) => end.abort(reason)),
     onAbort(limit, (reason) => isChoosing || end.abort(reason)),
-  ];
+  );
   try {
     return await acquireLock(zk, component, {
       ...options,
@@ -76,8 +76,6 @@ export async function lockComponent(
     const waited = isLate && typeof waitMs === "number" ? `; waited ${formatDuration(waitMs)}` : "";
     const message = `pool "${component}": another call is choosing items${by}${waited}`;
     throw new BatonError(thrown.code, message, { cause: thrown });
-  } finally {
-    for (const off of offs) off();
   }
 }
 

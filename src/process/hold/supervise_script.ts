@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import { printable } from "../../support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
@@ -71,20 +71,19 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     guardKills: guardKills.signal,
   });
   // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
-  const offs = [
+  using _listeners = new TaskScope(
     options.signals.listen(["SIGCONT"], () => releases.checkMailbox()),
     onAbort(hold.abandoned, () => {
       processes.release();
       end.resolve({ kind: "exited", code: 0 });
     }),
-  ];
+  );
   hold.onHeld({
     ...options.env,
     ...cookieEnvironment(cookie, options.env[cookieVariable]),
     BATON_HOLD: formatHolds([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
   });
   const ending = await run.finished;
-  for (const off of offs) off();
   const outcome = finish(ending);
   await releases.close(ending);
   return outcome;

@@ -3,7 +3,7 @@
  * Every event reads the clock first and then executes the plan for that time.
  */
 import { isRevoked, type Lease } from "../lease.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
@@ -79,7 +79,7 @@ export class ChildRun {
   readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
-  readonly #undo: (() => void)[] = [];
+  readonly #listeners = new TaskScope();
   #cancelTimer = () => {};
   #over = false;
   #frozen = false;
@@ -97,7 +97,7 @@ export class ChildRun {
   constructor(options: ChildRunOptions) {
     this.#options = options;
     const { lease, signals, guardKills, ownGroup, processes } = options;
-    this.#undo.push(
+    this.#listeners.add(
       lease.subscribe(() => this.#onLeaseChanged()),
       onAbort(lease.lost, () => this.#onLeaseLost()),
       onAbort(guardKills, () => this.#onGuardKills()),
@@ -276,7 +276,7 @@ export class ChildRun {
   #close(ending: ChildEnding | Promise<ChildEnding>): void {
     this.#over = true;
     this.#cancelTimer();
-    for (const call of this.#undo) call();
+    this.#listeners[Symbol.dispose]();
     this.#finished.resolve(ending);
   }
 }

@@ -7,7 +7,7 @@ import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import { isRevoked } from "../lease.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
@@ -25,6 +25,7 @@ import {
   spawnReady,
   type StartOptions,
 } from "../spawn/spawn_child.ts";
+import { Event } from "../../support/event.ts";
 
 export interface SuperviseOptions extends
   Pick<
@@ -269,20 +270,17 @@ function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
  * Resolves `minHoldMs` after the grant, or when the lease is lost, or at a signal that asks baton to stop. A minimum lets only one
  * of two cron jobs run whose clocks differ.
  */
-function waitMinHold(
+async function waitMinHold(
   { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,
   grantedAtMs: number,
 ): Promise<void> {
   const untilMs = grantedAtMs + (minHoldMs ?? 0);
-  if (clock.now() >= untilMs || !lease.isHeld()) return Promise.resolve();
-  return new Promise((resolve) => {
-    const undo: (() => void)[] = [];
-    const finish = () => {
-      for (const call of undo) call();
-      resolve();
-    };
-    undo.push(clock.startTimer(untilMs - clock.now(), finish));
-    undo.push(signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], finish));
-    undo.push(onAbort(lease.lost, finish));
-  });
+  if (clock.now() >= untilMs || !lease.isHeld()) return;
+  const over = new Event();
+  using _waits = new TaskScope(
+    clock.startTimer(untilMs - clock.now(), over.set),
+    signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], over.set),
+    onAbort(lease.lost, over.set),
+  );
+  await over.wait();
 }

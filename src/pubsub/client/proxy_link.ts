@@ -6,6 +6,7 @@ import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../wire/zmtp/zmtp_error.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
+import { ListenerSet } from "../../support/event.ts";
 
 const nothing = new Uint8Array(0);
 
@@ -24,7 +25,7 @@ export class ProxyLink {
   readonly endpoint: string;
   readonly #socket: DealerSocket;
   readonly #pendingRequests = new Map<number, (answer: Uint8Array[] | null) => void>();
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new ListenerSet();
   #state: ProxyLinkState = "connecting";
   #why = "the connection was not established";
   #nextNumber = 1;
@@ -69,8 +70,7 @@ export class ProxyLink {
 
   /** Calls `listener` at each change of the state. Returns a function that removes it. */
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.subscribe(listener);
   }
 
   /**
@@ -116,7 +116,7 @@ export class ProxyLink {
     if (this.#state === "lost") return;
     this.#state = state;
     this.#why = why;
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.notify();
   }
 
   async #read(): Promise<void> {

@@ -9,6 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "./announcements.ts";
 import { makeParents } from "./topic_nodes.ts";
+import { ListenerSet } from "../../support/event.ts";
 
 const retryWait = { firstMs: 50, maxMs: 2000 };
 
@@ -16,7 +17,7 @@ export class AnnouncedServers implements Disposable {
   readonly #zk: ZooKeeper;
   readonly #path: string;
   readonly #clock: Clock;
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new ListenerSet();
   /** The announcements by id, as last read. */
   servers: ReadonlyMap<string, Announcement> = new Map();
   /** Identifies the tree: a tree created after a loss of data has another id. */
@@ -47,13 +48,12 @@ export class AnnouncedServers implements Disposable {
 
   /** Calls the listener after every change. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.subscribe(listener);
   }
 
   [Symbol.dispose](): void {
     this.#isClosed = true;
-    this.#listeners.clear();
+    this.#changes.clear();
   }
 
   readonly #onChange = (): void => void this.#refresh(0);
@@ -92,7 +92,7 @@ export class AnnouncedServers implements Disposable {
     }
     this.servers = servers;
     this.treeId = `${stat.czxid} ${stat.ctime}`;
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.notify();
   }
 
   /** Creates the parent node if it is missing; a missing node has no list to watch. */

@@ -2,7 +2,7 @@
  * A server's ownership of topics over all its sessions. Starts again after each session; in between, topics are "away".
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { aborted, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError } from "../../errors.ts";
@@ -13,6 +13,7 @@ import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TransferReply } from "./transfer_channel.ts";
+import { ListenerSet } from "../../support/event.ts";
 
 /** Kept from the admission of a request to its response. */
 export interface RequestPermit extends Permit {
@@ -29,7 +30,7 @@ const retryWait = { firstMs: 100, maxMs: 5000 };
 export class TopicOwnership {
   readonly #options: OwnershipOptions;
   #session: OwnershipSession | null = null;
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new ListenerSet();
   /** The last permit that was returned: topics are asked for again and again. */
   #lastPermit: { readonly session: OwnershipSession; readonly permit: Permit; readonly request: RequestPermit } | null =
     null;
@@ -64,8 +65,7 @@ export class TopicOwnership {
 
   /** Calls the listener when the server is announced and when it no longer is. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.subscribe(listener);
   }
 
   /** Returns the permit without waiting: the path of almost every request. Null: call `availability`. */
@@ -122,23 +122,17 @@ export class TopicOwnership {
 
   async #serve(zk: ZooKeeper, signal: AbortSignal, begun: () => void): Promise<void> {
     const session = await OwnershipSession.begin(zk, this.#options, signal);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const offs = [onAbort(session.ended, () => resolve()), onAbort(signal, (reason) => session.end(reason))];
+    using _end = new TaskScope(onAbort(signal, (reason) => session.end(reason)));
     this.#session = session;
     begun();
-    this.#notify();
+    this.#changes.notify();
     try {
-      await promise;
+      await aborted(session.ended);
     } finally {
       this.#session = null;
-      for (const off of offs) off();
-      this.#notify();
+      this.#changes.notify();
       await session.endAndWait(new BatonError("NOT_HELD", "The server is shutting down"));
     }
-  }
-
-  #notify(): void {
-    for (const listener of [...this.#listeners]) listener();
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { aborted, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -14,6 +14,7 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
 import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
+import { ListenerSet } from "../../support/event.ts";
 
 export interface ZookeeperDirectoryOptions {
   readonly path: PubsubPath;
@@ -37,7 +38,7 @@ export class ZookeeperDirectory implements TopicDirectory {
   readonly ready: Promise<void>;
   readonly #ready = Promise.withResolvers<void>();
   readonly #options: ZookeeperDirectoryOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new ListenerSet();
   readonly #resetDetector = new ResetDetector();
   #current: DirectorySession | null = null;
   #isConnected = false;
@@ -101,8 +102,7 @@ export class ZookeeperDirectory implements TopicDirectory {
   }
 
   subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.subscribe(listener);
   }
 
   async #serve(
@@ -111,30 +111,23 @@ export class ZookeeperDirectory implements TopicDirectory {
     { signal, announced }: { readonly signal: AbortSignal; readonly announced: () => void },
   ): Promise<void> {
     const { path, clock, onProblem } = this.#options;
-    const over = new AbortController();
-    const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const offs = [
-      onAbort(zk.session.ended, (reason) => over.abort(reason)),
-      onAbort(signal, (reason) => over.abort(reason)),
-      onAbort(over.signal, () => resolve()),
-    ];
+    const over = AbortSignal.any([zk.session.ended, signal]);
     using list = await AnnouncedServers.read(zk, path.servers, clock);
     this.#checkForReset(list);
-    offs.push(list.subscribe(() => {
+    list.subscribe(() => {
       this.#checkForReset(list);
-      this.#notify();
-    }));
+      this.#changes.notify();
+    });
     this.#current = { zk, list, router: new TopicRouter(zk, path, list, () => this.#resetDetector.awaitedServers) };
     this.#isConnected = true;
     this.#ready.resolve();
-    this.#notify();
+    this.#changes.notify();
     try {
-      await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over.signal });
+      await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over });
       announced();
-      await ended;
+      await aborted(over);
     } finally {
       this.#isConnected = false;
-      for (const off of offs) off();
     }
   }
 
@@ -159,10 +152,6 @@ export class ZookeeperDirectory implements TopicDirectory {
   #requireSession(): DirectorySession {
     if (this.#current !== null && this.#isConnected) return this.#current;
     throw new BatonError("UNREACHABLE", "The coordination service does not answer at present");
-  }
-
-  #notify(): void {
-    for (const listener of [...this.#listeners]) listener();
   }
 }
 

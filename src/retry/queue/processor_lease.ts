@@ -3,10 +3,11 @@
  * clock; this object has the same time on the clock of this process. It is counted from before the renewal was requested.
  */
 import { BatonError } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import type { Lease } from "../../process/lease.ts";
+import { ListenerSet } from "../../support/event.ts";
 
 /** The share of one try: ends with the lease of the processor, or earlier when the processor is asked to stop. */
 export interface TryLease extends Lease {
@@ -25,7 +26,7 @@ export class ProcessorLease {
   readonly #options: ProcessorLeaseOptions;
   readonly #lost = new AbortController();
   readonly #stopped = new AbortController();
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new ListenerSet();
   #endMs: number;
   #cancel = () => {};
 
@@ -46,7 +47,7 @@ export class ProcessorLease {
     if (this.isOver()) return;
     this.#endMs = Math.max(this.#endMs, askedMs + this.#options.leaseMs);
     this.#scheduleEnd();
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.notify();
   }
 
   /** Ends the lease, because the store gave it up. */
@@ -77,7 +78,7 @@ export class ProcessorLease {
     const abort = (reason: unknown) => {
       if (!controller.signal.aborted) controller.abort(reason);
     };
-    const offs = [this.#lost.signal, this.#stopped.signal].map((signal) => onAbort(signal, abort));
+    const ends = new TaskScope(onAbort(this.#lost.signal, abort), onAbort(this.#stopped.signal, abort));
     return {
       name,
       path: "",
@@ -94,12 +95,9 @@ export class ProcessorLease {
       isHeld: () => !controller.signal.aborted && clock.now() < this.#endMs,
       endMs: () => this.#endMs,
       inDoubt: () => false,
-      subscribe: (listener) => {
-        this.#listeners.add(listener);
-        return () => void this.#listeners.delete(listener);
-      },
+      subscribe: this.#changes.subscribe,
       // deno-lint-ignore require-await -- other leases release asynchronously
-      release: async () => offs.forEach((off) => off()),
+      release: async () => ends[Symbol.dispose](),
       [Symbol.asyncDispose]() {
         return this.release();
       },

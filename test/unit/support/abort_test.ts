@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { abortable, onAbort, throwIfAborted } from "../../../src/support/abort.ts";
+import { abortable, aborted, onAbort, RunningCalls, TaskScope, throwIfAborted } from "../../../src/support/abort.ts";
 
 const reason = new Error("given up");
 
@@ -64,4 +64,39 @@ test("throwIfAborted throws the reason itself", () => {
   expect(() => throwIfAborted(AbortSignal.abort(reason))).toThrow(reason);
   throwIfAborted(undefined);
   throwIfAborted(new AbortController().signal);
+});
+
+test("a scope ends what it has, in its order and once; what is added later ends immediately", () => {
+  const ended: string[] = [];
+  {
+    using scope = new TaskScope(() => ended.push("first"));
+    scope.add(() => ended.push("second"));
+    expect(ended).toEqual([]);
+    scope[Symbol.dispose]();
+    expect(ended).toEqual(["first", "second"]);
+    scope.add(() => ended.push("late"));
+    expect(ended).toEqual(["first", "second", "late"]);
+  }
+  expect(ended).toEqual(["first", "second", "late"]);
+});
+
+test("an owner waits for its calls, also for those that fail", async () => {
+  const calls = new RunningCalls();
+  const { promise, reject } = Promise.withResolvers<void>();
+  const failing = calls.run(() => promise);
+  let isOver = false;
+  const ended = calls.ended().then(() => isOver = true);
+  await Promise.resolve();
+  expect(isOver).toBe(false);
+  reject(new Error("failed"));
+  await expect(failing).rejects.toThrow("failed");
+  await ended;
+});
+
+test("aborted resolves with the signal", async () => {
+  const controller = new AbortController();
+  const waiting = aborted(controller.signal);
+  controller.abort(new Error("the reason is no rejection"));
+  await waiting;
+  await aborted(controller.signal);
 });
