@@ -91,7 +91,7 @@ export const connectionSettings = inGroup("connection", {
       "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
     default: ["open"],
   }),
-  keeperDir: setting(absolutePathType("folder"), {
+  keeperDir: setting(absolutePathType(), {
     key: "keeper.dir",
     help: "folder for the data and the socket of the embedded keeper",
     unset: "a folder of this user, the same from cron and from a login shell",

@@ -28,9 +28,9 @@ export function textType(placeholder: string): ValueType<string> {
 }
 
 /** An absolute path. The meaning of a relative path would depend on the working folder. */
-export function absolutePathType(placeholder: string): ValueType<string> {
+export function absolutePathType(): ValueType<string> {
   return {
-    placeholder,
+    placeholder: "folder",
     fileType: "string",
     parse: (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"),
     format: (value) => value,

@@ -1,7 +1,7 @@
 /** Connects one connection with the peer it belongs to: notifies the socket and updates counters. */
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
-import { ZmtpError, type ZmtpErrorReason } from "../wire/zmtp/zmtp_error.ts";
+import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription, ReceiveOptions } from "../wire/zmtp/zmtp_peer.ts";
 import type { Dialer } from "./dialer.ts";
 import { Link, type LinkHost } from "./zeromq_link.ts";
@@ -63,15 +63,6 @@ export interface PeerConnectionOptions {
   /** The peer and the dialer of a `connect`; null for an accepted connection. */
   readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
 }
-
-/** Reasons for which the next handshake will fail in the same way until a setting is changed. */
-const permanent: readonly ZmtpErrorReason[] = [
-  "GREETING",
-  "MECHANISM",
-  "PROPERTIES",
-  "AUTHENTICATION",
-  "REFUSED_BY_PEER",
-];
 
 export class PeerConnection implements LinkHost {
   readonly link: Link;
@@ -177,9 +168,8 @@ export class PeerConnection implements LinkHost {
   #failHandshake(error: Error | null): void {
     const { counters, options } = this.#host;
     const reason = error ?? new ZmtpError("CLOSED", "The peer closed the connection before the end of the handshake");
-    const isPermanent = reason instanceof ZmtpError && permanent.includes(reason.reason);
     counters.handshakesFailed++;
     const { endpoint } = this.#options;
-    options.onEvent({ kind: "handshakeFailed", endpoint, address: this.link.address, reason, isPermanent });
+    options.onEvent({ kind: "handshakeFailed", endpoint, address: this.link.address, reason });
   }
 }

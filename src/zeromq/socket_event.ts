@@ -17,8 +17,6 @@ export type SocketEvent =
     readonly endpoint: string;
     readonly address: string;
     readonly reason: Error;
-    /** The same will happen again until keys, names or types are changed; it is tried again anyway. */
-    readonly isPermanent: boolean;
   }
   /** No connection could be made; the next attempt follows after `retryMs`. */
   | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }

@@ -124,13 +124,9 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
     return messages;
   }
 
-  /**
-   * Yields the messages that have arrived, each time there are some, until the socket is closed. Ends with the signal's
-   * reason.
-   */
-  async *batches({ signal }: WaitOptions = {}): AsyncGenerator<Uint8Array[][], void, void> {
+  /** Yields the messages that have arrived, each time there are some, until the socket is closed. */
+  async *batches(): AsyncGenerator<Uint8Array[][], void, void> {
     while (!this.#isClosed) {
-      throwIfAborted(signal);
       let batch = this.receiveReady();
       if (batch.length === 0) {
         const some = () => {
@@ -138,9 +134,9 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
           return ready.length === 0 ? undefined : ready;
         };
         try {
-          batch = await this.#readers.wait(some, signal);
+          batch = await this.#readers.wait(some, undefined);
         } catch (error) {
-          if (this.#isClosed && !signal?.aborted) return;
+          if (this.#isClosed) return;
           throw error;
         }
       }

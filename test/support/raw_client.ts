@@ -5,12 +5,12 @@
 import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../src/wire/bytes.ts";
-import type { Codec } from "../../src/wire/jute/jute_codec.ts";
+import type { Codec, CodecValue } from "../../src/wire/jute/jute_codec.ts";
 import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../src/wire/jute/multi_request.ts";
 import * as table from "../../src/wire/jute/zookeeper_operations.ts";
 import { AuthPacket, ReplyHeader, RequestHeader, WatcherEvent } from "../../src/wire/jute/zookeeper_records.ts";
-import { connectRequest, type ConnectResponse, connectResponse } from "../../src/wire/jute/session_frames.ts";
+import { connectRequest, connectResponse } from "../../src/wire/jute/session_frames.ts";
 
 export interface Reply<T = Uint8Array> {
   readonly xid: number;
@@ -55,7 +55,7 @@ export class RawClient {
   /** Everything since the handshake, in order. */
   readonly arrivals: Arrival[] = [];
   /** The handshake's answer; sessionId 0n before it. */
-  hello: ConnectResponse & { length: number } = {
+  hello: CodecValue<typeof connectResponse> & { length: number } = {
     protocolVersion: 0,
     timeOut: 0,
     sessionId: 0n,

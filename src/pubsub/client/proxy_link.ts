@@ -93,9 +93,9 @@ export class ProxyLink {
     if (this.#pendingRequests.size === 0) this.#markLost("another proxy is used");
   }
 
-  async close(lingerMs = 0): Promise<void> {
+  async close(): Promise<void> {
     this.#markLost("the client is closed");
-    await this.#socket.close({ lingerMs });
+    await this.#socket.close({ lingerMs: 0 });
   }
 
   #forget(number: number): void {

@@ -103,11 +103,6 @@ export class RetryHttpProxy {
     this.#server.on("request", (request, response) => void this.#serve(request, response));
   }
 
-  /** Number of requests at the backend. */
-  get calls(): number {
-    return this.#budget.calls;
-  }
-
   /** Rejects CANNOT_CREATE. Resolves with the actual address. */
   async listen(address: Address): Promise<Address> {
     const server = this.#server;

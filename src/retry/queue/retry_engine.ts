@@ -47,7 +47,6 @@ export interface Claim {
   readonly messages: readonly ClaimedMessage[];
   /** The next due time after now; null: none is known. */
   readonly nextMs: number | null;
-  readonly isPaused: boolean;
 }
 
 export interface TryReport {
@@ -193,7 +192,7 @@ export class RetryEngine {
       this.writeLife(row, next, { nowMs, owner });
       return [this.claimedMessageOf({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
     });
-    return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
+    return { messages, nextMs: nextDueMs(this.#database, due) };
   }
 
   /** Turns a message with damaged content into a dead letter, so that it is not tried. False: the content is intact. */

@@ -23,4 +23,3 @@ function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: b
 export const connectRequest = withReadOnly(records.ConnectRequest);
 export type ConnectRequest = CodecValue<typeof connectRequest>;
 export const connectResponse = withReadOnly(records.ConnectResponse);
-export type ConnectResponse = CodecValue<typeof connectResponse>;

@@ -55,9 +55,9 @@ export interface Ping {
 }
 
 /** Encodes the body of a PING. The maximum time to live is 6553.5 s. */
-export function encodePing(ttlMs: number, context: Uint8Array = new Uint8Array(0)): Uint8Array {
+export function encodePing(ttlMs: number): Uint8Array {
   const ttl = Math.round(Math.min(ttlMs, ttlMsMax) / 100);
-  return encodeCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff, ...context.subarray(0, contextBytesMax)]));
+  return encodeCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff]));
 }
 
 /** Decodes the data of a PING. A context over 16 bytes is truncated, as in libzmq. Throws ZmtpError COMMAND. */

@@ -125,18 +125,6 @@ test("batches give all that came, and end with the socket", async () => {
   expect(() => left.trySend([bytes("x")])).toThrow("The DEALER socket is closed");
 });
 
-test("an iteration over batches ends with the signal's reason", async () => {
-  const rig = new SocketRig();
-  const dealer = new DealerSocket(rig.options);
-  const giveUp = new AbortController();
-  const end = outcome((async () => {
-    for await (const _ of dealer.batches({ signal: giveUp.signal }));
-  })());
-  giveUp.abort("enough");
-  await rig.settle();
-  expect(end.of).toBe("enough");
-});
-
 test("what a peer has sent can be taken after it has gone", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket(rig.options);

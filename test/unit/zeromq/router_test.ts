@@ -152,5 +152,5 @@ test("an identity that begins with a zero byte is refused: it could be another p
   forger.write(ready("DEALER", new Uint8Array([0, 1, 2, 3, 4])));
   await rig.settle();
   expect(router.identities).toEqual([]);
-  expect(rig.events).toMatchObject([{ kind: "handshakeFailed", isPermanent: true, reason: { reason: "PROPERTIES" } }]);
+  expect(rig.events).toMatchObject([{ kind: "handshakeFailed", reason: { reason: "PROPERTIES" } }]);
 });
