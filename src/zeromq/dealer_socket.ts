@@ -11,7 +11,7 @@ export class DealerSocket extends ZeroMqSocket {
   readonly #senders = new WaitQueue();
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
-    return this.#senders.length === 0 && this.sendToAny(frames);
+    return this.#senders.length === 0 && this.sendToAny(frames) !== null;
   }
 
   protected override async waitToOffer(
@@ -25,16 +25,11 @@ export class DealerSocket extends ZeroMqSocket {
     this.#senders.fail(reason);
   }
 
-  /** Sends a message of the program. Returns false if there is no room. */
-  protected sendToAny(frames: readonly Uint8Array[]): boolean {
-    return this.placeAtNextPeer(frames) !== null;
-  }
-
   /**
-   * Gives the message to the next peer with room, and returns that peer. Connected peers are preferred: RFC 28 includes
+   * Gives the message to the next peer with room, and returns that peer; null if there is none. Connected peers are preferred: RFC 28 includes
    * the others in the same order, so that part of the messages would wait for a peer that is down.
    */
-  protected placeAtNextPeer(frames: readonly Uint8Array[]): Peer | null {
+  protected sendToAny(frames: readonly Uint8Array[]): Peer | null {
     const peers = this.#peers;
     const count = peers.length;
     let isAnyDown = false;

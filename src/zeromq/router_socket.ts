@@ -1,11 +1,12 @@
 /** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
 import { BatonError } from "../errors.ts";
+import { totalByteLength } from "../wire/bytes.ts";
 import { propertyBytes, propertyNames } from "../wire/zmtp/zmtp_metadata.ts";
 import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Peer } from "./zeromq_peer.ts";
-import type { PeerCandidate } from "./peer_connection.ts";
+import type { PeerCandidate } from "./zeromq_link.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export class RouterSocket extends ZeroMqSocket {
@@ -28,7 +29,7 @@ export class RouterSocket extends ZeroMqSocket {
   protected override check(frames: readonly Uint8Array[]): void {
     const [identity] = frames;
     if (identity !== undefined && frames.length > 1) {
-      return this.checkLimits(frames, { frames: -1, bytes: -identity.byteLength });
+      return this.checkLimits(frames.length - 1, totalByteLength(frames) - identity.byteLength);
     }
     const message = "Cannot send a message of less than 2 frames by a ROUTER: the first frame is the peer's identity";
     throw new BatonError("BAD_DATA", message);

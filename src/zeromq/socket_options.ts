@@ -49,24 +49,10 @@ export interface SocketOptions {
   readonly listen?: Listen;
 }
 
-export interface ResolvedOptions {
+export interface ResolvedOptions extends Required<Omit<SocketOptions, "identity" | "limits" | "security">> {
   readonly identity: Uint8Array;
-  readonly sendHighWater: number;
-  readonly receiveHighWater: number;
-  readonly sendHighWaterBytes: number;
-  readonly receiveHighWaterBytes: number;
   readonly limits: ZmtpLimits;
-  readonly handshakeMsMax: number;
-  readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
-  readonly reconnect: { readonly minMs: number; readonly maxMs: number };
   readonly mechanism: MechanismFactory;
-  readonly connectionsMax: number;
-  readonly inputBytesMax: number;
-  readonly onEvent: (event: SocketEvent) => void;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly dial: Dial;
-  readonly listen: Listen;
 }
 
 export const connectionsMaxDefault = 4096;
@@ -75,23 +61,24 @@ export const connectionsMaxDefault = 4096;
 export function resolveOptions(options: SocketOptions): ResolvedOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
   const resolved: ResolvedOptions = {
+    sendHighWater: 1000,
+    receiveHighWater: 1000,
+    sendHighWaterBytes: limits.messageBytesMax,
+    receiveHighWaterBytes: limits.messageBytesMax,
+    handshakeMsMax: 10_000,
+    heartbeat: { everyMs: 5000, timeoutMs: 15_000 },
+    reconnect: { minMs: 100, maxMs: 30_000 },
+    connectionsMax: connectionsMaxDefault,
+    inputBytesMax: 4 * limits.messageBytesMax,
+    onEvent: () => {},
+    clock: systemClock(),
+    random: Math.random,
+    dial,
+    listen,
+    ...options,
     identity: identityOf(options.identity ?? new Uint8Array(0)),
-    sendHighWater: options.sendHighWater ?? 1000,
-    receiveHighWater: options.receiveHighWater ?? 1000,
-    sendHighWaterBytes: options.sendHighWaterBytes ?? limits.messageBytesMax,
-    receiveHighWaterBytes: options.receiveHighWaterBytes ?? limits.messageBytesMax,
     limits,
-    handshakeMsMax: options.handshakeMsMax ?? 10_000,
-    heartbeat: options.heartbeat ?? { everyMs: 5000, timeoutMs: 15_000 },
-    reconnect: options.reconnect ?? { minMs: 100, maxMs: 30_000 },
     mechanism: options.security ?? nullMechanism,
-    connectionsMax: options.connectionsMax ?? connectionsMaxDefault,
-    inputBytesMax: options.inputBytesMax ?? 4 * limits.messageBytesMax,
-    onEvent: options.onEvent ?? (() => {}),
-    clock: options.clock ?? systemClock(),
-    random: options.random ?? Math.random,
-    dial: options.dial ?? dial,
-    listen: options.listen ?? listen,
   };
   checkNumbers(resolved);
   return resolved;

@@ -9,26 +9,26 @@ import { Dialer } from "./dialer.ts";
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
 import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
 import { Peer } from "./zeromq_peer.ts";
-import { PeerConnection, type PeerConnectionOwner, type PeersHost } from "./peer_connection.ts";
+import { Link, type LinkOwner, type PeersHost } from "./zeromq_link.ts";
 import { type BigIntStats, rmSync } from "node:fs";
 import { clearSocketPath, isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
 import { whyNotListening } from "../sockets/why_not_listening.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-export class ZeroMqConnections implements PeerConnectionOwner {
+export class ZeroMqConnections implements LinkOwner {
   readonly host: PeersHost;
   readonly #bindings: Binding[] = [];
   readonly #dialers = new Map<string, Dialer>();
   /** Open connections and current attempts. */
-  readonly #connections = new Set<PeerConnection>();
+  readonly #connections = new Set<Link>();
   /** Accepted connections that are open, and closed ones with unread messages. */
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
-  readonly #inHandshake = new Set<PeerConnection>();
-  readonly #input: InputBudget<PeerConnection>;
+  readonly #inHandshake = new Set<Link>();
+  readonly #input: InputBudget<Link>;
   /** Pending changes of connections while they are being processed. */
-  readonly #pendingDecisions = new Map<PeerConnection, "stop" | "resume">();
+  readonly #pendingDecisions = new Map<Link, "stop" | "resume">();
   #isDeciding = false;
   /** Timer that looks for slow messages while memory is short. */
   #cancelExpiryCheck: (() => void) | null = null;
@@ -77,15 +77,15 @@ export class ZeroMqConnections implements PeerConnectionOwner {
     if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
     const { options } = this.host;
     const peer = new Peer(options);
-    let peerConnection: PeerConnection | null = null;
+    let link: Link | null = null;
     const dialer = new Dialer(address, {
       openLink: () => {
-        peerConnection = new PeerConnection(this, { endpoint: name, dialed: { peer, dialer } });
-        this.#connections.add(peerConnection);
-        return peerConnection.link;
+        link = new Link(this, { endpoint: name, dialed: { peer, dialer } });
+        this.#connections.add(link);
+        return link;
       },
       onFailed: (reason, retryMs) => {
-        peerConnection?.endConnection("destroy");
+        link?.leave("destroy");
         options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
       },
     }, options);
@@ -97,8 +97,8 @@ export class ZeroMqConnections implements PeerConnectionOwner {
   /** Ends one peer's connection, because another peer has its name. */
   evict(peer: Peer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
-    for (const peerConnection of [...this.#connections]) {
-      if (peerConnection.peer === peer) peerConnection.link.end(reason);
+    for (const link of [...this.#connections]) {
+      if (link.peer === peer) link.end(reason);
     }
   }
 
@@ -115,18 +115,18 @@ export class ZeroMqConnections implements PeerConnectionOwner {
       isTimeUp = true;
       this.#onChange?.();
     });
-    for (const peerConnection of this.#connections) peerConnection.link.flush();
+    for (const link of this.#connections) link.flush();
     while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#waitForChange();
     cancel();
     for (const dialer of this.#dialers.values()) dialer.stop();
-    for (const peerConnection of [...this.#connections]) {
-      peerConnection.endConnection(lingerMs <= 0 ? "destroy" : "end");
+    for (const link of [...this.#connections]) {
+      link.leave(lingerMs <= 0 ? "destroy" : "end");
     }
     for (const peer of [...this.#peers]) this.remove(peer);
     while (this.#connections.size > 0) await this.#waitForChange();
   }
 
-  /** The following methods are called by the peer connections. */
+  /** The following methods are called by the links. */
   onSettled(): void {
     if (this.#isClosing) this.#onChange?.();
   }
@@ -142,19 +142,19 @@ export class ZeroMqConnections implements PeerConnectionOwner {
     this.host.onPeerRemoved(peer);
   }
 
-  onHeldBytes(peerConnection: PeerConnection, bytes: number, isNext: boolean): void {
+  onHeldBytes(link: Link, bytes: number, isNext: boolean): void {
     const nowMs = this.host.options.clock.now();
-    this.#applyInputChanges(this.#input.setHeldBytes(peerConnection, bytes, { isNext, nowMs }));
+    this.#applyInputChanges(this.#input.setHeldBytes(link, bytes, { isNext, nowMs }));
   }
 
-  onHandshakeEnd(peerConnection: PeerConnection): void {
-    this.#inHandshake.delete(peerConnection);
+  onHandshakeEnd(link: Link): void {
+    this.#inHandshake.delete(link);
   }
 
-  onClosed(peerConnection: PeerConnection): void {
-    this.#connections.delete(peerConnection);
+  onClosed(link: Link): void {
+    this.#connections.delete(link);
     this.onSettled();
-    if (peerConnection.isAccepted) this.#releaseSlot(peerConnection.peer);
+    if (link.isAccepted) this.#releaseSlot(link.peer);
   }
 
   #accept(connection: Connection, endpoint: string): ConnectionHandlers {
@@ -164,19 +164,19 @@ export class ZeroMqConnections implements PeerConnectionOwner {
       connection.destroy();
       return { onData() {}, onClosed() {} };
     }
-    const peerConnection = new PeerConnection(this, { endpoint, dialed: null });
-    this.#connections.add(peerConnection);
-    this.#inHandshake.add(peerConnection);
+    const link = new Link(this, { endpoint, dialed: null });
+    this.#connections.add(link);
+    this.#inHandshake.add(link);
     this.#accepted++;
-    peerConnection.link.attach(connection);
-    return peerConnection.link;
+    link.attach(connection);
+    return link;
   }
 
   /** Makes room: closes the connection whose handshake has taken longest. Returns false if there is none. */
   #closeOldestHandshake(endpoint: string): boolean {
-    for (const peerConnection of this.#inHandshake) {
-      this.#noteRefused(endpoint, peerConnection.link.address);
-      peerConnection.endConnection("destroy");
+    for (const link of this.#inHandshake) {
+      this.#noteRefused(endpoint, link.address);
+      link.leave("destroy");
       return true;
     }
     return false;
@@ -189,15 +189,15 @@ export class ZeroMqConnections implements PeerConnectionOwner {
   }
 
   /** A connection that is read again may cause another change: the last decision is valid. */
-  #applyInputChanges({ stop, resume }: InputChanges<PeerConnection>): void {
-    for (const peerConnection of stop) this.#pendingDecisions.set(peerConnection, "stop");
-    for (const peerConnection of resume) this.#pendingDecisions.set(peerConnection, "resume");
+  #applyInputChanges({ stop, resume }: InputChanges<Link>): void {
+    for (const link of stop) this.#pendingDecisions.set(link, "stop");
+    for (const link of resume) this.#pendingDecisions.set(link, "resume");
     if (!this.#isDeciding && this.#pendingDecisions.size > 0) {
       this.#isDeciding = true;
-      for (const [peerConnection, decision] of this.#pendingDecisions) {
-        this.#pendingDecisions.delete(peerConnection);
-        if (decision === "stop") peerConnection.link.stopReading();
-        else peerConnection.link.resumeReading();
+      for (const [link, decision] of this.#pendingDecisions) {
+        this.#pendingDecisions.delete(link);
+        if (decision === "stop") link.stopReading();
+        else link.resumeReading();
       }
       this.#isDeciding = false;
     }
@@ -211,13 +211,13 @@ export class ZeroMqConnections implements PeerConnectionOwner {
   #closeExpired(): void {
     this.#cancelExpiryCheck = null;
     const { clock, limits } = this.host.options;
-    for (const peerConnection of this.#input.expiredOwners(clock.now())) {
-      if (peerConnection.peer?.isHeldBack === true) continue;
+    for (const link of this.#input.expiredOwners(clock.now())) {
+      if (link.peer?.isHeldBack === true) continue;
       this.host.counters.incompleteClosed++;
       const why =
         `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
         `short: it may have ${limits.messageBytesMax} bytes`;
-      peerConnection.link.destroy(new ZmtpError("OVERLOAD", why));
+      link.destroy(new ZmtpError("OVERLOAD", why));
     }
     this.#applyInputChanges({ stop: [], resume: [] });
   }

@@ -1,7 +1,7 @@
 /**
  * One connection that speaks ZMTP: moves bytes between a stream and the state machine, sends the messages of one turn
- * in one write, and watches handshake and heartbeats. Owns the connection; the host decides what happens to the peer
- * after a loss.
+ * in one write, watches handshake and heartbeats, and connects the peer with its socket. Owns the connection; a dialer
+ * makes another one after a loss.
  */
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
 import type { Metadata } from "../wire/zmtp/zmtp_metadata.ts";
@@ -9,34 +9,67 @@ import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import { type PeerDescription, type ReceiveOptions, ZmtpPeer, type ZmtpPeerEvents } from "../wire/zmtp/zmtp_peer.ts";
 import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
+import type { Dialer } from "./dialer.ts";
+import type { SocketCounters } from "./socket_event.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
+import { Peer } from "./zeromq_peer.ts";
 
-/** The owner of a link. After `onEnd` only `onClosed` is called. */
-export interface LinkHost {
-  /** Returns null if a peer with these properties is accepted, or why not. */
-  acceptPeer(properties: Metadata, userId: string): ZmtpError | null;
-  /** Messages can be sent and received. Throws ZmtpError to refuse the peer. */
-  onReady(peer: PeerDescription): ReceiveOptions;
-  /** Returns false to stop receiving until `resume`. */
-  onMessage(frames: Uint8Array[]): boolean;
+/** The peer of a connection, as far as it is known. */
+export interface PeerCandidate {
+  /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
+  readonly peer: Peer | null;
+  readonly properties: Metadata;
+  readonly userId: string;
+}
+
+/** Operations of a socket on its peers. */
+export interface PeersHost {
+  readonly type: SocketType;
+  readonly options: ResolvedOptions;
+  readonly counters: SocketCounters;
+  /** Returns null if a peer is accepted, or why not. */
+  acceptPeer(candidate: PeerCandidate): ZmtpError | null;
+  /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
+  onPeerAdded(peer: Peer): void;
   /**
-   * Called after each chunk with the bytes of memory of the incomplete message. `isNext`: of another message than
-   * before.
+   * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
+   * ZmtpError to refuse it.
    */
-  onHeldBytes(bytes: number, isNext: boolean): void;
-  /** All messages that arrived together were delivered. */
+  onPeerReady(peer: Peer, description: PeerDescription): Uint8Array | null;
+  /** The peer will not come back; its messages can still be taken. */
+  onPeerRemoved(peer: Peer): void;
+  /** An empty inbox has its first message. */
+  onFirstMessage(peer: Peer): void;
+  /** Messages that arrived together are complete. */
   onBatchEnd(): void;
-  /** There may be room to send more. */
-  onRoom(): void;
-  /** No more messages in either direction; null after an orderly end by the peer. Called once. */
-  onEnd(reason: Error | null): void;
+  /** The peer may have room for more. */
+  onRoom(peer: Peer): void;
+}
+
+/** The owner of the links. */
+export interface LinkOwner {
+  readonly host: PeersHost;
+  /** Something that was to be sent was sent, or will not be sent. */
+  onSettled(): void;
+  /** A peer has connected to a bound endpoint. */
+  add(peer: Peer): void;
+  /** An accepted peer is gone for good. */
+  remove(peer: Peer): void;
+  /**
+   * Memory that an accepted connection uses for an incomplete message, after each chunk. `isNext`: of another message
+   * than before.
+   */
+  onHeldBytes(link: Link, bytes: number, isNext: boolean): void;
+  /** The handshake of an accepted connection is complete, or has failed. */
+  onHandshakeEnd(link: Link): void;
   /** The connection is closed. Called once. */
-  onClosed(): void;
+  onClosed(link: Link): void;
 }
 
 export interface LinkOptions {
-  readonly socketType: SocketType;
-  readonly settings: ResolvedOptions;
+  readonly endpoint: string;
+  /** The peer and the dialer of a `connect`; null for an accepted connection. */
+  readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
 }
 
 /** Bytes: from this amount on, waiting messages of one turn are written immediately. */
@@ -54,17 +87,23 @@ const idleTurns = { ofMany: 6, ofOne: 1 };
 const lastBytesMsMax = 1000;
 
 export class Link implements ConnectionHandlers, ZmtpPeerEvents {
-  readonly #host: LinkHost;
+  /** Null for an accepted connection whose handshake has not ended. */
+  peer: Peer | null;
+  readonly #owner: LinkOwner;
+  readonly #host: PeersHost;
   readonly #options: LinkOptions;
   readonly #zmtp: ZmtpPeer;
   readonly #heartbeat: ConnectionHeartbeat;
   #connection: Connection | null = null;
   #stopDeadline: (() => void) | null = null;
+  #wasReady = false;
+  /** This side wants the end, which needs no report. */
+  #isLeaving = false;
   #over = false;
   #closed = false;
-  /** Bytes received and not read yet: the host has stopped. */
+  /** Bytes received and not read yet. */
   #unread: Uint8Array | null = null;
-  /** The host wants no messages at present. */
+  /** The peer's queue is full. */
   #isFull = false;
   /** Memory for incomplete messages is short. */
   #isStopped = false;
@@ -79,18 +118,18 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #inFlight = 0;
   #inFlightBytes = 0;
 
-  constructor(host: LinkHost, options: LinkOptions) {
+  constructor(owner: LinkOwner, options: LinkOptions) {
+    const { host } = owner;
+    this.#owner = owner;
     this.#host = host;
     this.#options = options;
-    const { socketType, settings } = options;
+    this.peer = options.dialed?.peer ?? null;
     this.#zmtp = new ZmtpPeer({
-      socketType,
-      identity: settings.identity,
-      mechanism: settings.mechanism,
-      limits: settings.limits,
-      acceptPeer: (properties, userId) => host.acceptPeer(properties, userId),
+      ...host.options,
+      socketType: host.type,
+      acceptPeer: (properties, userId) => host.acceptPeer({ peer: this.peer, properties, userId }),
     }, this);
-    this.#heartbeat = new ConnectionHeartbeat(settings, {
+    this.#heartbeat = new ConnectionHeartbeat(host.options, {
       sendPing: (ttlMs) => {
         this.#zmtp.ping(ttlMs);
         this.flush();
@@ -99,18 +138,18 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     });
   }
 
+  get isAccepted(): boolean {
+    return this.#options.dialed === null;
+  }
+
   /** Address of the peer, for messages. */
   get address(): string {
     return this.#connection?.peer ?? "";
   }
 
-  get isReady(): boolean {
-    return this.#zmtp.isReady && !this.#over;
-  }
-
   /** True if messages can be sent without accumulating in front of a peer that does not read. */
   get hasRoomToSend(): boolean {
-    return this.isReady && this.#unsentBytes < congestedBytes;
+    return this.#zmtp.isReady && !this.#over && this.#unsentBytes < congestedBytes;
   }
 
   /** Messages, and their bytes, that may not have left this process. */
@@ -125,7 +164,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   /** The connection is established: sends the greeting and starts the timer of the handshake. */
   attach(connection: Connection): void {
     if (this.#closed) return connection.destroy(); // the peer left before the link was attached
-    const { clock, handshakeMsMax } = this.#options.settings;
+    const { clock, handshakeMsMax } = this.#host.options;
     this.#connection = connection;
     const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
@@ -135,7 +174,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.flush();
   }
 
-  /** Sends a message. Only while `isReady`. `bytes` is its cost. The frames must not be changed afterwards. */
+  /** Sends a message. Only while ready. `bytes` is its cost. The frames must not be changed afterwards. */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
     this.#sentSinceHeard++;
@@ -157,7 +196,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (connection.bufferedBytes === 0) this.#noteAllSent();
   }
 
-  /** The host accepts messages again. */
+  /** There is room for messages again. */
   resume(): void {
     this.#isFull = false;
     this.#readUnread();
@@ -174,6 +213,12 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readUnread();
   }
 
+  /** Ends the connection because this side wants it, in an orderly way or immediately. */
+  leave(how: "end" | "destroy"): void {
+    this.#isLeaving = true;
+    this[how]();
+  }
+
   /** Sends what is left and closes, after a limited time in any case. */
   end(reason: Error | null = null): void {
     const connection = this.#connection;
@@ -184,7 +229,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     connection.resume();
     connection.end();
     this.#stopDeadline?.();
-    this.#stopDeadline = this.#options.settings.clock.startTimer(lastBytesMsMax, () => connection.destroy());
+    this.#stopDeadline = this.#host.options.clock.startTimer(lastBytesMsMax, () => connection.destroy());
   }
 
   /** Closes immediately. */
@@ -214,22 +259,42 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#closed = true;
     this.#finish(error);
     this.#stopDeadline?.();
-    this.#host.onClosed();
+    this.#owner.onClosed(this);
   }
 
   /** … and by the state machine. */
-  onReady(peer: PeerDescription): ReceiveOptions {
+  onReady(description: PeerDescription): ReceiveOptions {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
-    const receiving = this.#host.onReady(peer);
-    if (!receiving.wantsMore) this.#isFull = true;
-    if (!this.#over) this.#heartbeat.start(peer.knowsHeartbeats);
-    return receiving;
+    const { options, counters } = this.#host;
+    const { endpoint, dialed } = this.#options;
+    const peer = this.peer ?? new Peer(options);
+    const prefix = this.#host.onPeerReady(peer, description);
+    peer.description = description;
+    this.#wasReady = true;
+    if (dialed === null) {
+      this.peer = peer;
+      this.#owner.onHandshakeEnd(this);
+      this.#owner.add(peer);
+    } else if (peer.connections > 0) counters.reconnects++;
+    peer.connections++;
+    peer.attach(this);
+    options.onEvent({ kind: "connected", endpoint, address: this.address, peer: description });
+    this.#host.onRoom(peer);
+    if (peer.isHeldBack) this.#isFull = true;
+    if (!this.#over) this.#heartbeat.start(description.knowsHeartbeats);
+    return { prefix, wantsMore: !peer.isHeldBack };
   }
 
   onMessage(frames: Uint8Array[]): boolean {
     this.#hasCompleted = true;
-    if (!this.#over && this.#host.onMessage(frames)) return true;
+    if (!this.#over) {
+      const peer = this.peer as Peer;
+      const wasEmpty = peer.length === 0;
+      const wantsMore = peer.receive(frames);
+      if (wasEmpty) this.#host.onFirstMessage(peer);
+      if (wantsMore) return true;
+    }
     this.#isFull = true;
     return false;
   }
@@ -266,7 +331,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (this.#isFull) this.#pause();
     const isNext = this.#hasCompleted;
     this.#hasCompleted = false;
-    this.#host.onHeldBytes(this.#zmtp.heldBytes, isNext);
+    if (this.isAccepted) this.#owner.onHeldBytes(this, this.#zmtp.heldBytes, isNext);
     return at < chunk.byteLength ? chunk.subarray(at) : null;
   }
 
@@ -325,7 +390,11 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (bytes > 0) return;
     this.#inFlight = 0;
     this.#inFlightBytes = 0;
-    if (!this.#over) this.#host.onRoom();
+    const { peer } = this;
+    if (this.#over || peer === null || peer.link !== this) return;
+    peer.sendQueued();
+    this.#host.onRoom(peer);
+    if (peer.unsent === 0) this.#owner.onSettled();
   }
 
   #fail(reason: Error): void {
@@ -340,6 +409,29 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#heartbeat.stop();
     this.#zmtp.destroy();
     this.#unread = null;
-    this.#host.onEnd(reason);
+    if (this.isAccepted) {
+      this.#owner.onHandshakeEnd(this);
+      this.#owner.onHeldBytes(this, 0, true);
+    }
+    if (this.#wasReady) this.#losePeer(reason);
+    else if (!this.#isLeaving) this.#reportFailedHandshake(reason);
+    if (!this.#isLeaving) this.#options.dialed?.dialer.handleLoss(this.#wasReady);
+    this.#owner.onSettled();
+  }
+
+  #losePeer(reason: Error | null): void {
+    const peer = this.peer as Peer;
+    this.#host.counters.dropped += peer.detach();
+    const { endpoint } = this.#options;
+    this.#host.options.onEvent({ kind: "disconnected", endpoint, address: this.address, reason });
+    if (this.isAccepted) this.#owner.remove(peer);
+  }
+
+  #reportFailedHandshake(error: Error | null): void {
+    const { counters, options } = this.#host;
+    const reason = error ?? new ZmtpError("CLOSED", "The peer closed the connection before the end of the handshake");
+    counters.handshakesFailed++;
+    const { endpoint } = this.#options;
+    options.onEvent({ kind: "handshakeFailed", endpoint, address: this.address, reason });
   }
 }

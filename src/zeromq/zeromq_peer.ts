@@ -8,12 +8,22 @@ import { totalByteLength } from "../wire/bytes.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Inbox } from "./inbound_fair_queue.ts";
-import type { Link } from "./zeromq_link.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
 /** Approximate number of messages of one peer that are read before timers and other connections are served. */
 const messagesPerTurn = 1000;
+
+/** What a peer needs of its connection. */
+export interface PeerLink {
+  readonly hasRoomToSend: boolean;
+  /** Messages, and their bytes, that may not have left this process. */
+  readonly inFlight: number;
+  readonly inFlightBytes: number;
+  send(frames: readonly Uint8Array[], bytes: number): void;
+  flush(): void;
+  resume(): void;
+}
 
 export class Peer implements Inbox {
   /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
@@ -30,7 +40,7 @@ export class Peer implements Inbox {
   /** Called each time when no received message is left. */
   onAllRead: (() => void) | null = null;
   readonly #options: ResolvedOptions;
-  #link: Link | null = null;
+  #link: PeerLink | null = null;
   readonly #outbox = new FifoQueue<readonly Uint8Array[]>();
   #outboxBytes = 0;
   #inbox = new FifoQueue<Uint8Array[]>();
@@ -45,7 +55,7 @@ export class Peer implements Inbox {
   }
 
   /** Connection after the handshake; null while there is none. */
-  get link(): Link | null {
+  get link(): PeerLink | null {
     return this.#link;
   }
 
@@ -65,7 +75,7 @@ export class Peer implements Inbox {
   }
 
   /** Attaches a new connection. Unread messages of earlier ones count; otherwise each connection would add more. */
-  attach(link: Link): void {
+  attach(link: PeerLink): void {
     this.#link = link;
     this.#isHeldBack = this.#isAtHighWater();
     this.sendQueued();

@@ -11,7 +11,7 @@ import { ZeroMqConnections } from "./zeromq_connections.ts";
 import { InboundFairQueue } from "./inbound_fair_queue.ts";
 import { totalByteLength } from "../wire/bytes.ts";
 import type { Peer } from "./zeromq_peer.ts";
-import type { PeerCandidate, PeersHost } from "./peer_connection.ts";
+import type { PeerCandidate, PeersHost } from "./zeromq_link.ts";
 import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
 import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
@@ -20,14 +20,6 @@ export interface WaitOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
-
-/** Room for frames that a socket type puts before those of the program. */
-export interface EnvelopeSize {
-  readonly frames: number;
-  readonly bytes: number;
-}
-
-const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
 
 /** Milliseconds that `close` waits by default for messages to be sent. */
 const lingerMsDefault = 1000;
@@ -167,19 +159,16 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
    * now.
    */
   protected check(frames: readonly Uint8Array[]): void {
-    this.checkLimits(frames, noEnvelope);
+    this.checkLimits(frames.length, totalByteLength(frames));
   }
 
-  /** `envelope` is the size of what is sent in addition to these frames; negative if some of them are not sent. */
-  protected checkLimits(frames: readonly Uint8Array[], envelope: EnvelopeSize): void {
+  /** Checks the frames that are sent, and their bytes. */
+  protected checkLimits(count: number, bytes: number): void {
     const { messageBytesMax, framesMax } = this.options.limits;
-    const count = frames.length + envelope.frames;
-    const bytes = totalByteLength(frames) + envelope.bytes;
-    if (frames.length > 0 && count <= framesMax && bytes <= messageBytesMax) return;
-    if (frames.length === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
-    const added = envelope.frames > 0 ? `, ${envelope.frames} and ${envelope.bytes} of them its envelope` : "";
-    const message = `Cannot send a message of ${count} frames and ${bytes} bytes${added}: ` +
-      `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
+    if (count > 0 && count <= framesMax && bytes <= messageBytesMax) return;
+    if (count === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
+    const message =
+      `Cannot send a message of ${count} frames and ${bytes} bytes: 1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
     throw new BatonError("BAD_DATA", message);
   }
 

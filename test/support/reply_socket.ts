@@ -38,7 +38,8 @@ export class ReplySocket extends ZeroMqSocket {
 
   protected override check(frames: readonly Uint8Array[]): void {
     const { envelope } = this.#requireRequest();
-    this.checkLimits(frames, { frames: envelope.length, bytes: totalByteLength(envelope) });
+    super.check(frames);
+    this.checkLimits(frames.length + envelope.length, totalByteLength([...envelope, ...frames]));
   }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {

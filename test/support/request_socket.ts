@@ -1,5 +1,6 @@
 /** REQ: one request to the next peer, then its response. RFC 28. */
 import { BatonError } from "../../src/errors.ts";
+import { totalByteLength } from "../../src/wire/bytes.ts";
 import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
@@ -58,7 +59,9 @@ export class RequestSocket extends DealerSocket {
 
   protected override check(frames: readonly Uint8Array[]): void {
     this.#requireTurn();
-    this.checkLimits(frames, this.#correlates ? { frames: 2, bytes: idBytes } : { frames: 1, bytes: 0 });
+    super.check(frames);
+    const [envelopeFrames, envelopeBytes] = this.#correlates ? [2, idBytes] : [1, 0];
+    this.checkLimits(frames.length + envelopeFrames, totalByteLength(frames) + envelopeBytes);
   }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
@@ -66,17 +69,17 @@ export class RequestSocket extends DealerSocket {
     return super.offer(frames);
   }
 
-  protected override sendToAny(frames: readonly Uint8Array[]): boolean {
+  protected override sendToAny(frames: readonly Uint8Array[]): Peer | null {
     this.#requireTurn();
     const id = this.#correlates ? this.#newId() : null;
     const envelope = id === null ? [delimiter] : [id, delimiter];
-    const peer = this.placeAtNextPeer([...envelope, ...frames]);
-    if (peer === null) return false;
+    const peer = super.sendToAny([...envelope, ...frames]);
+    if (peer === null) return null;
     // A response to an earlier request must not be taken for the response to this one.
     this.#asked = null;
     while (super.take() !== undefined) this.discarded++;
     this.#asked = { peer, id, isLost: false };
-    return true;
+    return peer;
   }
 
   override async receive(options?: WaitOptions): Promise<Uint8Array[]> {
