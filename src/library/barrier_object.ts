@@ -2,7 +2,6 @@
 import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
-import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { checkWait, waitLimit } from "../support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
@@ -20,10 +19,6 @@ export class Barrier implements AsyncDisposable {
   readonly parties: number;
   readonly #options: BarrierOptions;
   readonly #sessions: SessionSource;
-  readonly #closed = new AbortController();
-  readonly #entering = new RunningCalls();
-  readonly #members = new Set<BarrierMembership>();
-  #closing: Promise<void> | null = null;
 
   /** Sends nothing before the first `enter`. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, parties: number, options: BarrierOptions = {}) {
@@ -40,13 +35,7 @@ export class Barrier implements AsyncDisposable {
    * others. Rejects as `enterBarrier` does, and with an AbortError after the object is closed.
    */
   async enter(options: BarrierEnterOptions = {}): Promise<BarrierMembership> {
-    throwIfAborted(this.#closed.signal);
-    return await this.#entering.run(async () => {
-      const membership = await this.#enter(options);
-      for (const one of this.#members) if (!one.isHeld()) this.#members.delete(one);
-      this.#members.add(membership);
-      return membership;
-    });
+    return await this.#sessions.run(async () => this.#sessions.hold(await this.#enter(options)));
   }
 
   /** Enters, works, leaves: resolves when all participants have left. If the work fails, the participant counts as lost. */
@@ -62,7 +51,7 @@ export class Barrier implements AsyncDisposable {
 
   /** Releases all memberships of this object, ends all waits, and closes the connection if this object opened it. */
   close(): Promise<void> {
-    return this.#closing ??= this.#close();
+    return this.#sessions.close(`Barrier "${this.name}" was closed`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -72,7 +61,7 @@ export class Barrier implements AsyncDisposable {
   async #enter({ signal, wait, ...reporting }: BarrierEnterOptions): Promise<BarrierMembership> {
     const { reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const { parties } = this;
-    const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
+    const stop = this.#sessions.stopSignal(signal);
     // 0 has no special meaning for a barrier.
     const sinceMs = rest.clock?.now();
     checkWait(wait);
@@ -84,15 +73,5 @@ export class Barrier implements AsyncDisposable {
     } finally {
       limit.cancel();
     }
-  }
-
-  async #close(): Promise<void> {
-    const reason = new DOMException(`Barrier "${this.name}" was closed`, "AbortError");
-    this.#closed.abort(reason);
-    await this.#entering.ended();
-    const held = [...this.#members].filter((one) => one.isHeld());
-    const released = await Promise.allSettled(held.map((one) => one.release()));
-    await this.#sessions.close(reason);
-    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
   }
 }

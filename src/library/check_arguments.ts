@@ -11,6 +11,6 @@ export function checkedBytes(what: string, value: string | Uint8Array): Uint8Arr
 }
 
 /** Throws USAGE for anything but a function. */
-export function checkHandler(value: unknown): void {
-  if (typeof value !== "function") throw new BatonError("USAGE", `The handler is not a function, but ${typeName(value)}`);
+export function checkFunction(what: string, value: unknown): void {
+  if (typeof value !== "function") throw new BatonError("USAGE", `${what} is not a function, but ${typeName(value)}`);
 }

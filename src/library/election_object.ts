@@ -25,9 +25,6 @@ export class Election implements AsyncDisposable {
   readonly name: string;
   readonly #options: ElectionOptions;
   readonly #sessions: SessionSource;
-  readonly #closed = new AbortController();
-  readonly #leaderships = new Set<Leadership>();
-  #closing: Promise<void> | null = null;
 
   /** Sends nothing before it is used. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, options: ElectionOptions = {}) {
@@ -45,23 +42,22 @@ export class Election implements AsyncDisposable {
   async campaign(value: string, { signal, wait, ...reporting }: ElectionCampaignOptions = {}): Promise<Leadership> {
     checkValue(value);
     const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
-    const stop = this.#stop(signal);
+    const stop = this.#sessions.stopSignal(signal);
     throwIfAborted(stop);
     const limit = callLimit(wait, { clock: rest.clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
-      const leadership = await campaign(zk, this.name, {
-        ...rest,
-        ...reporting,
-        ...limit.waiting,
-        value,
-        info,
-        priority: typeof priority === "number" ? priority : namedPriorities[priority],
-      });
-      for (const one of this.#leaderships) if (!one.isHeld()) this.#leaderships.delete(one);
-      this.#leaderships.add(leadership);
-      return leadership;
+      return this.#sessions.hold(
+        await campaign(zk, this.name, {
+          ...rest,
+          ...reporting,
+          ...limit.waiting,
+          value,
+          info,
+          priority: typeof priority === "number" ? priority : namedPriorities[priority],
+        }),
+      );
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
       throw sessionExpiredError(`lead "${this.name}"`, zk, thrown) ?? thrown;
@@ -72,7 +68,7 @@ export class Election implements AsyncDisposable {
 
   /** Returns the current leader and the last grants. */
   async leader(): Promise<LeaderStatus> {
-    return await leaderStatus(await this.#sessions.get(this.#closed.signal), this.name, this.#root);
+    return await leaderStatus(await this.#sessions.get(), this.name, this.#root);
   }
 
   /**
@@ -80,7 +76,7 @@ export class Election implements AsyncDisposable {
    * them) while it is at most 64 behind; more are one `missed`. Ends with the signal, or when the object is closed.
    */
   async *changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<LeaderChange, void, void> {
-    const signal = this.#stop(options.signal);
+    const signal = this.#sessions.stopSignal(options.signal);
     const changes = new LeaderChanges();
     while (!signal.aborted) {
       try {
@@ -95,12 +91,12 @@ export class Election implements AsyncDisposable {
 
   /** Asks the leader to step down. Throws NOT_FOUND when there is no leader. */
   async resign(options: Omit<ResignOptions, "root"> = {}) {
-    return await resign(await this.#sessions.get(this.#closed.signal), this.name, { ...options, ...this.#root });
+    return await resign(await this.#sessions.get(), this.name, { ...options, ...this.#root });
   }
 
   /** Releases all leaderships of this object, ends all waits, and closes the connection if this object opened it. */
   close(): Promise<void> {
-    return this.#closing ??= this.#close();
+    return this.#sessions.close(`Election "${this.name}" was closed`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -115,18 +111,5 @@ export class Election implements AsyncDisposable {
   get #clock(): Pick<ElectionOptions, "clock"> {
     const { clock } = this.#options;
     return clock === undefined ? {} : { clock };
-  }
-
-  #stop(signal: AbortSignal | undefined): AbortSignal {
-    return signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
-  }
-
-  async #close(): Promise<void> {
-    const reason = new DOMException(`Election "${this.name}" was closed`, "AbortError");
-    this.#closed.abort(reason);
-    const held = [...this.#leaderships].filter((leadership) => leadership.isHeld());
-    const released = await Promise.allSettled(held.map((leadership) => leadership.release()));
-    await this.#sessions.close(reason);
-    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
   }
 }

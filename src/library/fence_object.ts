@@ -83,7 +83,7 @@ export class Fence implements AsyncDisposable {
 
   /** Closes the connection if this object opened it. */
   async close(): Promise<void> {
-    await this.#sessions.close(new DOMException("The fence was closed", "AbortError"));
+    await this.#sessions.close("The fence was closed");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

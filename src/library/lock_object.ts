@@ -11,7 +11,6 @@ import type { Lease } from "../process/lease.ts";
 import { LeaseSet } from "../process/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
-import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { WaitTimeout } from "../support/deadline.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
@@ -34,11 +33,8 @@ export class Lock implements AsyncDisposable {
   readonly name: string;
   readonly #options: LockOptions;
   readonly #sessions: SessionSource;
-  readonly #destroyed = new AbortController();
   /** Leases that were not released, lost ones included; oldest first. */
   readonly #leases = new Map<Lease, ZooKeeper>();
-  readonly #acquiring = new RunningCalls();
-  #destroying: Promise<void> | null = null;
 
   /** Sends nothing before the first `acquire`. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
@@ -61,8 +57,7 @@ export class Lock implements AsyncDisposable {
    * of `acquireLock`, and an AbortError after the object is destroyed.
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
-    throwIfAborted(this.#destroyed.signal);
-    return await this.#acquiring.run(async () => {
+    return await this.#sessions.run(async () => {
       const { zk, lease } = await this.#acquire(options);
       const shared = new SharedLease(lease, () => this.#leases.delete(shared));
       this.#leases.set(shared, zk);
@@ -105,7 +100,7 @@ export class Lock implements AsyncDisposable {
 
   /** Releases all leases, ends all waits, and closes the connection if this object opened it. */
   destroy(): Promise<void> {
-    return this.#destroying ??= this.#destroy();
+    return this.#sessions.close(`Lock "${this.name}" was destroyed`, () => this.#leases.keys());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -115,7 +110,7 @@ export class Lock implements AsyncDisposable {
   async #acquire({ signal, wait = this.#options.wait, ...reporting }: LockAcquireOptions): Promise<Acquired> {
     const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, recipe, ...rest } =
       this.#options;
-    const stop = AbortSignal.any(signal === undefined ? [this.#destroyed.signal] : [this.#destroyed.signal, signal]);
+    const stop = this.#sessions.stopSignal(signal);
     const limit = callLimit(wait, { clock: rest.clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
@@ -146,15 +141,6 @@ export class Lock implements AsyncDisposable {
     }
     const isUnanswered = zk === null ? thrown.code === "UNREACHABLE" : isUnansweredBy(zk, thrown);
     return isUnanswered ? new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown }) : thrown;
-  }
-
-  async #destroy(): Promise<void> {
-    const reason = new DOMException(`Lock "${this.name}" was destroyed`, "AbortError");
-    this.#destroyed.abort(reason);
-    await this.#acquiring.ended();
-    const released = await Promise.allSettled([...this.#leases.keys()].map((lease) => lease.release()));
-    await this.#sessions.close(reason);
-    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
   }
 }
 

@@ -13,7 +13,7 @@ import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
 import { onAbort, RunningCalls, TaskScope } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { userStateFolder } from "../support/home_folder.ts";
-import { checkedBytes, checkHandler } from "./check_arguments.ts";
+import { checkedBytes, checkFunction } from "./check_arguments.ts";
 import {
   type MessageStoreOptions,
   noSources,
@@ -241,7 +241,7 @@ export class MessageStore implements AsyncDisposable {
 
   async #process(handler: MessageHandler, options: ProcessOptions): Promise<void> {
     const { signal, until = "stopped", onReport } = options;
-    checkHandler(handler);
+    checkFunction("The handler", handler);
     if (!untilWords.includes(until)) {
       throw new BatonError("USAGE", `until is ${JSON.stringify(until)}; expected one of ${untilWords.join(", ")}`);
     }

@@ -14,7 +14,6 @@ import { itemsMax } from "../coordination/pool/pool_items.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
 import { type PoolStatus, readPoolStatus } from "../coordination/pool/read_pool_status.ts";
-import { RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
@@ -72,9 +71,6 @@ export class Pool implements AsyncDisposable {
   readonly #path: PoolPath;
   readonly #info: HolderInfo;
   readonly #sessions: SessionSource;
-  readonly #closed = new AbortController();
-  readonly #runs = new RunningCalls();
-  #closing: Promise<void> | null = null;
 
   /** Sends nothing before it is used. Throws USAGE for an invalid name, CONFIG for an invalid template. */
   constructor(place: SessionPlace, component: string, options: PoolOptions = {}) {
@@ -93,23 +89,22 @@ export class Pool implements AsyncDisposable {
    * list, the signal's reason when it came before the start, and an AbortError after the object is closed.
    */
   async run(items: PoolItems, work: PoolWork, { signal }: { readonly signal?: AbortSignal } = {}): Promise<PoolCounts> {
-    throwIfAborted(this.#closed.signal);
-    return await this.#runs.run(() => this.#run(items, work, signal));
+    return await this.#sessions.run(() => this.#run(items, work, signal));
   }
 
   /** Returns the running items and the results; with `named` also which of these are free. */
   async status(named: readonly string[] | null = null): Promise<PoolStatus> {
-    return await readPoolStatus(await this.#getSession(), this.component, { path: this.#path, named });
+    return await readPoolStatus(await this.#sessions.get(), this.component, { path: this.#path, named });
   }
 
   /** Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared results. */
   async clear(named: readonly string[] | null = null): Promise<number> {
-    return await clearPoolResults(await this.#getSession(), { path: this.#path, named, clock: this.#clock });
+    return await clearPoolResults(await this.#sessions.get(), { path: this.#path, named, clock: this.#clock });
   }
 
   /** Starts no new items, waits for the running ones, and closes the connection if this object opened it. */
   close(): Promise<void> {
-    return this.#closing ??= this.#close();
+    return this.#sessions.close(`Pool "${this.component}" was closed`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -118,10 +113,6 @@ export class Pool implements AsyncDisposable {
 
   get #clock() {
     return this.#options.clock ?? systemClock();
-  }
-
-  #getSession() {
-    return this.#sessions.get(this.#closed.signal);
   }
 
   async #run(items: PoolItems, work: PoolWork, signal: AbortSignal | undefined): Promise<PoolCounts> {
@@ -135,7 +126,7 @@ export class Pool implements AsyncDisposable {
       wait = { whileChoosingMs: choosingMsMax },
       onProblem,
     } = this.#options;
-    const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
+    const stop = this.#sessions.stopSignal(signal);
     const limit = callLimit(typeof wait === "object" ? undefined : wait, { clock: this.#clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
@@ -194,13 +185,6 @@ export class Pool implements AsyncDisposable {
       }
     }
     return items;
-  }
-
-  async #close(): Promise<void> {
-    const reason = new DOMException(`Pool "${this.component}" was closed`, "AbortError");
-    this.#closed.abort(reason);
-    await this.#runs.ended();
-    await this.#sessions.close(reason);
   }
 }
 

@@ -1,9 +1,12 @@
-/** Common parts of the library objects: the session, the time limit of a call, and the description of this process. */
+/**
+ * Common parts of the library objects: the session and the end, the time limit of a call, and the description of this
+ * process.
+ */
 import { hostname } from "node:os";
 import process from "node:process";
 import type { HolderInfo } from "../coordination/holder_info.ts";
 import { BatonError } from "../errors.ts";
-import { abortable } from "../support/abort.ts";
+import { abortable, RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { checkWait, type Deadline, waitLimit } from "../support/deadline.ts";
 import { userName } from "../support/user_name.ts";
@@ -14,13 +17,43 @@ import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 /** A session that belongs to the caller, or the options to open one. */
 export type SessionPlace = ZooKeeper | ConnectOptions;
 
+/** What an object gives back when it is closed: a lease, a membership. */
+interface Held {
+  isHeld(): boolean;
+  release(): Promise<void>;
+}
+
+/** The session of an object, its calls in progress, and what it holds. */
 export class SessionSource {
   readonly #place: SessionPlace;
   readonly #closed = new AbortController();
+  /** Aborts after `#closed`, when nothing is held any more. */
+  readonly #isOver = new AbortController();
+  readonly #calls = new RunningCalls();
+  readonly #held = new Set<Held>();
   #own: Promise<ZooKeeper> | null = null;
+  #closing: Promise<void> | null = null;
 
   constructor(place: SessionPlace) {
     this.#place = place;
+  }
+
+  /** Returns what ends a call: the end of the object, and the call's own signal. */
+  stopSignal(signal?: AbortSignal): AbortSignal {
+    return signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
+  }
+
+  /** Runs a call, which `close` waits for. Throws the reason of the end after it. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    throwIfAborted(this.#closed.signal);
+    return this.#calls.run(work);
+  }
+
+  /** Keeps what `close` has to release. */
+  hold<H extends Held>(lease: H): H {
+    for (const one of this.#held) if (!one.isHeld()) this.#held.delete(one);
+    this.#held.add(lease);
+    return lease;
   }
 
   /** True if a session that has ended is replaced by another. */
@@ -32,27 +65,41 @@ export class SessionSource {
    * Returns the session. If this object opened it and it has ended, opens another one. Concurrent calls share one connection.
    * Rejects as `connect` does, or with the signal's reason.
    */
-  async get(signal?: AbortSignal): Promise<ZooKeeper> {
+  async get(signal: AbortSignal = this.#closed.signal): Promise<ZooKeeper> {
     if ("session" in this.#place) return this.#place;
     const { signal: given } = this.#place;
-    const signals = given === undefined ? [this.#closed.signal] : [this.#closed.signal, given];
+    const signals = given === undefined ? [this.#isOver.signal] : [this.#isOver.signal, given];
     const own = this.#own ??= connect({ ...this.#place, signal: AbortSignal.any(signals) });
     try {
       const zk = await abortable(own, signal);
       if (!zk.session.ended.aborted) return zk;
     } catch (thrown) {
-      if (!signal?.aborted && this.#own === own) this.#own = null;
+      if (!signal.aborted && this.#own === own) this.#own = null;
       throw thrown;
     }
     if (this.#own === own) this.#own = null;
     return await this.get(signal);
   }
 
-  /** Ends a session that this object opened. Calls that wait for a session reject with `reason`. */
-  async close(reason: unknown): Promise<void> {
+  /**
+   * Ends all waits with an AbortError that says `why`, waits for the calls, releases everything, and ends a session that
+   * this object opened. Rejects with the first failure of a release.
+   */
+  close(why: string, leases?: () => Iterable<Held>): Promise<void> {
+    return this.#closing ??= this.#close(
+      new DOMException(why, "AbortError"),
+      leases ?? (() => [...this.#held].filter((one) => one.isHeld())),
+    );
+  }
+
+  async #close(reason: DOMException, leases: () => Iterable<Held>): Promise<void> {
     this.#closed.abort(reason);
+    await this.#calls.ended();
+    const released = await Promise.allSettled([...leases()].map((one) => one.release()));
+    this.#isOver.abort(reason);
     const own = await this.#own?.catch(() => null);
     await own?.close();
+    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
   }
 }
 

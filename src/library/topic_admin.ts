@@ -43,7 +43,6 @@ export class TopicAdmin implements AsyncDisposable {
   readonly #path: PubsubPath;
   readonly #sessions: SessionSource;
   readonly #socket: SocketOptions | undefined;
-  readonly #closed = new AbortController();
 
   /** Opens nothing before the first call. Throws CONFIG for an unusable key file. */
   constructor(place: SessionPlace, options: TopicAdminOptions = {}) {
@@ -85,9 +84,7 @@ export class TopicAdmin implements AsyncDisposable {
 
   /** Closes the connection if this object opened it. */
   async close(): Promise<void> {
-    const reason = new DOMException("The topic administration was closed", "AbortError");
-    this.#closed.abort(reason);
-    await this.#sessions.close(reason);
+    await this.#sessions.close("The topic administration was closed");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -110,8 +107,7 @@ export class TopicAdmin implements AsyncDisposable {
     options: PubsubCallOptions,
     work: (limit: AbortSignal, stop: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { signal } = options;
-    const stop = AbortSignal.any(signal === undefined ? [this.#closed.signal] : [this.#closed.signal, signal]);
+    const stop = this.#sessions.stopSignal(options.signal);
     const limit = callLimit(this.#waitOf(options), { signal: stop });
     try {
       return await work(limit.signal, stop);

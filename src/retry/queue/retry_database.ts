@@ -38,6 +38,7 @@ export class RetryDatabase {
   /** Rows that differ from what was stored. */
   readonly damage = new DamageLog();
   #dataVersion = -1;
+  commits = 0;
 
   /**
    * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
@@ -161,6 +162,7 @@ export class RetryDatabase {
       this.#rollBack();
       throw storeError(error, this.folder);
     }
+    this.commits++;
     return result;
   }
 
