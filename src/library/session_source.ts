@@ -17,7 +17,7 @@ import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 /** A session that belongs to the caller, or the options to open one. */
 export type SessionPlace = ZooKeeper | ConnectOptions;
 
-/** What an object gives back when it is closed: a lease, a membership. */
+/** A lease or a membership, which the object gives back when it is closed. */
 interface Held {
   isHeld(): boolean;
   release(): Promise<void>;
@@ -27,7 +27,7 @@ interface Held {
 export class SessionSource {
   readonly #place: SessionPlace;
   readonly #closed = new AbortController();
-  /** Aborts after `#closed`, when nothing is held any more. */
+  /** Aborts after `#closed`, when everything is released. */
   readonly #isOver = new AbortController();
   readonly #calls = new RunningCalls();
   readonly #held = new Set<Held>();
@@ -38,7 +38,7 @@ export class SessionSource {
     this.#place = place;
   }
 
-  /** Returns what ends a call: the end of the object, and the call's own signal. */
+  /** Returns the signal that ends a call: at the end of the object, or with the call's own signal. */
   stopSignal(signal?: AbortSignal): AbortSignal {
     return signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
   }
@@ -49,7 +49,7 @@ export class SessionSource {
     return this.#calls.run(work);
   }
 
-  /** Keeps what `close` has to release. */
+  /** Adds a lease that `close` has to release. */
   hold<H extends Held>(lease: H): H {
     for (const one of this.#held) if (!one.isHeld()) this.#held.delete(one);
     this.#held.add(lease);

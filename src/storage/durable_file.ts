@@ -1,11 +1,30 @@
 /** Files and folder entries that must survive a power failure. All functions throw the system's error. */
-import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
+import { closeSync, fchmodSync, fsyncSync, openSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /** Flushes a file's content, or a folder's entries. A file that was created, renamed or removed needs both. */
 export function flushPath(path: string): void {
   const fd = openSync(path, "r");
   try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode 600
+ * does not depend on the umask.
+ */
+export function writeFlushed(
+  path: string,
+  content: string | Uint8Array,
+  { flags = "w", mode }: { readonly flags?: string; readonly mode?: number } = {},
+): void {
+  const fd = openSync(path, flags, mode);
+  try {
+    if (mode === 0o600) fchmodSync(fd, mode);
+    writeFileSync(fd, content);
     fsyncSync(fd);
   } finally {
     closeSync(fd);

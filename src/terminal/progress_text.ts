@@ -3,7 +3,6 @@
  * the thread shares as few modules as possible with `lock`, which loads each shared part from a file of its own.
  */
 import { formatDuration } from "../support/duration.ts";
-import { formatSize } from "../support/size.ts";
 import { countWithNoun } from "../support/text.ts";
 
 /** An operation that takes less time shows nothing on a terminal. Milliseconds, as all times here. */
@@ -63,4 +62,13 @@ function rateText(noun: string, count: number, elapsedMs: number): string {
     ? [60 * perSecond, "a minute"]
     : [3600 * perSecond, "an hour"];
   return `${rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate)} ${unit}`;
+}
+
+const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** A number of bytes for people, with at most three digits: `512 B`, `1.5 KiB`, `12 GiB`. */
+function formatSize(bytes: number): string {
+  let [size, unit] = [bytes, 0];
+  for (; size >= 1023.5 && unit < sizeUnits.length - 1; unit++) size /= 1024;
+  return `${unit === 0 || size >= 99.95 ? Math.round(size) : Math.round(size * 10) / 10} ${sizeUnits[unit]}`;
 }

@@ -3,20 +3,10 @@
  * neither exists.
  */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
-import { flushPath } from "../storage/durable_file.ts";
+import { flushPath, writeFlushed } from "../storage/durable_file.ts";
 import { x25519KeyBytes, x25519Secret } from "../support/x25519.ts";
 import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
 
@@ -52,9 +42,9 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
       path = piece.path;
       if (isFolder(path)) throw new Error("it is a folder");
     }
-    for (const piece of pieces) {
+    for (const { draft, text, mode, ...piece } of pieces) {
       path = piece.path;
-      writeDraft(piece);
+      writeFlushed(draft, text, { flags: "wx", mode });
     }
     for (const piece of pieces) {
       path = piece.path;
@@ -77,19 +67,6 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
 
 function draftPath(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
-}
-
-function writeDraft(
-  { draft, text, mode }: { readonly draft: string; readonly text: string; readonly mode: number },
-): void {
-  const fd = openSync(draft, "wx", mode);
-  try {
-    if (mode === 0o600) fchmodSync(fd, mode); // independent of the umask
-    writeFileSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 function isFolder(path: string): boolean {

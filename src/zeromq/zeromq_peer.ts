@@ -14,7 +14,7 @@ import { WaitQueue } from "./wait_queue.ts";
 /** Approximate number of messages of one peer that are read before timers and other connections are served. */
 const messagesPerTurn = 1000;
 
-/** What a peer needs of its connection. */
+/** The part of a connection that its peer uses. */
 export interface PeerLink {
   readonly hasRoomToSend: boolean;
   /** Messages, and their bytes, that may not have left this process. */

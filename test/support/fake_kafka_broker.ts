@@ -5,7 +5,6 @@
 import { type Connection, formatAddress, type Listener, type TlsOptions } from "../../src/sockets/connection.ts";
 import { listen } from "../../src/sockets/listen.ts";
 import { ByteReader } from "../../src/wire/bytes.ts";
-import { text } from "../../src/wire/kafka/kafka_codec.ts";
 import {
   apiVersions,
   createTopics,
@@ -15,6 +14,7 @@ import {
   produce,
   saslAuthenticate,
   saslHandshake,
+  text,
 } from "../../src/wire/kafka/kafka_requests.ts";
 import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { ScramServer } from "./scram_server.ts";

@@ -8,23 +8,10 @@
  * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no other
  * .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
-import { flushParentFolders } from "../../storage/durable_file.ts";
-import { flushPath } from "../../storage/durable_file.ts";
+import { flushParentFolders, flushPath, writeFlushed } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** Name of the file that says which client and topic own the folder. */
@@ -181,7 +168,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     // The folder is flushed before the owner file exists, so that a process that finds this file does not have to flush
     // it.
     if (!existsSync(file)) flushParentFolders(path);
-    writeFlushed(file, bytes, "wx");
+    writeFlushed(file, bytes, { flags: "wx" });
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
@@ -215,15 +202,5 @@ function writePart(path: string, body: Uint8Array): void {
       // the first error is reported
     }
     throw thrown;
-  }
-}
-
-function writeFlushed(path: string, bytes: Uint8Array, flags = "w"): void {
-  const file = openSync(path, flags);
-  try {
-    writeFileSync(file, bytes);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
