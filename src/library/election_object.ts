@@ -68,7 +68,7 @@ export class Election implements AsyncDisposable {
 
   /** Returns the current leader and the last grants. */
   async leader(): Promise<LeaderStatus> {
-    return await leaderStatus(await this.#sessions.get(), this.name, this.#root);
+    return await leaderStatus(await this.#sessions.get(), this.name, this.#options);
   }
 
   /**
@@ -81,7 +81,7 @@ export class Election implements AsyncDisposable {
     while (!signal.aborted) {
       try {
         const zk = await this.#sessions.get(signal);
-        yield* watchLeader(zk, this.name, { ...this.#root, signal, changes, ...this.#clock });
+        yield* watchLeader(zk, this.name, { ...this.#options, signal, changes });
       } catch (thrown) {
         if (signal.aborted) return;
         if (!isSessionEnd(thrown) || !this.#sessions.canReopen) throw thrown;
@@ -91,7 +91,8 @@ export class Election implements AsyncDisposable {
 
   /** Asks the leader to step down. Throws NOT_FOUND when there is no leader. */
   async resign(options: Omit<ResignOptions, "root"> = {}) {
-    return await resign(await this.#sessions.get(), this.name, { ...options, ...this.#root });
+    const { root } = this.#options;
+    return await resign(await this.#sessions.get(), this.name, root === undefined ? options : { ...options, root });
   }
 
   /** Releases all leaderships of this object, ends all waits, and closes the connection if this object opened it. */
@@ -101,15 +102,5 @@ export class Election implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  get #root(): { readonly root?: string } {
-    const { root } = this.#options;
-    return root === undefined ? {} : { root };
-  }
-
-  get #clock(): Pick<ElectionOptions, "clock"> {
-    const { clock } = this.#options;
-    return clock === undefined ? {} : { clock };
   }
 }

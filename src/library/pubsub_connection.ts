@@ -10,7 +10,7 @@ import { type PubsubRequestOptions, Requester } from "../pubsub/client/requester
 import { topicStateFolder } from "../pubsub/client/state_folder.ts";
 import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
-import { abortable, throwIfAborted } from "../support/abort.ts";
+import { abortable, anySignal, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { checkWait, deadlineAfter } from "../support/deadline.ts";
 import { userStateFolder } from "../support/home_folder.ts";
@@ -107,8 +107,7 @@ export class PubsubConnection {
     { wait = this.waitMs, signal }: PubsubCallOptions,
   ): { readonly endMs: number; readonly signal: AbortSignal } {
     checkWait(wait);
-    const signals = signal === undefined ? [this.closed] : [this.closed, signal];
-    return { endMs: this.clock.now() + wait, signal: AbortSignal.any(signals) };
+    return { endMs: this.clock.now() + wait, signal: anySignal(this.closed, signal) };
   }
 
   /** Runs one call at a topic. After a takeover by another process the next call uses a new session. */
@@ -190,7 +189,7 @@ export class PubsubConnection {
     const path = new PubsubPath(this.#options.root);
     const place = this.#place as SessionPlace;
     if ("session" in place) return await announcedProxies(place, path, signal);
-    const ends = place.signal === undefined ? signal : AbortSignal.any([signal, place.signal]);
+    const ends = anySignal(signal, place.signal);
     await using zk = await connect({ ...place, signal: ends });
     return await announcedProxies(zk, path, ends);
   }

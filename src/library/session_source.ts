@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import process from "node:process";
 import type { HolderInfo } from "../coordination/holder_info.ts";
 import { BatonError } from "../errors.ts";
-import { abortable, RunningCalls, throwIfAborted } from "../support/abort.ts";
+import { abortable, anySignal, RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { checkWait, type Deadline, waitLimit } from "../support/deadline.ts";
 import { userName } from "../support/user_name.ts";
@@ -40,7 +40,7 @@ export class SessionSource {
 
   /** Returns the signal that ends a call: at the end of the object, or with the call's own signal. */
   stopSignal(signal?: AbortSignal): AbortSignal {
-    return signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
+    return anySignal(this.#closed.signal, signal);
   }
 
   /** Runs a call, which `close` waits for. Throws the reason of the end after it. */
@@ -67,9 +67,10 @@ export class SessionSource {
    */
   async get(signal: AbortSignal = this.#closed.signal): Promise<ZooKeeper> {
     if ("session" in this.#place) return this.#place;
-    const { signal: given } = this.#place;
-    const signals = given === undefined ? [this.#isOver.signal] : [this.#isOver.signal, given];
-    const own = this.#own ??= connect({ ...this.#place, signal: AbortSignal.any(signals) });
+    const own = this.#own ??= connect({
+      ...this.#place,
+      signal: anySignal(this.#isOver.signal, this.#place.signal),
+    });
     try {
       const zk = await abortable(own, signal);
       if (!zk.session.ended.aborted) return zk;

@@ -5,7 +5,7 @@
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
+import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -188,7 +188,7 @@ class BarrierEntry {
     const { session } = this.#zk;
     // The end of the wait has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
-    const ends = AbortSignal.any([session.ended, ...(signal === undefined ? [] : [signal])]);
+    const ends = anySignal(session.ended, signal);
     if (outcome.do === "started") {
       try {
         await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });

@@ -17,11 +17,8 @@ export interface ServerOverview {
 /** Returns servers sorted by ID, including servers that are away and own topics. */
 export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   const there = new Map((await announcementsBelow(zk, path.servers)).map((server) => [server.id, server]));
-  const topics = new Map<string, ListedTopic[]>();
-  for await (const listed of readTopicList(zk, path)) {
-    const { owner } = listed.node;
-    if (owner !== "") appendTopic(topics, owner, listed);
-  }
+  const topics = Map.groupBy(await Array.fromAsync(readTopicList(zk, path)), ({ node }) => node.owner);
+  topics.delete("");
   const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();
   return ids.map((id) => ({
     id,
@@ -29,10 +26,4 @@ export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<Ser
     isDraining: there.get(id)?.isDraining ?? false,
     topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
   }));
-}
-
-function appendTopic(topics: Map<string, ListedTopic[]>, owner: string, listed: ListedTopic): void {
-  const known = topics.get(owner);
-  if (known === undefined) topics.set(owner, [listed]);
-  else known.push(listed);
 }

@@ -3,6 +3,7 @@ import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
+import { anySignal } from "../../support/abort.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
@@ -49,8 +50,7 @@ export async function requestFromServer(
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
-  const ends = AbortSignal.any([lost.signal, ...(signal === undefined ? [] : [signal])]);
-  const deadline = deadlineAfter(clock, withinMs, { signal: ends, reason });
+  const deadline = deadlineAfter(clock, withinMs, { signal: anySignal(lost.signal, signal), reason });
   try {
     dealer.connect(endpoint);
     await dealer.send([nothing, ...encodeMessage(question)], { signal: deadline.signal });

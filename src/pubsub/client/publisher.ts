@@ -4,7 +4,7 @@
  * before it.
  */
 import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, throwIfAborted } from "../../support/abort.ts";
+import { abortable, anySignal, throwIfAborted } from "../../support/abort.ts";
 import { countWithNoun } from "../../support/text.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
@@ -115,13 +115,13 @@ export class Publisher {
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
-    const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
+    const ends = anySignal(signal, isStream ? undefined : until);
     this.#digest = checkpoint?.digest ?? emptyDigest;
     await this.#client.register(this.#topic, { signal, endMs: endMsOf?.(1, 1) });
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
-      const stopped = this.#anySignal(signal, until);
+      const stopped = anySignal(this.#stop.signal, signal, until);
       while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
         this.#waitsForInput = true;
         this.#settleIdle();
@@ -176,10 +176,6 @@ export class Publisher {
       onStored(length, totalByteLength(run.bodies), counter);
     }
     return count;
-  }
-
-  #anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
-    return AbortSignal.any([this.#stop.signal, ...signals.filter((signal) => signal !== undefined)]);
   }
 
   /** Records known outcomes while nothing is in flight, so that fewer puts have to be resumed after a kill. */
@@ -275,7 +271,7 @@ export class Publisher {
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
     const abort = new AbortController();
-    const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
+    const signal = anySignal(abort.signal, options.signal);
     const headers = {
       firstUnacked,
       ...(first > firstUnacked ? { after: first - 1 } : {}),

@@ -7,7 +7,7 @@ import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
-import { abortable } from "../../support/abort.ts";
+import { abortable, anySignal } from "../../support/abort.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
@@ -272,8 +272,7 @@ export class TopicServer implements AsyncDisposable {
    * Resolves when the server is announced. A failure of the first session rejects; later sessions are retried for ever.
    */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
-    const connecting = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal]);
-    let first: ZooKeeper | null = await this.#options.connect(connecting);
+    let first: ZooKeeper | null = await this.#options.connect(anySignal(signal, this.#stop.signal));
     const open = async (opening: AbortSignal) => {
       const zk = first ?? await this.#options.connect(opening);
       first = null;
