@@ -22,7 +22,7 @@ if (words[0] === "__guard") {
   try {
     process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
-    const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/stop_signals.ts");
+    const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/signal_source.ts");
     await endBySignal(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
   }
 }

@@ -5,8 +5,7 @@ import { requireScope } from "../../src/coordination/connect/coordination_server
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { BatonError } from "../../src/errors.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../command.ts";

@@ -3,7 +3,7 @@ import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -27,8 +27,7 @@ import { ReportFacts, runReported } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
-import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
-import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { type SignalSource, StoppedBySignal, stopSignals } from "../../src/process/supervise/signal_source.ts";
 import { commandAfterOneName, defineCommand } from "../command.ts";
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */

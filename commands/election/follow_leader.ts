@@ -1,7 +1,7 @@
 /** Follows an election over lost connections, expired sessions and unreachable servers. */
 import { electionPath } from "../../src/coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/election_history.ts";
-import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
+import { watchLeader } from "../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { ConnectedCall } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";

@@ -1,8 +1,7 @@
 /** `baton forward`: a local port whose connections go to the leader of an election. */
 import { rmSync } from "node:fs";
 import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";

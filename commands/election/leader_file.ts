@@ -3,7 +3,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { LeaderChanges } from "../../src/coordination/election/election_history.ts";
-import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
+import { watchLeader } from "../../src/coordination/election/leader_status.ts";
 import type { Clock } from "../../src/support/clock.ts";
 
 export interface LeaderFileOptions {

@@ -5,7 +5,7 @@ import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { resign } from "../../src/coordination/election/step_down.ts";
+import { resign } from "../../src/coordination/election/campaign.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { userName } from "../../src/support/user_name.ts";
 import { defineCommand } from "../command.ts";

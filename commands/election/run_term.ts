@@ -9,9 +9,9 @@ import type { SignalSource } from "../../src/process/supervise/signal_source.ts"
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_marker.ts";
+import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_table.ts";
 import type { Leadership } from "../../src/coordination/election/campaign.ts";
-import { ResignableLease } from "../../src/process/lease_set.ts";
+import { ResignableLease } from "../../src/process/lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { superviseOptions } from "../job/job.ts";

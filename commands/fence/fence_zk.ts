@@ -7,10 +7,14 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../src/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
-import { fencedWrite, type HeldNode, staleHolderError } from "../../src/coordination/fence/fenced_write.ts";
+import {
+  type FencedOperation,
+  fencedWrite,
+  type HeldNode,
+  reservedFolderOf,
+  staleHolderError,
+} from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
-import { reservedFolderOf } from "../../src/coordination/fence/fenced_operation.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { readAtMost } from "../../src/support/read_at_most.ts";
 import type { Call } from "../command.ts";

@@ -5,16 +5,20 @@
 import process from "node:process";
 import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../src/process/libc.ts";
-import { processSignals, type SignalSource } from "../../src/process/supervise/signal_source.ts";
+import {
+  processSignals,
+  type SignalSource,
+  StoppedBySignal,
+  stopSignals,
+} from "../../src/process/supervise/signal_source.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { holderName } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds, removeCookiesOf } from "../../src/process/hold/hold_list.ts";
 import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pipe.ts";
 import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
-import { ScriptWatch } from "../../src/process/hold/script_watch.ts";
+import { ScriptWatch } from "../../src/process/hold/script_process.ts";
 import { superviseScript } from "../../src/process/hold/supervise_script.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable, onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";

@@ -1,7 +1,12 @@
 /** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
 import process from "node:process";
-import { hasProcessTable, isAlive, isNamespaceOf, readProcess } from "../../src/process/proc/process_table.ts";
-import { sendSignal } from "../../src/process/proc/send_signal.ts";
+import {
+  hasProcessTable,
+  isAlive,
+  isNamespaceOf,
+  readProcess,
+  sendSignal,
+} from "../../src/process/proc/process_table.ts";
 import { holdsOfAncestors } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds } from "../../src/process/hold/hold_list.ts";
 import { ReleaseClient, type ReleaseResponse } from "../../src/process/hold/release_mailbox.ts";

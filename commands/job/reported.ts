@@ -3,7 +3,7 @@ import type { ChildEnding, ChildOutcome } from "../../src/process/spawn/child_ou
 import type { Lease } from "../../src/process/lease.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
-import { StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
+import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { LockEnding } from "./lock_ending.ts";

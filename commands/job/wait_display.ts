@@ -3,7 +3,7 @@ import type { Io } from "../../src/terminal/io.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { AcquireOptions, WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
-import { describeHolders } from "../../src/coordination/lock/lock_messages.ts";
+import { describeHolders } from "../../src/coordination/lock/lock_status.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 

@@ -1,7 +1,7 @@
 /** Acquires all requested locks, one after the other in the order of their names, and displays the wait. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { acquireInteropLock } from "../../src/coordination/interop/acquire_interop_lock.ts";
+import { acquireInteropLock } from "../../src/coordination/interop/interop_contender.ts";
 import { interopStatus } from "../../src/coordination/interop/interop_status.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";

@@ -6,7 +6,7 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { breakInteropLock } from "../../src/coordination/interop/break_interop_lock.ts";
+import { breakInteropLock } from "../../src/coordination/interop/interop_status.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";

@@ -9,7 +9,7 @@ import { choiceType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
-import { diagnoseInterop } from "../../src/coordination/admin/diagnose_interop.ts";
+import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";

@@ -9,7 +9,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
-import { readDetails } from "../../src/coordination/admin/read_details.ts";
+import { readDetails } from "../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { onlyInteropPath } from "./name_arguments.ts";

@@ -1,7 +1,6 @@
 /** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggleType } from "../../src/config/value_types.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";

@@ -1,9 +1,8 @@
 /** `baton pool status` and `baton pool clear`: print the items of a pool, or clear their results. They run no items. */
 import process from "node:process";
 import { spawnChild } from "../../src/process/spawn/spawn_child.ts";
-import { sendSignal } from "../../src/process/proc/send_signal.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { sendSignal } from "../../src/process/proc/process_table.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";

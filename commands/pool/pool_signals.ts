@@ -2,8 +2,11 @@
  * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded to running
  * commands. Handlers stay installed until the end of the pool.
  */
-import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
-import { StoppedBySignal, StopRequestClassifier } from "../../src/process/supervise/stop_signals.ts";
+import {
+  type SignalSource,
+  StoppedBySignal,
+  StopRequestClassifier,
+} from "../../src/process/supervise/signal_source.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { TaskScope } from "../../src/support/abort.ts";
 

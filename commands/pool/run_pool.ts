@@ -3,7 +3,7 @@ import { JobTable } from "../../src/process/proc/job_table.ts";
 import { prepareChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";

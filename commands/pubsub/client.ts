@@ -10,8 +10,7 @@ import {
   parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
 import {

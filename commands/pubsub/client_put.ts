@@ -17,8 +17,7 @@ import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { listenForStops, StoppedBySignal } from "../../src/process/supervise/stop_signals.ts";
+import { listenForStops, processSignals, StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 

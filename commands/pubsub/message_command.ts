@@ -7,13 +7,16 @@ import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
-import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_marker.ts";
+import {
+  cookieEnvironment,
+  cookieVariable,
+  hasProcessTable,
+  readProcess,
+  sendSignal,
+} from "../../src/process/proc/process_table.ts";
 import { KnownProcesses } from "../../src/process/proc/known_processes.ts";
-import { hasProcessTable, readProcess } from "../../src/process/proc/process_table.ts";
-import { sendSignal } from "../../src/process/proc/send_signal.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { listenForStops, processSignals } from "../../src/process/supervise/signal_source.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
-import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";

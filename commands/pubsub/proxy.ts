@@ -4,9 +4,8 @@ import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from ".
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { processSignals, stopSignals } from "../../src/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { stopSignals } from "../../src/process/supervise/stop_signals.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";

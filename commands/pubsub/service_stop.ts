@@ -1,6 +1,5 @@
 /** Asks a server or a proxy to stop: by a signal, or because the other role of the same process has ended. */
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { endBySignal, listenForStops, stopSignals } from "../../src/process/supervise/stop_signals.ts";
+import { endBySignal, listenForStops, processSignals, stopSignals } from "../../src/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/errors.ts";
 import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";

@@ -4,8 +4,7 @@ import { durationType, integerType, textType, toggleType } from "../../src/confi
 import { BatonError } from "../../src/errors.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/support/text.ts";

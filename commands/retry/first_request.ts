@@ -1,6 +1,5 @@
 /** The first try of `baton retry-processor call --url`. */
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stop_signals.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { messageOf } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod, parseRetryAfter } from "../../src/retry/targets/backend_request.ts";
 import { callBackend } from "../../src/retry/targets/http_target.ts";

@@ -2,8 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
-import { detailsKey, readDetails } from "../../src/coordination/admin/read_details.ts";
-import type { UseHolder, UseStatus } from "../../src/coordination/admin/use_status.ts";
+import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";

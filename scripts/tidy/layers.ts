@@ -224,7 +224,7 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
 const runtimeFolders = /^src\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$)/;
 
 /** Where a process may end: its entry, and where it dies of the signal that it was told to stop by. */
-const mayExit = /^(commands\/main|src\/process\/supervise\/stop_signals)\.ts$/;
+const mayExit = /^(commands\/main|src\/process\/supervise\/signal_source)\.ts$/;
 
 /** One runtime's own functions, and the end of the process, have their places. */
 export function checkPlaces(file: SourceFile): Finding[] {

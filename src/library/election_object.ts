@@ -1,13 +1,17 @@
 /** An election as an object: stand for election, read the leader, follow its changes, over any number of sessions. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
-import { campaign, type CampaignOptions, type Leadership } from "../coordination/election/campaign.ts";
+import {
+  campaign,
+  type CampaignOptions,
+  type Leadership,
+  resign,
+  type ResignOptions,
+} from "../coordination/election/campaign.ts";
 import { checkValue } from "../coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../coordination/election/election_history.ts";
-import { type LeaderStatus, leaderStatus } from "../coordination/election/leader_status.ts";
+import { type LeaderStatus, leaderStatus, watchLeader } from "../coordination/election/leader_status.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
-import { resign, type ResignOptions } from "../coordination/election/step_down.ts";
-import { watchLeader } from "../coordination/election/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";

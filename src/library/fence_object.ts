@@ -1,12 +1,13 @@
 /** Writes to ZooKeeper nodes that succeed only while this process holds its locks, even if it was suspended meanwhile. */
 import { ownHolder } from "../coordination/admin/own_holder.ts";
 import {
+  type FencedOperation,
   fencedWrite,
   type FencedWriteResult,
   type HeldNode,
+  reservedFolderOf,
   staleHolderError,
 } from "../coordination/fence/fenced_write.ts";
-import { type FencedOperation, reservedFolderOf } from "../coordination/fence/fenced_operation.ts";
 import { BatonError } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
 import type { Lease } from "../process/lease.ts";

@@ -5,10 +5,9 @@
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../errors.ts";
-import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/acquire_interop_lock.ts";
+import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
 import { interopPath } from "../coordination/interop/interop_path.ts";
-import type { Lease } from "../process/lease.ts";
-import { LeaseSet } from "../process/lease_set.ts";
+import { type Lease, LeaseSet } from "../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";

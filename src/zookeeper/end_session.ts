@@ -1,16 +1,25 @@
-/** Ends the session of another process, which must be dead. The server then deletes the session's ephemeral nodes. */
+/**
+ * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also ends a
+ * short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two ticks.
+ */
 import { dial } from "../sockets/dial.ts";
-import { type Dial } from "../sockets/connection.ts";
+import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
-import { closeSessionOn } from "./close_session.ts";
 import { Connector } from "./connector.ts";
-import { Hosts } from "./hosts.ts";
-import { parseSessionHandle } from "./session_handle.ts";
+import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
+import { onAbort } from "../support/abort.ts";
+import { ByteReader } from "../wire/bytes.ts";
+import { encodeFrame } from "../wire/jute/jute_frame.ts";
+import { operations } from "../wire/jute/zookeeper_operations.ts";
+import { ReplyHeader, RequestHeader } from "../wire/jute/zookeeper_records.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import type { SessionIdentity, ZooKeeperCredentials } from "./handshake.ts";
+import type { ZooKeeperSession } from "./zookeeper.ts";
 
-export interface EndSessionOptions {
+interface EndSessionOptions {
   readonly clock: Clock;
   /** The time limit in milliseconds; afterwards the session is left to expire. */
   readonly limitMs: number;
@@ -46,4 +55,84 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   } finally {
     cancel();
   }
+}
+
+/**
+ * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
+ * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
+ */
+function closeSessionOn(
+  { accepted, stream }: EstablishedConnection,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const xid = accepted.nextXid;
+  return new Promise((resolve) => {
+    let offAbort = () => {};
+    const over = (err: number | null) => {
+      offAbort();
+      stream.destroy();
+      resolve(err);
+    };
+    offAbort = onAbort(signal, () => over(null));
+    stream.listen({
+      onFrame(bytes) {
+        const reply = ReplyHeader.read(new ByteReader(bytes));
+        if (reply.xid === xid) over(reply.err);
+      },
+      onChunkEnd() {},
+      onClosed: () => over(null),
+    });
+    stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
+  });
+}
+
+/**
+ * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and closes it.
+ * Null when no server responded in time. Never rejects.
+ */
+export async function probeShortestTimeout(connector: Connector, { clock, attemptMs, signal }: {
+  readonly clock: Clock;
+  readonly attemptMs: number;
+  readonly signal: AbortSignal;
+}): Promise<number | null> {
+  try {
+    const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
+    const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs: attemptMs, signal });
+    if (outcome.kind !== "accepted") return null;
+    // Do not wait for the response: such a short session expires soon.
+    const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
+    void closeSessionOn(outcome.established, limit.signal).then(() => limit.cancel());
+    return outcome.established.accepted.timeoutMs;
+  } catch {
+    return null; // the session that needs the result has ended
+  }
+}
+
+/** Everything that another process needs to end a session: one word of text for a private pipe. It is secret. */
+interface SessionHandle {
+  readonly servers: ZooKeeperServerList;
+  readonly tls?: TlsOptions | undefined;
+  /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
+  readonly auth: readonly ZooKeeperCredentials[];
+  readonly identity: SessionIdentity;
+}
+
+export function formatSessionHandle(
+  { servers, tls, auth = [] }: Pick<SessionHandle, "servers" | "tls"> & Partial<Pick<SessionHandle, "auth">>,
+  { id, password }: Pick<ZooKeeperSession, "id" | "password">,
+): string {
+  const text = JSON.stringify({ servers, tls, auth, id: String(id), password: base64(password) });
+  return base64(new TextEncoder().encode(text));
+}
+
+/** Throws for a text that `formatSessionHandle` has not made. */
+function parseSessionHandle(word: string): SessionHandle {
+  const { id, password, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
+    & Omit<SessionHandle, "identity">
+    & { readonly id: string; readonly password: string };
+  return { ...rest, identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) } };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
 }

@@ -12,9 +12,12 @@ import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
 import type { LivenessFacts } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
+import { onAbort } from "../support/abort.ts";
+import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
+import { localError, type OperationLabel, ZooKeeperError } from "./zookeeper_error.ts";
 
 /** Handles one reply. Neither method may throw. */
-export interface ReplyHandler {
+interface ReplyHandler {
   /** `reader` is positioned at the body, which exists only when `err` is 0. */
   received(err: number, reader: ByteReader): void;
   connectionLost(cause: Error | null): void;
@@ -28,7 +31,7 @@ export interface ZooKeeperLinkOwner {
   connectionLost(error: Error | null): void;
 }
 
-export interface ZooKeeperLinkOptions {
+interface ZooKeeperLinkOptions {
   readonly clock: Clock;
   readonly nextXid: number;
   /** The send time of the ConnectRequest, which the server has answered. */
@@ -223,3 +226,64 @@ export class ZooKeeperLink implements FrameListener {
 const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
+
+export interface OperationCall<T> {
+  readonly label: OperationLabel;
+  readonly code: number;
+  readonly body: Uint8Array;
+  /** Decodes the reply, or throws the error to reject with. */
+  decode(err: number, reader: ByteReader): T;
+}
+
+/** One operation in progress: queued, sent, and settled exactly once. */
+export class ZooKeeperRequest<T> implements ReplyHandler {
+  readonly code: number;
+  readonly body: Uint8Array;
+  /** The time after which it must not be sent, on the clock. */
+  readonly deadlineMs: number;
+  readonly #call: OperationCall<T>;
+  readonly #result = Promise.withResolvers<T>();
+  readonly promise = this.#result.promise;
+  #offAbort: () => void = () => {};
+  /** Whether the operation was answered, failed, or was cancelled by the caller. */
+  settled = false;
+
+  constructor(call: OperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
+    this.#call = call;
+    this.code = call.code;
+    this.body = call.body;
+    this.deadlineMs = deadlineMs;
+    this.#offAbort = onAbort(signal, (reason) => this.#settle(() => this.#result.reject(reason)));
+  }
+
+  received(err: number, reader: ByteReader): void {
+    if (this.settled) return;
+    let value: T;
+    try {
+      value = this.#call.decode(err, reader);
+    } catch (error) {
+      if (error instanceof ZooKeeperError) return this.#settle(() => this.#result.reject(error));
+      this.connectionLost(error instanceof Error ? error : null);
+      throw error; // the reply cannot be read, so the connection is not usable
+    }
+    this.#settle(() => this.#result.resolve(value));
+  }
+
+  connectionLost(cause: Error | null): void {
+    if (cause === null) this.fail("CONNECTIONLOSS");
+    else this.fail("CONNECTIONLOSS", cause, `the connection was lost before the response arrived (${cause.message})`);
+  }
+
+  fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {
+    if (this.settled) return;
+    this.#settle(() =>
+      this.#result.reject(localError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }))
+    );
+  }
+
+  #settle(act: () => void): void {
+    this.settled = true;
+    this.#offAbort();
+    act();
+  }
+}

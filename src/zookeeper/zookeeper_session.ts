@@ -8,10 +8,9 @@ import { FifoQueue } from "../support/fifo_queue.ts";
 import { type EventTypeName, operations } from "../wire/jute/zookeeper_operations.ts";
 import type { Connector } from "./connector.ts";
 import type { EstablishedConnection } from "./establish.ts";
-import { ZooKeeperLink, type ZooKeeperLinkOwner } from "./zookeeper_link.ts";
-import { type OperationCall, ZooKeeperRequest } from "./zookeeper_request.ts";
+import { type OperationCall, ZooKeeperLink, type ZooKeeperLinkOwner, ZooKeeperRequest } from "./zookeeper_link.ts";
 import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
-import { probeShortestTimeout } from "./close_session.ts";
+import { probeShortestTimeout } from "./end_session.ts";
 import {
   heartbeatAction,
   type HeartbeatDecision,

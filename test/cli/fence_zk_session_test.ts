@@ -1,8 +1,7 @@
 /** `baton fence zk`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import process from "node:process";
-import { sendSignal } from "../../src/process/proc/send_signal.ts";
-import { childrenOf } from "../../src/process/proc/process_table.ts";
+import { childrenOf, sendSignal } from "../../src/process/proc/process_table.ts";
 import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";

@@ -1,17 +1,17 @@
 /** Finding a job's processes where baton does not take in orphans: by group and cookie. */
 import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../src/support/guid.ts";
-import { cookieEnvironment } from "../../src/process/proc/process_marker.ts";
-import { JobProcesses } from "../../src/process/proc/job_processes.ts";
-import { KnownProcesses } from "../../src/process/proc/known_processes.ts";
-import { loadLibc } from "../../src/process/libc.ts";
 import {
   allProcesses,
   childrenOf,
+  cookieEnvironment,
   descendantsOf,
   noteStarted,
   readProcess,
 } from "../../src/process/proc/process_table.ts";
+import { JobProcesses } from "../../src/process/proc/job_processes.ts";
+import { KnownProcesses } from "../../src/process/proc/known_processes.ts";
+import { loadLibc } from "../../src/process/libc.ts";
 import { eventually } from "../support/eventually.ts";
 
 function start(script: string) {

@@ -1,12 +1,9 @@
 /** The election's recipe on real servers: one leader at a time, and every grant told once, whatever becomes of who listens. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
-import type { Grant } from "../../src/coordination/election/election_history.ts";
-import { LeaderChanges } from "../../src/coordination/election/election_history.ts";
-import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
-import { resign } from "../../src/coordination/election/step_down.ts";
-import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
+import { campaign, type Leadership, resign } from "../../src/coordination/election/campaign.ts";
+import { type Grant, LeaderChanges } from "../../src/coordination/election/election_history.ts";
+import { leaderStatus, watchLeader } from "../../src/coordination/election/leader_status.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,9 +1,8 @@
 /** A session that is ended by another process than its own, on every implementation of the servers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
-import { endSession } from "../../src/zookeeper/end_session.ts";
+import { endSession, formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
-import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import {
   backends,

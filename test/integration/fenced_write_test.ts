@@ -1,7 +1,6 @@
 /** Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once. */
 import { expect, test } from "bun:test";
-import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
-import { fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
+import { type FencedOperation, fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { backends, describeBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy, type Direction } from "../support/chaos_proxy.ts";

@@ -4,12 +4,11 @@ import { chmodSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, r
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { cookieEnvironment } from "../../src/process/proc/process_marker.ts";
-import { childrenOf, readProcess } from "../../src/process/proc/process_table.ts";
+import { childrenOf, cookieEnvironment, readProcess } from "../../src/process/proc/process_table.ts";
 import { childLine, sessionLine, watchLine } from "../../src/process/guard/guard_state.ts";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
-import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { keeper, type RunningBackend } from "../support/backends.ts";

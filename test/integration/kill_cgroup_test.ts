@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
-import { KillCgroup } from "../../src/process/proc/kill_cgroup.ts";
+import { KillCgroup } from "../../src/process/proc/stop_rounds.ts";
 import { isAlive } from "../../src/process/proc/process_table.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { eventually } from "../support/eventually.ts";

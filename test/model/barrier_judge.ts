@@ -1,5 +1,5 @@
 /** What must be true of a start and of an end, judged by what only somebody outside can know. */
-import { parseParticipant } from "../../src/coordination/barrier/barrier_nodes.ts";
+import { parseParticipant } from "../../src/coordination/barrier/barrier_state.ts";
 import type { BarrierWorld, BarrierWorldState } from "./barrier_world.ts";
 
 /**

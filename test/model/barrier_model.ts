@@ -3,8 +3,7 @@
  * barrierDecision. Stale reads are what they are in lock_model.ts: after a lost reply the new connection may be behind
  * the session's own write until a write is answered.
  */
-import { parseParticipant } from "../../src/coordination/barrier/barrier_nodes.ts";
-import { initialBarrierState } from "../../src/coordination/barrier/barrier_state.ts";
+import { initialBarrierState, parseParticipant } from "../../src/coordination/barrier/barrier_state.ts";
 import { PartyModel } from "./barrier_party_model.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";

@@ -9,8 +9,13 @@ import {
   startedState,
   stateAfterLeaving,
 } from "../../src/coordination/barrier/barrier_decision.ts";
-import { parseParticipant, participantPrefix, responseName } from "../../src/coordination/barrier/barrier_nodes.ts";
-import { type BarrierState, initialBarrierState } from "../../src/coordination/barrier/barrier_state.ts";
+import {
+  type BarrierState,
+  initialBarrierState,
+  parseParticipant,
+  participantPrefix,
+  responseName,
+} from "../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";

@@ -1,11 +1,11 @@
 /** What every part of the barrier's model knows: its options, its states, and how one state follows from another. */
 import type { BarrierDecision } from "../../src/coordination/barrier/barrier_decision.ts";
 import {
+  type BarrierState,
   type OnMemberLost,
   parseParticipant,
   type ParticipantNode,
-} from "../../src/coordination/barrier/barrier_nodes.ts";
-import type { BarrierState } from "../../src/coordination/barrier/barrier_state.ts";
+} from "../../src/coordination/barrier/barrier_state.ts";
 import { type BarrierServer, namesOf } from "./barrier_server_model.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 

@@ -1,6 +1,6 @@
 /** Finds the node by which a command holds its lock, from the holder ids in the command's environment. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { parseParticipant } from "../barrier/barrier_nodes.ts";
+import { parseParticipant } from "../barrier/barrier_state.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";

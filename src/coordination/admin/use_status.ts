@@ -1,6 +1,6 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { cameBefore } from "../barrier/barrier_nodes.ts";
+import { cameBefore } from "../barrier/barrier_state.ts";
 import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
 import { electionPath } from "../election/election_state.ts";
@@ -10,7 +10,8 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { hiddenIfNoAuth, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import type { UseKind, UseList, UseSummary } from "./list_in_use.ts";
 
 /** Kinds of objects that `who` can show. */
 export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
@@ -157,3 +158,34 @@ export async function findOtherUses(
 }
 
 const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
+
+/** The number of locks that are read at the same time. */
+const batchSize = 50;
+
+interface ReadDetailsOptions {
+  readonly root: string;
+  /** The maximum number of objects to read, those with the longest queues; the others have no details. */
+  readonly max: number;
+}
+
+/** Returns the status by `kind name` of what is in use and not hidden by an ACL. The jobs of a pool are locks. */
+export async function readDetails(
+  zk: ZooKeeper,
+  found: UseList,
+  { root, max }: ReadDetailsOptions,
+): Promise<ReadonlyMap<string, UseStatus>> {
+  const wanted = statusKinds.flatMap((kind) => found[kind].filter(isVisible).map((one) => ({ ...one, kind })));
+  const longest = wanted.length <= max
+    ? wanted
+    : wanted.sort((a, b) => (b.waiters ?? 0) - (a.waiters ?? 0)).slice(0, max);
+  const read = await mapInBatches(
+    longest,
+    batchSize,
+    ({ kind, name }) => hiddenIfNoAuth(readUseStatus(zk, { kind, name, root })),
+  );
+  return new Map(read.filter((one) => one !== "hidden").map((one) => [detailsKey(one.kind, one.name), one]));
+}
+
+export const detailsKey = (kind: UseKind | StatusKind, name: string): string => `${kind} ${name}`;
+
+const isVisible = ({ holders, waiters }: UseSummary) => (holders ?? 0) + (waiters ?? 0) > 0;

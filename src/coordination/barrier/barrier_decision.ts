@@ -5,9 +5,16 @@
  */
 import type { Acl, MultiRequest } from "../../zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { cameBefore, parseParticipant, type ParticipantNode, responseName } from "./barrier_nodes.ts";
+import {
+  type BarrierState,
+  type BrokenGeneration,
+  cameBefore,
+  formatBarrierState,
+  parseParticipant,
+  type ParticipantNode,
+  responseName,
+} from "./barrier_state.ts";
 import type { BarrierPath } from "./barrier_path.ts";
-import { type BarrierState, type BrokenGeneration, formatBarrierState } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
 
 export interface BarrierObservation {

@@ -16,15 +16,18 @@ import {
   requestsOfDecision,
   stateAfterLeaving,
 } from "./barrier_decision.ts";
-import { type OnMemberLost, parseParticipant, type ParticipantNode, participantPrefix } from "./barrier_nodes.ts";
-import type { BarrierPath } from "./barrier_path.ts";
 import {
   type BarrierState,
   type BrokenGeneration,
   formatBarrierState,
   initialBarrierState,
+  type OnMemberLost,
   parseBarrierState,
+  parseParticipant,
+  type ParticipantNode,
+  participantPrefix,
 } from "./barrier_state.ts";
+import type { BarrierPath } from "./barrier_path.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { containerRequest, createParents } from "../lock/create_contender.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";

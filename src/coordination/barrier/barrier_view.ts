@@ -1,8 +1,7 @@
 /** Reads a barrier in a safe order, and the names of its participants. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { parseParticipant, type ParticipantNode } from "./barrier_nodes.ts";
+import { type BarrierState, parseBarrierState, parseParticipant, type ParticipantNode } from "./barrier_state.ts";
 import type { BarrierPath } from "./barrier_path.ts";
-import { type BarrierState, parseBarrierState } from "./barrier_state.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 

@@ -1,10 +1,13 @@
-/** Reads the leader of an election. */
+/** Reads the leader of an election, and follows the changes. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { LeaderReading } from "./election_history.ts";
+import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
 import { electionPath, historyOf } from "./election_state.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
+import type { Event } from "../../support/event.ts";
+import { readAgain } from "../read_again.ts";
 
 export interface LeaderStatus extends LeaderReading {
   readonly name: string;
@@ -33,7 +36,7 @@ const triesMax = 10;
  * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both are
  * read again. `watch` is called at the next change of either.
  */
-export async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderReading> {
+async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderReading> {
   for (let tries = 1;; tries++) {
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
@@ -48,5 +51,33 @@ export async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => vo
     const newest = history.at(-1);
     if (newest !== undefined && ids.includes(newest.id)) return { leader: newest, history };
     if (tries === triesMax) return { leader: null, history };
+  }
+}
+
+export interface WatchLeaderOptions {
+  /** "/baton" when left out. */
+  readonly root?: string;
+  /** Ends the iteration. */
+  readonly signal?: AbortSignal;
+  /** State of an earlier session, to continue after it. */
+  readonly changes?: LeaderChanges;
+  /** The client's own clock. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Starts with the current leader. Misses no grant while it is at most 64 behind; more are reported as one `missed`. Ends with
+ * the signal; throws the reason when the session ends, and a refusal of the server.
+ */
+export async function* watchLeader(
+  zk: ZooKeeper,
+  name: string,
+  options: WatchLeaderOptions = {},
+): AsyncGenerator<LeaderChange, void, void> {
+  const { root, signal, changes = new LeaderChanges(), clock = systemClock() } = options;
+  const path = electionPath(name, root);
+  const pause = (event: Event) => event.wait();
+  for await (const reading of readAgain(zk, (wake) => readLeader(zk, path, wake), { signal, clock, pause })) {
+    yield* changes.changesAfter(reading);
   }
 }

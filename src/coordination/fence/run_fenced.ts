@@ -1,18 +1,33 @@
-/** Runs a command while it holds a fencing store: checks the token, runs the command, releases the store. */
+/**
+ * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command, releases the
+ * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
+ */
 import process from "node:process";
-import { BatonError } from "../../errors.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
-import { commandSignals } from "../../process/supervise/signal_source.ts";
+import { commandSignals, type SignalSource, StopRequest } from "../../process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../process/libc.ts";
-import type { SignalSource } from "../../process/supervise/signal_source.ts";
 import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
-import { StopRequest } from "../../process/supervise/stop_signals.ts";
-import type { FencedToken } from "./token_slots.ts";
-import { TokenStore } from "./token_store.ts";
-import { TaskScope } from "../../support/abort.ts";
+import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { TaskScope, throwIfAborted } from "../../support/abort.ts";
+import { sleep } from "../../support/deadline.ts";
+import { flushPath } from "../../storage/durable_file.ts";
+import { isSameFile } from "../../support/one_file.ts";
 
-export interface RunFencedOptions {
+interface RunFencedOptions {
   readonly storePath: string;
   readonly token: FencedToken;
   /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
@@ -74,4 +89,153 @@ async function waitForwardingSignals(
     ),
   );
   return await ended;
+}
+
+/** The pause between two tries in milliseconds; flock(2) does not report when a lock is free. */
+const tryEveryMs = 20;
+
+interface TokenStoreOptions {
+  readonly libc: Libc;
+  readonly clock: Clock;
+  /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
+  readonly waitMs: number | undefined;
+  readonly signal: AbortSignal;
+  /** Inherited descriptors. One of them may hold the lock of the store, from a call around this one. */
+  readonly descriptors: readonly number[];
+}
+
+class TokenStore implements Disposable {
+  readonly #path: string;
+  readonly #fd: number;
+
+  private constructor(path: string, fd: number) {
+    this.#path = path;
+    this.#fd = fd;
+  }
+
+  /**
+   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if it would wait for
+   * itself, IO, or with the reason of the signal.
+   */
+  static async openLocked(path: string, options: TokenStoreOptions): Promise<TokenStore> {
+    const { clock, waitMs } = options;
+    const deadlineMs = waitMs === undefined ? Infinity : clock.now() + waitMs;
+    for (;;) {
+      const store = new TokenStore(path, openStore(path));
+      try {
+        await store.#lock(deadlineMs, options);
+        // The file may have been replaced during the wait; then the new file is the store.
+        if (store.#isCurrent()) return store;
+      } catch (thrown) {
+        store[Symbol.dispose]();
+        throw thrown;
+      }
+      store[Symbol.dispose]();
+    }
+  }
+
+  async #lock(deadlineMs: number, { libc, clock, waitMs, signal, descriptors }: TokenStoreOptions): Promise<void> {
+    for (let tries = 0;; tries++) {
+      throwIfAborted(signal);
+      if (libc.lockFile(this.#fd)) return;
+      if (tries === 0 && descriptors.some((fd) => this.#isHeldBy(fd))) {
+        throw new BatonError("USAGE", `Store "${this.#path}" is already held by a baton fence run around this call`);
+      }
+      if (clock.now() >= deadlineMs) throw storeBusyError(this.#path, waitMs ?? 0);
+      await sleep(clock, Math.min(tryEveryMs, Math.max(1, deadlineMs - clock.now())), signal);
+    }
+  }
+
+  #isCurrent(): boolean {
+    const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
+    return named !== undefined && isSameFile(named, own);
+  }
+
+  /** Whether a descriptor holds the lock, from /proc/self/fdinfo (proc(5)). */
+  #isHeldBy(fd: number): boolean {
+    try {
+      return isSameFile(fstatSync(this.#fd), fstatSync(fd)) &&
+        /^lock:.*\bFLOCK\b/m.test(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"));
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token, BAD_DATA for a file
+   * that is no store, IO.
+   */
+  admit(token: FencedToken): void {
+    const { highest, next } = readTokenSlots(this.#read(), this.#path);
+    if (highest !== null && token.token < highest.token) {
+      throw new BatonError(
+        "STALE_TOKEN",
+        `Token ${token.token} is stale: "${this.#path}" has ${highest.token}, used by ${highest.by} at ` +
+          `${highest.at}; the holder of the old token no longer holds the lock`,
+      );
+    }
+    if (highest?.token !== token.token) this.#write(formatTokenSlot(token), next * slotBytes);
+  }
+
+  /** A descriptor with the same lock for the command to inherit. Dispose of it after the start of the command. */
+  duplicateDescriptor(libc: Libc): Disposable & { readonly fd: number } {
+    const fd = libc.duplicate(this.#fd);
+    if (fd < 0) throw new BatonError("IO", `Cannot duplicate the descriptor of "${this.#path}"`);
+    return { fd, [Symbol.dispose]: () => libc.close(fd) };
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#fd);
+  }
+
+  #read(): string {
+    try {
+      const bytes = new Uint8Array(2 * slotBytes + 1);
+      const length = readSync(this.#fd, bytes, 0, bytes.length, 0);
+      return Buffer.from(bytes.subarray(0, length)).toString("latin1");
+    } catch (error) {
+      throw new BatonError("IO", `Cannot read "${this.#path}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #write(line: string, at: number): void {
+    try {
+      const written = writeSync(this.#fd, Buffer.from(line, "latin1"), 0, line.length, at);
+      if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
+      fsyncSync(this.#fd);
+    } catch (error) {
+      throw new BatonError("IO", `Cannot write "${this.#path}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+}
+
+function openStore(path: string): number {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o666);
+  } catch (error) {
+    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${messageOf(error)}`, { cause: error });
+  }
+  const stat = fstatSync(fd);
+  if (!stat.isFile()) {
+    closeSync(fd);
+    throw new BatonError("CANNOT_CREATE", `The store "${path}" is not a file`);
+  }
+  if (stat.size === 0) flushFolder(dirname(path));
+  return fd;
+}
+
+/** Flushes the folder of a new file, so that the file exists after a power failure. */
+function flushFolder(folder: string): void {
+  try {
+    flushPath(folder);
+  } catch {
+    // the folder cannot be read, or the file system does not support it
+  }
+}
+
+function storeBusyError(path: string, waitMs: number): BatonError {
+  const why = "another process holds it, or the file system does not support flock(2)";
+  if (waitMs === 0) return new BatonError("LOCK_BUSY", `Store "${path}" is busy: ${why}`);
+  return new BatonError("LOCK_TIMEOUT", `Store "${path}" was not free within ${waitMs} ms: ${why}`);
 }

@@ -9,16 +9,20 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { AttemptWaits } from "../session_waits.ts";
 import { containerRequest } from "../lock/create_contender.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
-import { formatNewNode } from "../holder_info.ts";
+import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
-import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
+import { type InteropRecipe, isCuratorRevocation, namingOf, parseInteropNode } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
+import { acquireByProtocol, type CommonAcquireOptions } from "../lock/acquire_lock.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { interopPath } from "./interop_path.ts";
+import { interopStatus } from "./interop_status.ts";
 
-export interface InteropContenderOptions extends CommonContenderOptions {
+interface InteropContenderOptions extends CommonContenderOptions {
   readonly recipe: InteropRecipe;
 }
 
-export class InteropContender {
+class InteropContender {
   readonly #zk: ZooKeeper;
   readonly #options: InteropContenderOptions;
   readonly #waits: AttemptWaits;
@@ -195,4 +199,30 @@ export class InteropContender {
   #listChildrenAfterOwnWrites(): Promise<string[] | null> {
     return readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#listChildren());
   }
+}
+
+export interface AcquireInteropOptions extends CommonAcquireOptions {
+  /** The recipe of the other programs. Mode "shared" is for recipes with readers; there are no permits. */
+  readonly recipe: InteropRecipe;
+}
+
+/** Maximum number of holders and waiters whose details are read for a message. */
+const detailsMax = 100;
+
+/** Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, and USAGE for a mode without a recipe. */
+export async function acquireInteropLock(
+  zk: ZooKeeper,
+  path: string,
+  { recipe, ...options }: AcquireInteropOptions,
+): Promise<ZooKeeperLease> {
+  return await acquireByProtocol(zk, path, {
+    path: interopPath(path),
+    newContender: (settings) => new InteropContender(zk, { ...settings, recipe }),
+    readStatus: () => interopStatus(zk, path, { recipe, detailsMax }),
+    parseRevocation,
+  }, options);
+}
+
+function parseRevocation(data: Uint8Array): Revocation | null {
+  return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseNodeInfo(data).revoke;
 }

@@ -1,17 +1,29 @@
-/** Reads the holders and waiters of an interop lock, for display. */
+/**
+ * Reads the holders and waiters of an interop lock, and takes the lock back. A baton is asked as for baton's own locks. A Curator
+ * program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program cannot be asked.
+ */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { printable } from "../../support/text.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { nullIfNoNode } from "../request_errors.ts";
-import type { InteropNode, InteropRecipe } from "./interop_node_names.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { curatorRevocation, type InteropNode, type InteropRecipe } from "./interop_node_names.ts";
 import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
 import { interopPath } from "./interop_path.ts";
+import { BatonError } from "../../errors.ts";
+import {
+  anonymousRevocation,
+  type BreakLockOptions,
+  type BrokenLock,
+  findHolder,
+  requestRelease,
+  writeRevocation,
+} from "../lock/break_lock.ts";
 
 /** Maximum length of another program's node data in a display. */
 const dataCharsMax = 100;
 
-export interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
+interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
   /** True: throw CONFIG if the node has children and the recipe knows none of them, because it is no lock of this recipe. */
   readonly refusesOthers?: boolean;
@@ -66,4 +78,47 @@ function infoOf(node: InteropNode, data: Uint8Array): NodeInfo {
     ...info,
     reason: printable(isText ? `its node is ${node.name}, with "${text}"` : `its node is ${node.name}`),
   };
+}
+
+interface BreakInteropOptions extends Omit<BreakLockOptions, "root" | "path"> {
+  readonly recipe: InteropRecipe;
+}
+
+/** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that needs `force`. */
+export async function breakInteropLock(
+  zk: ZooKeeper,
+  path: string,
+  holderId: string,
+  options: BreakInteropOptions,
+): Promise<BrokenLock> {
+  const { recipe, force = false, revocation = anonymousRevocation } = options;
+  const holder = findHolder(await interopStatus(zk, path, { recipe, refusesOthers: true }), holderId);
+  const children = (await nullIfNoNode(zk.getChildren(path)))?.children ?? [];
+  const name = knownContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
+  if (name === undefined) return { holder, outcome: "released" };
+  const node = `${path}/${name}`;
+  const isBaton = holder.sessionTimeoutMs > 0; // only baton stores it in its node
+  if (!isBaton && recipe === "kazoo" && !force) {
+    throw new BatonError(
+      "CONFIG",
+      `Cannot ask the holder of "${path}": "${name}" belongs to a kazoo program, and kazoo has no such request. Stop that ` +
+        "program, or use --force, although its work may still run",
+    );
+  }
+  const ask = async () => {
+    if (isBaton) return await writeRevocation(zk, node, revocation);
+    return recipe === "kazoo" ? await zk.exists(node) !== null : await revokeAsCurator(zk, node);
+  };
+  return await requestRelease(zk, { holder, node, ask }, options);
+}
+
+/** Returns false when the holder's node is gone. */
+async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
+  try {
+    await zk.setData(node, new TextEncoder().encode(curatorRevocation), -1);
+    return true;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NONODE")) return false;
+    throw thrown;
+  }
 }

@@ -15,14 +15,12 @@ import {
   type Granted,
   type LimitPolicy,
 } from "./lock_contender.ts";
-import type { LockStateCodec } from "./lock_state.ts";
+import { isLimit, limitMax, type LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
-import { describeLock } from "./lock_messages.ts";
+import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
-import { isLimit, limitMax } from "./lock_state.ts";
-import { type LockStatus, lockStatus } from "./lock_status.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 /** Options of every lock, whatever protocol its contenders follow. */

@@ -1,12 +1,14 @@
-/** Reads the holders and waiters of a lock, for display. */
+/** Reads the holders and waiters of a lock, for display and for messages about a busy lock. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { readLock } from "./lock_view.ts";
 import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 import { comesBefore } from "./queue_position.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { printable } from "../../support/text.ts";
 
 export interface HolderStatus extends NodeInfo {
   /** Id for `break --holder`. */
@@ -18,7 +20,7 @@ export interface HolderStatus extends NodeInfo {
   readonly sessionId: bigint;
 }
 
-export interface WaiterStatus extends NodeInfo {
+interface WaiterStatus extends NodeInfo {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly priority: number;
@@ -87,4 +89,35 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
     holders: held.filter((holder) => holder !== null).sort((a, b) => (a.fencingToken < b.fencingToken ? -1 : 1)),
     waiters: queued.filter((waiter) => waiter !== null),
   };
+}
+
+/** Maximum number of holders in a message. */
+const holdersNamedMax = 3;
+
+/**
+ * Returns `held for 12 m by root@db1 (pid 812, backup.sh), reason "bulk propagation"; 1 other is waiting`. The contender
+ * `guid` is not counted. `nowMs` is the wall clock.
+ */
+export function describeLock(
+  status: LockStatus,
+  { guid, nowMs }: { readonly guid: string; readonly nowMs: number },
+): string {
+  const others = status.waiters.filter((waiter) => waiter.holderId !== guid).length;
+  const waiting = others === 0 ? "" : others === 1 ? "; 1 other is waiting" : `; ${others} others are waiting`;
+  return `${describeHolders(status, nowMs)}${waiting}`;
+}
+
+/** Returns the part of `describeLock` that names the holders. */
+export function describeHolders({ holders }: LockStatus, nowMs: number): string {
+  const named = holders.slice(0, holdersNamedMax).map((holder) => describeHolder(holder, nowMs));
+  const more = holders.length - named.length;
+  if (more > 0) named.push(`by ${more} more`);
+  return named.length === 0 ? "no process holds it at the moment" : `held ${named.join(", ")}`;
+}
+
+function describeHolder(holder: HolderStatus, nowMs: number): string {
+  // The start time is from another machine's wall clock and may be in the future.
+  const heldMs = Math.max(0, nowMs - holder.sinceMs);
+  const since = holder.sinceMs === 0 ? "" : `for ${formatDuration(heldMs)} `;
+  return `${since}by ${nameOfHolder(holder)}${holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`}`;
 }

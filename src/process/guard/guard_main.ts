@@ -9,7 +9,7 @@
  */
 import { lowerJitPriority } from "../spawn/lower_jit_priority.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { GroupWatch } from "./group_watch.ts";
+import { GroupWatch, JobKill, type JobKillResult } from "./kill_job.ts";
 import {
   type GuardedChild,
   type GuardedSession,
@@ -20,7 +20,6 @@ import {
   sessionToEnd,
 } from "./guard_state.ts";
 import { ForkedSubshells } from "../proc/forked_subshells.ts";
-import { JobKill, type JobKillResult } from "./kill_job.ts";
 
 /** Name of the process, at most 15 bytes. It differs from baton's, so that `pkill baton` does not kill both. */
 export const guardName = "lock-guard";

@@ -3,16 +3,13 @@
  * known_processes.ts decides which processes belong to the job.
  */
 import process from "node:process";
-import { KillCgroup } from "../proc/kill_cgroup.ts";
+import { KillCgroup, StopRounds } from "../proc/stop_rounds.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
-import { hasProcessTable, probeProcess, readProcess } from "../proc/process_table.ts";
+import { hasProcessTable, probeProcess, readProcess, sendSignal } from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
-import { sendSignal } from "../proc/send_signal.ts";
-import { StopRounds } from "../proc/stop_rounds.ts";
-import type { GroupWatch } from "./group_watch.ts";
-import type { GuardedJob } from "./guard_state.ts";
-import { hidesProcesses, isBeingStarted } from "./unseen_processes.ts";
+import type { GuardedChild, GuardedJob } from "./guard_state.ts";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs. */
 const unknownChildMs = 1000;
@@ -118,5 +115,104 @@ export class JobKill {
       if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
+  }
+}
+
+/** The system calls; a test replaces them. */
+interface GroupProbes {
+  readonly exists: (group: number) => boolean;
+  /** Null when there is no such process, or the system does not say. */
+  readonly startTicks: (pid: number) => number | null;
+}
+
+const groupProbes: GroupProbes = {
+  exists: (group) => sendSignal(-group, 0),
+  startTicks: (pid) => readProcess(pid)?.startTicks ?? null,
+};
+
+/**
+ * Whether a process group is still the command's. The kernel may give the number of an empty group to an unrelated program, and a
+ * signal to it would kill that program. The kernel never gives a new process the number of a group that exists.
+ */
+export class GroupWatch {
+  readonly #child: GuardedChild;
+  readonly #probes: GroupProbes;
+  #isOurs: boolean;
+
+  constructor(child: GuardedChild, asked = groupProbes) {
+    this.#child = child;
+    this.#probes = asked;
+    this.#isOurs = child.ownGroup;
+  }
+
+  /** Must be called more often than the kernel reuses process numbers. A group that was lost once stays lost. */
+  isOurs(): boolean {
+    this.#isOurs &&= this.#check();
+    return this.#isOurs;
+  }
+
+  #check(): boolean {
+    const { pid, startTicks } = this.#child;
+    if (!this.#probes.exists(pid)) return false;
+    const leaderTicks = this.#probes.startTicks(pid);
+    return leaderTicks === null || startTicks === 0 || leaderTicks === startTicks;
+  }
+}
+
+/** CAP_SYS_PTRACE of capabilities(7). */
+const sysPtrace = 19n;
+
+/** The system calls; a test replaces them. They throw when the information is not available. */
+export interface ProcProbes {
+  readonly pids: () => number[];
+  readonly row: typeof probeProcess;
+  /** Path of the program that a process runs. */
+  readonly program: (pid: number) => string;
+  /** Content of /proc/self/mountinfo. */
+  readonly mounts: () => string;
+  /** Whether this process may read other users' processes (CAP_SYS_PTRACE). */
+  readonly mayReadAll: () => boolean;
+}
+
+const procProbes: ProcProbes = {
+  pids: () => readdirSync("/proc").map(Number).filter((pid) => pid > 0),
+  row: probeProcess,
+  program(pid) {
+    try {
+      return readlinkSync(`/proc/${pid}/exe`);
+    } catch {
+      return ""; // gone, or another user's
+    }
+  },
+  mounts: () => readFileSync("/proc/self/mountinfo", "utf8"),
+  mayReadAll() {
+    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    return (BigInt(`0x${rights}`) >> sysPtrace & 1n) === 1n;
+  },
+};
+
+/**
+ * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no cookie yet: it is a
+ * copy of baton, and runs the same program as the guard.
+ */
+export function isBeingStarted(system = procProbes): boolean {
+  try {
+    return system.pids().some((pid) => {
+      const row = system.row(pid);
+      if (row === "unknown") return true;
+      return row !== null && row.isCopy && !row.dead && system.program(pid) === system.program(process.pid);
+    });
+  } catch {
+    return true;
+  }
+}
+
+/** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
+export function hidesProcesses(system = procProbes): boolean {
+  try {
+    const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
+    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
+  } catch {
+    return true;
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { probeProcess, processName, type ProcessRow, readProcess } from "../proc/process_table.ts";
 import { fingerprintOf } from "../proc/forked_subshells.ts";
+import type { Clock } from "../../support/clock.ts";
 
 export interface ScriptProcess {
   readonly pid: number;
@@ -54,4 +55,46 @@ export function commandOf(pid: number): [string, ...string[]] {
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);
   const [first = `process ${pid}`, ...others] = args.slice(Math.max(0, start));
   return [first, ...others];
+}
+
+/** Milliseconds between checks, and so the longest delay of the release. Reading one file of /proc costs microseconds. */
+const checkIntervalMs = 100;
+
+/** The interval after a stop signal. */
+const fastCheckIntervalMs = 10;
+
+export class ScriptWatch implements Disposable {
+  readonly #end = Promise.withResolvers<void>();
+  /** Resolves when the process has ended. */
+  readonly ended = this.#end.promise;
+  readonly #script: ScriptProcess;
+  readonly #clock: Clock;
+  readonly #onCheck: () => void;
+  #intervalMs = checkIntervalMs;
+  #cancel: () => void = () => {};
+
+  /** `onCheck` is called with every check that finds the process alive. */
+  constructor(script: ScriptProcess, clock: Clock, onCheck: () => void = () => {}) {
+    this.#script = script;
+    this.#clock = clock;
+    this.#onCheck = onCheck;
+    this.#check();
+  }
+
+  /** Checks more often from now on: the process was told to end. */
+  checkFaster(): void {
+    this.#intervalMs = fastCheckIntervalMs;
+    this.#cancel();
+    this.#check();
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel();
+  }
+
+  #check(): void {
+    if (!isScriptAlive(this.#script)) return this.#end.resolve();
+    this.#cancel = this.#clock.startTimer(this.#intervalMs, () => this.#check());
+    this.#onCheck();
+  }
 }

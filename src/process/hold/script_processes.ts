@@ -6,9 +6,8 @@
 import { sleep } from "../../support/deadline.ts";
 import { CommandProcesses } from "../proc/job_processes.ts";
 import { KnownProcesses } from "../proc/known_processes.ts";
-import { readProcess } from "../proc/process_table.ts";
+import { readProcess, sendSignal } from "../proc/process_table.ts";
 import { ForkedSubshells } from "../proc/forked_subshells.ts";
-import { sendSignal } from "../proc/send_signal.ts";
 import { isGuardProcess } from "../guard/guard.ts";
 import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";

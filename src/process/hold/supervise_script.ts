@@ -11,14 +11,13 @@ import { printable } from "../../support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
 import type { StopReason } from "../supervise/child_plan.ts";
-import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
+import { cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
 import { loadLibc } from "../libc.ts";
 import { reportEndToGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
 import { ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
-import type { ScriptProcess } from "./script_process.ts";
+import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
 import { ScriptProcesses, stopProcesses } from "./script_processes.ts";
-import { ScriptWatch } from "./script_watch.ts";
 
 export interface ScriptHold {
   readonly script: ScriptProcess;

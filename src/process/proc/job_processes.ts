@@ -3,17 +3,22 @@
  * baton adopts orphans, so that all processes of the command are its descendants. Where that fails they are found by process group
  * and by the mark in their environment; without /proc (macOS) by the process group alone.
  */
-import { isOwnHelper } from "../../support/own_children.ts";
-import { descendantsAfterReaping, findLiving, reapAdopted } from "./adopted_processes.ts";
-import { KillCgroup } from "./kill_cgroup.ts";
+import { isAdopted, isOwnHelper } from "../../support/own_children.ts";
+import { KillCgroup, StopRounds } from "./stop_rounds.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
-import { hasProcessTable, isAlive, readProcess } from "./process_table.ts";
-import { sendSignal } from "./send_signal.ts";
-import { isServiceProcess } from "./service_process.ts";
-import { StopRounds } from "./stop_rounds.ts";
+import {
+  childrenOf,
+  descendantsOf,
+  hasProcessTable,
+  isAlive,
+  isServiceProcess,
+  readProcess,
+  sendSignal,
+} from "./process_table.ts";
+import process from "node:process";
 
-export interface CommandProcess {
+interface CommandProcess {
   readonly pid: number;
   /** The command leads a process group of its own. */
   readonly ownGroup: boolean;
@@ -94,7 +99,7 @@ export abstract class CommandProcesses {
   }
 }
 
-export interface JobProcessesOptions extends CommandProcess {
+interface JobProcessesOptions extends CommandProcess {
   readonly libc: Libc | null;
   /** This process adopts orphans. */
   readonly adopts: boolean;
@@ -132,4 +137,39 @@ export class JobProcesses extends CommandProcesses {
 
 function isNotOfTheCommand(pid: number): boolean {
   return isOwnHelper(pid) || isServiceProcess(pid);
+}
+
+/**
+ * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would otherwise
+ * leave thousands of zombies, each of which every search for a living process would read.
+ */
+export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(process.pid)): number[] {
+  return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
+}
+
+/** All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child and all below it. */
+export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
+  const children = childrenOf(process.pid);
+  const reaped = new Set(reapAdopted(libc, children));
+  const rest = children.filter((pid) => !reaped.has(pid) && !skip(pid));
+  return [...reaped, ...rest.flatMap((pid) => [pid, ...descendantsOf(pid, skip)])];
+}
+
+/** A command that starts processes faster than they are read counts as alive after this many searches. */
+const searchesMax = 32;
+
+/**
+ * The living processes among those that `find` returns. A process that dies between `find` and `isAlive` may leave children where
+ * `find` has already searched, so that an empty result counts only if the search found no process beyond the dead ones of the
+ * searches before. Pure.
+ */
+export function findLiving(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
+  const dead = new Set<number>();
+  for (let searches = 1;; searches++) {
+    const found = find();
+    const alive = found.filter(isAlive);
+    if (alive.length > 0 || found.every((pid) => dead.has(pid))) return alive;
+    if (searches === searchesMax) return [...found];
+    for (const pid of found) dead.add(pid);
+  }
 }

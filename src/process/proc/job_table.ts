@@ -4,13 +4,19 @@
  */
 import process from "node:process";
 import { isOwnHelper } from "../../support/own_children.ts";
-import { descendantsAfterReaping, findLiving, reapAdopted } from "./adopted_processes.ts";
+import { CommandProcesses, descendantsAfterReaping, findLiving, reapAdopted } from "./job_processes.ts";
 import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
-import { childrenOf, cookiesOf, isAlive, probeProcess, type ProcessRow, readProcess } from "./process_table.ts";
-import { CommandProcesses } from "./job_processes.ts";
-import { sendSignal } from "./send_signal.ts";
-import { isServiceProcess } from "./service_process.ts";
+import {
+  childrenOf,
+  cookiesOf,
+  isAlive,
+  isServiceProcess,
+  probeProcess,
+  type ProcessRow,
+  readProcess,
+  sendSignal,
+} from "./process_table.ts";
 
 export interface TableJob {
   readonly cookie: string;

@@ -4,10 +4,10 @@
  * daemon with a cleared environment whose parents have ended) is not found. A keeper or a holder process that was started inside the
  * job is not one of its processes.
  */
-import { MarkedProcesses } from "./marked_processes.ts";
-import { descendantsOf, isAlive, probeProcess, type ProcessRow } from "./process_table.ts";
-import { isServiceProcess } from "./service_process.ts";
+import { cookiesIn, descendantsOf, isAlive, isServiceProcess, probeProcess, type ProcessRow } from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import process from "node:process";
 
 export interface KnownSnapshot {
   /** The command is the first one if it is alive. */
@@ -90,5 +90,140 @@ export class KnownProcesses {
     const row = probeProcess(pid);
     if (row === "unknown") this.#known.set(pid, this.#known.get(pid) ?? unknownTicks);
     else if (row !== null) this.#known.set(pid, row.startTicks);
+  }
+}
+
+interface JobMarks {
+  readonly cookie: string;
+  /** The job's process group. */
+  readonly group: number | null;
+  /** Copies of the command, if it is a shell that was started without the mark. */
+  readonly copies: ForkedSubshells | null;
+}
+
+interface MarkedSnapshot {
+  /** Processes that were alive, the newest first. */
+  readonly found: readonly number[];
+  /** Every listed process could be classified: if `found` is empty, no process of the job was alive. */
+  readonly isCertain: boolean;
+  /** Processes whose environment cannot be read: another user's, or protected. */
+  readonly unreadable: readonly number[];
+}
+
+/** The longest time in milliseconds for which a result is kept: after it the number may belong to another process. */
+const cacheMsMax = 1000;
+
+/** An upper limit of process starts per millisecond. A number is reused only after all others were used. */
+const startsPerMsMax = 32;
+
+type MarkedKind = "marked" | "other" | "unreadable" | "undetermined" | "unknown";
+
+/**
+ * Finds processes in a table that changes while it is read, and reports whether an empty result is certain: a process may fork and
+ * exit, and its child have a number that was not in use when /proc was listed. So a listed process that has ended when it is read may
+ * have a child that was not listed. The kernel lists /proc in ascending order and assigns ascending numbers: of a chain of processes,
+ * each forked by the one before it, at least one is listed, except at the moment at which the numbers start from the lowest again.
+ */
+class MarkedProcesses {
+  readonly #others = new Set<number>();
+  #unreadable: number[] = [];
+  /** Processes that the scan before could not classify: dead, or without an environment. A dead process starts no child afterwards. */
+  #undetermined: ReadonlySet<number> = new Set();
+  #scannedAtMs = -Infinity;
+  #forgottenAtMs = -Infinity;
+  readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
+  readonly #isStarting: boolean;
+
+  /** `isStarting`: the command may not have called execve yet, and carries no mark before. */
+  constructor({ isStarting }: { readonly isStarting: boolean }) {
+    this.#isStarting = isStarting;
+  }
+
+  /** Scans /proc once. `onFound` is called for each process when it is found. */
+  scan(marks: JobMarks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
+    this.#forget();
+    marks.copies?.beginScan();
+    const found: number[] = [];
+    const undetermined = new Set<number>();
+    const pids = listProcesses();
+    let isCertain = pids !== null;
+    // The newest first: a chain of processes that replace each other moves on quickly.
+    for (const pid of pids?.reverse() ?? []) {
+      if (pid === process.pid || this.#others.has(pid)) continue;
+      const kind = kindOf(pid, marks);
+      if (kind === "marked") {
+        found.push(pid);
+        onFound(pid);
+      } else if (kind === "unknown") {
+        isCertain = false;
+      } else if (kind === "undetermined") {
+        undetermined.add(pid);
+        isCertain &&= this.#undetermined.has(pid);
+      } else {
+        this.#others.add(pid);
+        if (kind === "unreadable") this.#unreadable.push(pid);
+      }
+    }
+    this.#undetermined = undetermined;
+    return { found, isCertain, unreadable: this.#unreadable };
+  }
+
+  #forget(): void {
+    const nowMs = performance.now();
+    if (nowMs >= this.#scannedAtMs + this.#cacheMs) this.#undetermined = new Set();
+    this.#scannedAtMs = nowMs;
+    if (nowMs < this.#forgottenAtMs + this.#cacheMs && !this.#isStarting) return;
+    this.#forgottenAtMs = nowMs;
+    this.#others.clear();
+    this.#unreadable = [];
+  }
+}
+
+function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
+  const environ = readEnvironment(pid);
+  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
+  if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
+  const row = probeProcess(pid);
+  if (row === "unknown") return environ === null ? "unreadable" : "unknown";
+  if (row === null || row.dead) return "undetermined";
+  if (row.group === group) return "marked";
+  if (row.isKernelThread) return "other";
+  // The process may be in execve, where the environment of the new program does not exist yet.
+  if (environ === "") return "undetermined";
+  if (environ === null) return "unreadable";
+  switch (copies?.classify(row) ?? "other") {
+    case "orphaned":
+      return "marked";
+    case "child":
+      return "undetermined"; // its parent may end soon
+    case "other":
+      return "other";
+  }
+}
+
+/** Null when /proc cannot be opened. */
+function listProcesses(): number[] | null {
+  try {
+    return readdirSync("/proc").map(Number).filter((pid) => pid > 0);
+  } catch {
+    return null;
+  }
+}
+
+/** Empty for a process that has ended, or has no environment at the moment; null without permission. */
+function readEnvironment(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch (error) {
+    return ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") ? null : "";
+  }
+}
+
+/** The number of pids; the kernel's old default where it cannot be read. */
+function pidMax(): number {
+  try {
+    return Number(readFileSync("/proc/sys/kernel/pid_max", "latin1"));
+  } catch {
+    return 32_768;
   }
 }

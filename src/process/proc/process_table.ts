@@ -4,8 +4,7 @@
  */
 import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
-import { cookiesIn } from "./process_marker.ts";
-import { sendSignal } from "./send_signal.ts";
+import { keeperVariable } from "../../support/own_children.ts";
 
 export interface ProcessRow {
   readonly pid: number;
@@ -221,5 +220,51 @@ function readOwnPid(): number | null {
     return Number(readlinkSync("/proc/self"));
   } catch {
     return null;
+  }
+}
+
+/** Returns false if there is no such process. EPERM means that it exists and may not be signalled. */
+export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** The mark of a command's processes: a list of holder ids (cookies), one for each enclosing lock, the outermost first. */
+export const cookieVariable = "BATON_LOCK_COOKIE";
+
+/** The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too. */
+export function cookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
+  return { [cookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
+}
+
+/** The cookies in `environ`, the text of /proc/pid/environ, outermost first. */
+export function cookiesIn(environ: string): string[] {
+  const prefix = `${cookieVariable}=`;
+  const at = environ.startsWith(prefix) ? 0 : environ.indexOf(`\0${prefix}`) + 1;
+  if (at === 0 && !environ.startsWith(prefix)) return [];
+  const end = environ.indexOf("\0", at);
+  return environ.slice(at + prefix.length, end < 0 ? undefined : end).split(":");
+}
+
+/** A variable in the environment of a holder process and its guard only: a holder process starts no command. */
+export const holderVariable = "BATON_HOLDER_PROCESS";
+
+const marks = [keeperVariable, holderVariable];
+
+/**
+ * Whether the process is a keeper started on demand, which serves other programs too, or a holder process or its guard, which live as
+ * long as their script. None of them is one of the processes of the command that started it. False for a process that has ended, or is
+ * another user's.
+ */
+export function isServiceProcess(pid: number): boolean {
+  try {
+    const environ = `\0${readFileSync(`/proc/${pid}/environ`, "latin1")}`;
+    return marks.some((mark) => environ.includes(`\0${mark}=`));
+  } catch {
+    return false;
   }
 }

@@ -3,11 +3,12 @@
  * find no new process; then all are killed. A suspended process starts no other process and reacts to no death. If the rounds do not
  * end soon, the processes are moved into a cgroup, which their children inherit, and the cgroup is killed.
  */
-import type { KillCgroup } from "./kill_cgroup.ts";
-import { sendSignal } from "./send_signal.ts";
+import { sendSignal } from "./process_table.ts";
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 /** Finds the processes to suspend or kill. */
-export interface Stoppable {
+interface Stoppable {
   /** The living processes; `onFound` may be called for each when it is found. `isCertain`: if none was found, none is alive. */
   find(onFound: (pid: number) => void): { readonly alive: readonly number[]; readonly isCertain: boolean };
   /** The job's process group, whose members a signal reaches at the same time; null for none. */
@@ -74,5 +75,121 @@ export class StopRounds {
       if (news.length > 0 && ++this.#busyRounds > roundsBeforeCgroup) this.#cgroup.add(news);
       if (performance.now() >= endMs) return alive;
     }
+  }
+}
+
+const prefix = "baton-kill-";
+
+/** Milliseconds that one call may spend on moving processes. */
+const addMsMax = 20;
+
+/** Milliseconds to wait for the cgroup to become empty: a process leaves it shortly after it has become a zombie. */
+const emptyMsMax = 20;
+
+/** The age in milliseconds of an empty cgroup that was left behind by a baton that was killed together with its guard. */
+const staleAfterMs = 60_000;
+
+/**
+ * A cgroup for processes that start others faster than these are found: new processes inherit it, and the kernel kills all its members
+ * at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed: moving a process into a cgroup takes the kernel
+ * milliseconds. Where none can be made (no cgroup v2, no permission) nothing happens.
+ */
+export class KillCgroup {
+  readonly #name: string;
+  /** Null: none can be made; undefined: none was needed yet. */
+  #folder: string | null | undefined;
+
+  /** All processes that kill this job use the same cgroup. */
+  constructor(cookie: string) {
+    this.#name = prefix + cookie.replaceAll(/[^\w-]/g, "_");
+  }
+
+  /** Moves processes of the job into the cgroup: `kill()` kills them and all that they start from now on. */
+  add(pids: readonly number[]): void {
+    if (pids.length === 0) return;
+    if (this.#folder === undefined) this.#folder = makeFolder(this.#name);
+    if (this.#folder === null) return;
+    const endMs = performance.now() + addMsMax;
+    for (const pid of pids) {
+      if (performance.now() >= endMs) break;
+      write(join(this.#folder, "cgroup.procs"), String(pid));
+    }
+  }
+
+  /** Adds `pids`, and kills all members. */
+  kill(pids: readonly number[]): void {
+    this.add(pids);
+    if (typeof this.#folder === "string") write(join(this.#folder, "cgroup.kill"), "1");
+  }
+
+  /** Removes the cgroup. Call it when no member is alive. */
+  close(): void {
+    const endMs = performance.now() + emptyMsMax;
+    while (typeof this.#folder === "string" && !remove(this.#folder) && performance.now() < endMs);
+    this.#folder = undefined;
+  }
+}
+
+/** Makes the cgroup below this process's own, so that its members keep the same limits. */
+function makeFolder(name: string): string | null {
+  const own = ownCgroup();
+  if (own === null) return null;
+  removeStale(own);
+  const folder = join(own, name);
+  try {
+    mkdirSync(folder, { recursive: true });
+    readFileSync(join(folder, "cgroup.procs")); // refused below a cgroup of threads
+    return folder;
+  } catch {
+    remove(folder);
+    return null;
+  }
+}
+
+function removeStale(own: string): void {
+  try {
+    for (const name of readdirSync(own)) {
+      const folder = join(own, name);
+      if (name.startsWith(prefix) && Date.now() - statSync(folder).ctimeMs > staleAfterMs) remove(folder);
+    }
+  } catch {
+    // another process removed it first
+  }
+}
+
+/** The folder of this process's own cgroup of version 2; null if there is none. cgroups(7), proc(5). */
+function ownCgroup(): string | null {
+  try {
+    const path = /^0::(\/.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
+    const mount = readFileSync("/proc/self/mountinfo", "utf8").split("\n").find((line) => / - cgroup2 /.test(line));
+    const [, , , root, point] = (mount ?? "").split(" ").map(decodeEscapes);
+    if (path === undefined || root === undefined || point === undefined || path.split("/").includes("..")) return null;
+    if (root === "/") return join(point, path);
+    return `${path}/`.startsWith(`${root}/`) ? join(point, path.slice(root.length)) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Decodes the escapes of proc(5): space, tab, newline and backslash are three octal digits. */
+function decodeEscapes(word: string): string {
+  return word.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(parseInt(digits, 8)));
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text);
+  } catch {
+    // The process has ended, or may not be moved: it is killed by a signal.
+  }
+}
+
+/** Returns false if it still has members. */
+function remove(folder: string): boolean {
+  try {
+    rmdirSync(folder);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
 }

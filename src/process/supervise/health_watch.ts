@@ -8,7 +8,7 @@ import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
-import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
+import { cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
 import { endFailure } from "../spawn/child_outcome.ts";
 import { shellLine } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";

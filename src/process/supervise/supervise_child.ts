@@ -12,12 +12,11 @@ import type { Guard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { ChildRun, type ChildRunOptions } from "./child_run.ts";
-import { StoppedBySignal } from "./stop_signals.ts";
-import { cookieEnvironment, cookieVariable } from "../proc/process_marker.ts";
+import { StoppedBySignal } from "./signal_source.ts";
+import { cookieEnvironment, cookieVariable, noteStarted, readProcess } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, TableJob } from "../proc/job_table.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { noteStarted, readProcess } from "../proc/process_table.ts";
 import {
   childEnvironment,
   prepareSpawn,

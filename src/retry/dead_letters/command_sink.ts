@@ -3,7 +3,7 @@ import { LocalLease } from "../../process/supervise/local_lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
 import { BatonError } from "../../errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { ResignableLease } from "../../process/lease_set.ts";
+import { ResignableLease } from "../../process/lease.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { runWithInput } from "../targets/run_with_input.ts";

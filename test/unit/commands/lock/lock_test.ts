@@ -5,7 +5,7 @@ import { type LockDependencies, runLock } from "../../../../commands/lock/lock.t
 import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../src/process/guard/guard.ts";
-import { StoppedBySignal } from "../../../../src/process/supervise/stop_signals.ts";
+import { StoppedBySignal } from "../../../../src/process/supervise/signal_source.ts";
 import type { ZooKeeper, ZooKeeperSession } from "../../../../src/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../../src/errors.ts";

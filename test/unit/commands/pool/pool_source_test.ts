@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readItems } from "../../../../commands/pool/pool_source.ts";
-import { itemsBytesMax } from "../../../../src/coordination/pool/pool_items.ts";
-import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
+import { itemsBytesMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-pool-source-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

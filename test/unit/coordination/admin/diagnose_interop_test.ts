@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ZooKeeper } from "../../../../src/zookeeper/zookeeper.ts";
-import { diagnoseInterop, diagnoseInteropLock } from "../../../../src/coordination/admin/diagnose_interop.ts";
+import { diagnoseInterop, diagnoseInteropLock } from "../../../../src/coordination/admin/list_interop.ts";
 
 const lock = (sequence: number, ...names: string[]) => ({
   path: "/a",

@@ -5,16 +5,14 @@ import {
   participantsSeen,
 } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
-  type OnMemberLost,
-  parseParticipant,
-  participantPrefix,
-  responseName,
-} from "../../../../src/coordination/barrier/barrier_nodes.ts";
-import {
   type BarrierState,
   formatBarrierState,
   initialBarrierState,
+  type OnMemberLost,
   parseBarrierState,
+  parseParticipant,
+  participantPrefix,
+  responseName,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 
 let sequence = 0;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { campaign, type CampaignOptions } from "../../../../src/coordination/election/campaign.ts";
+import { campaign, type CampaignOptions, resign } from "../../../../src/coordination/election/campaign.ts";
 import {
   appendGrant,
   type Grant,
@@ -10,9 +10,7 @@ import {
   withTokens,
 } from "../../../../src/coordination/election/election_history.ts";
 import { checkValue, electionState, historyOf } from "../../../../src/coordination/election/election_state.ts";
-import { leaderStatus } from "../../../../src/coordination/election/leader_status.ts";
-import { resign } from "../../../../src/coordination/election/step_down.ts";
-import { watchLeader } from "../../../../src/coordination/election/watch_leader.ts";
+import { leaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 

@@ -1,9 +1,12 @@
 /** A write that goes by the holder's node: exactly once whatever is lost on the way, and never when the holder is gone. */
 import { describe, expect, test } from "bun:test";
-import type { FencedOperation } from "../../../../src/coordination/fence/fenced_operation.ts";
-import { fencedWrite, type FencedWriteResult } from "../../../../src/coordination/fence/fenced_write.ts";
+import {
+  type FencedOperation,
+  fencedWrite,
+  type FencedWriteResult,
+  reservedFolderOf,
+} from "../../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../../src/coordination/admin/own_holder.ts";
-import { reservedFolderOf } from "../../../../src/coordination/fence/fenced_operation.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";

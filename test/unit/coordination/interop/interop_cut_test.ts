@@ -8,7 +8,7 @@ import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import {
   acquireInteropLock,
   type AcquireInteropOptions,
-} from "../../../../src/coordination/interop/acquire_interop_lock.ts";
+} from "../../../../src/coordination/interop/interop_contender.ts";
 
 const path = "/app/locks/nightly";
 

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
-import { itemsMax, parseItems } from "../../../../src/coordination/pool/pool_items.ts";
+import { itemsMax, parseItems, poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
 import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
-import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
 
 const newspaper = { component: "/SBOI/{component}", item: "/{component}/{item}" };
 

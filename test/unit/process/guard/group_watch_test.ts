@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { GroupWatch } from "../../../../src/process/guard/group_watch.ts";
+import { GroupWatch } from "../../../../src/process/guard/kill_job.ts";
 
 const child = { pid: 77, ownGroup: true, startTicks: 1000 };
 

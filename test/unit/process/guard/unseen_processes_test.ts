@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { ProcessRow } from "../../../../src/process/proc/process_table.ts";
-import { hidesProcesses, isBeingStarted, type ProcProbes } from "../../../../src/process/guard/unseen_processes.ts";
+import { hidesProcesses, isBeingStarted, type ProcProbes } from "../../../../src/process/guard/kill_job.ts";
 
 const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,

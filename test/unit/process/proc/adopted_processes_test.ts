@@ -1,6 +1,6 @@
 /** Whether anything of a job lives, read from a table that changes during the reading. */
 import { expect, test } from "bun:test";
-import { findLiving } from "../../../../src/process/proc/adopted_processes.ts";
+import { findLiving } from "../../../../src/process/proc/job_processes.ts";
 
 /** Looks at a table that changes between a look and the question who of those found lives. */
 class MovingTable {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { cookieEnvironment, cookiesIn } from "../../../../src/process/proc/process_marker.ts";
+import { cookieEnvironment, cookiesIn } from "../../../../src/process/proc/process_table.ts";
 
 test("a nested call appends its cookie, and both locks find the process by it", () => {
   const { BATON_LOCK_COOKIE = "" } = cookieEnvironment("inner", "outer");

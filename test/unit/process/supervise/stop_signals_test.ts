@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { SignalSource } from "../../../../src/process/supervise/signal_source.ts";
-import { listenForStops } from "../../../../src/process/supervise/stop_signals.ts";
+import { listenForStops, type SignalSource } from "../../../../src/process/supervise/signal_source.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 /** Sends signals, and says what was made of them. */
