@@ -5,7 +5,7 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { textType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
+import { objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { type Call, writeDashesFirst } from "../command.ts";
 import { givenFlag, shellLineSettings } from "../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
@@ -71,7 +71,7 @@ export function barrierOptionsOf(
     const hint = name === undefined ? "" : `; ${writeDashesFirst}`;
     throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
-  barrierPath(name); // refuses an invalid name
+  objectPath("barriers", name); // refuses an invalid name
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
   const [gate] = gates;
   if (gate !== undefined) {

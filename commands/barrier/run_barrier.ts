@@ -12,7 +12,7 @@ import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
 import { enterBarrier } from "../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
-import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
+import { objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { participantNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { announceCoordination } from "../coordination/connected.ts";
@@ -205,7 +205,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
-  const view = await readBarrier(zk, barrierPath(name, values.root));
+  const view = await readBarrier(zk, objectPath("barriers", name, values.root));
   if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
   throw new BatonError(
     "USAGE",

@@ -6,7 +6,8 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { checkValue, electionPath } from "../../src/coordination/election/election_state.ts";
+import { checkValue } from "../../src/coordination/election/election_state.ts";
+import { electionPath } from "../../src/coordination/lock/lock_path.ts";
 import { type Call, shellLineSettings, writeDashesFirst } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 

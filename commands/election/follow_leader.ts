@@ -1,5 +1,5 @@
 /** Follows an election over lost connections, expired sessions and unreachable servers. */
-import { electionPath } from "../../src/coordination/election/election_state.ts";
+import { electionPath } from "../../src/coordination/lock/lock_path.ts";
 import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../src/support/clock.ts";

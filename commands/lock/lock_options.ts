@@ -4,11 +4,10 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, toggleType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { interopPath } from "../../src/coordination/interop/interop_path.ts";
+import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { LockMode } from "../../src/process/lease.ts";
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
-import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { type Call, commandAfterOneName, shellLineSettings } from "../command.ts";
 import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 

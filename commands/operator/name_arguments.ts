@@ -1,8 +1,7 @@
 /** Reads the name arguments of the operator commands. */
 import { BatonError } from "../../src/errors.ts";
-import type { InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
-import { interopPath } from "../../src/coordination/interop/interop_path.ts";
-import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
+import { interopPath, type InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { findOtherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
 

@@ -4,9 +4,8 @@ import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, toggleType } from "../../src/config/value_types.ts";
-import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import {
   readUseStatus,
   type StatusKind,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
-import { electionPath } from "../../src/coordination/election/election_state.ts";
+import { electionPath } from "../../src/coordination/lock/lock_path.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";

@@ -2,7 +2,7 @@
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { sleep } from "../support/deadline.ts";
-import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
+import type { ReadOptions, Stat, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../zookeeper/zookeeper_error.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 
@@ -66,22 +66,34 @@ export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
   }
 }
 
-/**
- * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A sync
- * is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has. A write
- * needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in their order.
- */
-export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
-  try {
-    await zk.multi([{ type: "check", path, version: -1 }]);
-  } catch (thrown) {
-    if (!isRefusal(thrown, "NONODE", "NOAUTH")) throw thrown; // refused in its turn
-  }
+/** Returns the names of the children; none when the node does not exist. */
+export async function childNames(
+  zk: Pick<ZooKeeper, "getChildren">,
+  path: string,
+  options: ReadOptions = {},
+): Promise<readonly string[]> {
+  return (await nullIfNoNode(zk.getChildren(path, options)))?.children ?? [];
 }
 
-/** Reads after a lost response: shows every earlier write of this session. The requests go in one packet. */
+/** Reads those of the nodes below `folder` that still exist. */
+export async function readNodes<N extends { readonly name: string }>(
+  zk: Pick<ZooKeeper, "getData">,
+  folder: string,
+  nodes: readonly N[],
+): Promise<{ readonly node: N; readonly data: Uint8Array; readonly stat: Stat }[]> {
+  const found = await Promise.all(nodes.map(async (node) => {
+    const read = await nullIfNoNode(zk.getData(`${folder}/${node.name}`));
+    return read === null ? null : { node, ...read };
+  }));
+  return found.filter((read) => read !== null);
+}
+
+/**
+ * Reads what the leader knows now: a follower that lags could miss the newest holder, or a write whose response was lost. The sync and
+ * the reads go in one packet.
+ */
 export async function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
-  const settling = settleWrites(zk, path);
+  const syncing = zk.sync(path);
   const reading = read();
   reading.catch(() => {}); // the failure of the write is reported first
   await settling;

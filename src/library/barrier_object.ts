@@ -1,7 +1,7 @@
 /** A barrier as an object: participants that start together and leave together, as often as needed. */
 import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
-import { encodeLockName } from "../coordination/lock/lock_name.ts";
+import { encodeLockName } from "../coordination/lock/lock_path.ts";
 import { systemClock } from "../support/clock.ts";
 import { checkWait, waitLimit } from "../support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";

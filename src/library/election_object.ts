@@ -11,7 +11,7 @@ import {
 import { checkValue } from "../coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus, watchLeader } from "../coordination/election/leader_status.ts";
-import { encodeLockName } from "../coordination/lock/lock_name.ts";
+import { encodeLockName } from "../coordination/lock/lock_path.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";

@@ -6,7 +6,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import type { HolderInfo } from "../coordination/holder_info.ts";
 import type { Lease } from "../process/lease.ts";
-import { encodeLockName } from "../coordination/lock/lock_name.ts";
+import { encodeLockName } from "../coordination/lock/lock_path.ts";
 import { runPool } from "../coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../coordination/pool/work_list.ts";
 import { clearPoolResults } from "../coordination/pool/clear_pool_results.ts";

@@ -4,11 +4,10 @@ import { messageOf } from "../../errors.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { decodeLockName } from "../lock/lock_name.ts";
+import { decodeLockName, folderOf } from "../lock/lock_path.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf } from "../lock/lock_path.ts";
 import { parseLockState } from "../lock/lock_state.ts";
-import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
 export interface DiagnosisFinding {
@@ -70,7 +69,7 @@ async function diagnoseFolder(
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
 ): Promise<{ count: number; findings: DiagnosisFinding[] }> {
-  const names = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
+  const names = [...await childNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
     const lock = await readSnapshot(zk, `${folder}/${name}`, where);
@@ -85,19 +84,17 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
     nullIfNoNode(zk.getData(path)),
     nullIfNoNode(zk.getChildren(path)),
     nullIfNoNode(zk.getChildren(`${path}/q`)),
-    nullIfNoNode(zk.getChildren(`${path}/h`)),
+    childNames(zk, `${path}/h`),
   ]);
   if (lock === null || list === null) return null;
-  const nodes = async (folder: string, names: readonly string[]) => {
-    const found = await Promise.all(names.map(async (name): Promise<NodeSnapshot | null> => {
-      const node = await nullIfNoNode(zk.getData(`${folder}/${name}`));
-      if (node === null) return null;
-      return { name, isEphemeral: node.stat.ephemeralOwner !== 0n, info: parseNodeInfo(node.data) };
-    }));
-    return found.filter((node) => node !== null);
+  const nodes = async (folder: string, names: readonly string[]): Promise<NodeSnapshot[]> => {
+    const found = await readNodes(zk, folder, names.map((name) => ({ name })));
+    return found.map(({ node, data, stat }) => {
+      return { ...node, isEphemeral: stat.ephemeralOwner !== 0n, info: parseNodeInfo(data) };
+    });
   };
   const [held, queued] = await Promise.all([
-    nodes(`${path}/h`, holders?.children ?? []),
+    nodes(`${path}/h`, holders),
     nodes(`${path}/q`, queue?.children ?? []),
   ]);
   return {

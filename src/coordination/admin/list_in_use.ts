@@ -2,9 +2,8 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
-import { decodeLockName } from "../lock/lock_name.ts";
-import { folderOf, lockPathAt } from "../lock/lock_path.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { decodeLockName, folderOf, lockPathAt } from "../lock/lock_path.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
 
 export interface UseSummary {
   readonly name: string;
@@ -59,7 +58,7 @@ async function listFolder(
   folder: string,
   count: (path: string) => Promise<Counts>,
 ): Promise<UseSummary[]> {
-  const children = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
+  const children = [...await childNames(zk, folder)].sort();
   return await mapInBatches(children, batchSize, async (child) => ({
     name: decodeLockName(child),
     ...await count(`${folder}/${child}`),
@@ -77,7 +76,7 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   try {
-    const view = await hiddenIfNoAuth(readBarrier(zk, { barrier, parents: [] }));
+    const view = await hiddenIfNoAuth(readBarrier(zk, barrier));
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const { epoch, generation } = view.state;

@@ -1,6 +1,6 @@
 /** Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters, and checks them for problems. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 import type { UseSummary } from "./list_in_use.ts";
 import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
@@ -38,7 +38,7 @@ async function interopNodes(
   folder: string,
   recipe: InteropRecipe,
 ): Promise<readonly InteropNodeList[] | null> {
-  const [, own] = await Promise.all([zk.sync(folder), readNode(zk, folder)]);
+  const own = await readAfterSync(zk, folder, () => readNode(zk, folder));
   if (own === null) return null;
   if (folder !== "/" && mayBeLock(own, recipe)) return [own];
   const below = folder === "/" ? "" : folder;

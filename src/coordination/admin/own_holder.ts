@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParticipant } from "../barrier/barrier_state.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { childNames, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
 
 export interface OwnHolder {
   /** Path of the holder's node. */
@@ -21,17 +21,13 @@ export async function ownHolder(zk: ZooKeeper, path: string, ids: readonly strin
 }
 
 async function readOwnHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
-  // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
-  const [, holders, own] = await Promise.all([
-    zk.sync(path),
-    nullIfNoNode(zk.getChildren(`${path}/h`)),
-    nullIfNoNode(zk.getChildren(path)),
-  ]);
-  const participant = own?.children.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
+  const reading = () => Promise.all([childNames(zk, `${path}/h`), childNames(zk, path)]);
+  const [holders, own] = await readAfterSync(zk, path, reading);
+  const participant = own.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
   if (participant !== undefined) return { node: `${path}/${participant}`, token: null };
-  const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
+  const holder = holders.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
   // A contender of an interop lock whose command runs was granted the lock.
-  const interop = own?.children.find((name) => ids.includes(guidOfInteropNode(name)));
+  const interop = own.find((name) => ids.includes(guidOfInteropNode(name)));
   if (holder === undefined && interop === undefined) return null;
   const node = holder === undefined ? `${path}/${interop}` : `${path}/h/${holder}`;
   const stat = await zk.exists(node);

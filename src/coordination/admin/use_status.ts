@@ -1,16 +1,14 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { cameBefore } from "../barrier/barrier_state.ts";
-import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
-import { electionPath } from "../election/election_state.ts";
+import { electionPath, lockPath, objectPath } from "../lock/lock_path.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
 import { interopStatus } from "../interop/interop_status.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
-import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
 import type { UseKind, UseList, UseSummary } from "./list_in_use.ts";
 
 /** Kinds of objects that `who` can show. */
@@ -101,9 +99,9 @@ async function queueUseStatus(
 }
 
 async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
-  const path = barrierPath(name, root);
+  const path = objectPath("barriers", name, root);
   // The sync goes in one packet with the reads: a follower that lags could miss the newest member.
-  const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
+  const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
   participants.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
   const { epoch = "", generation = 0, started = null } = view?.state ?? {};
@@ -123,7 +121,7 @@ async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | unde
   return {
     kind: "barrier",
     name,
-    path: path.barrier,
+    path,
     limit: waiting[0]?.node.parties ?? null,
     holders: inside.sort((left, right) => (left.rank ?? Infinity) - (right.rank ?? Infinity)),
     waiters: waiting.map((participant, index) => ({ ...common(participant), place: index + 1 })),
@@ -131,8 +129,8 @@ async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | unde
 }
 
 async function gateUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
-  const { gate } = gatePath(name, root);
-  const [, found] = await Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate))]);
+  const gate = objectPath("gates", name, root);
+  const found = await readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate)));
   const unowned = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
   const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...unowned }];
   return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
@@ -146,8 +144,8 @@ export async function findOtherUses(
   const paths: Record<StatusKind, readonly string[]> = {
     lock: nodesInUse(lockPath(name, root)),
     election: nodesInUse(electionPath(name, root)),
-    barrier: [barrierPath(name, root).barrier],
-    gate: [gatePath(name, root).gate],
+    barrier: [objectPath("barriers", name, root)],
+    gate: [objectPath("gates", name, root)],
   };
   const found = await Promise.all(statusKinds.map(async (other) => {
     if (other === kind) return false;

@@ -14,7 +14,6 @@ import {
   type ParticipantNode,
   responseName,
 } from "./barrier_state.ts";
-import type { BarrierPath } from "./barrier_path.ts";
 import type { BarrierView } from "./barrier_view.ts";
 
 export interface BarrierObservation {
@@ -184,7 +183,8 @@ export function startedState(
 export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
 
 export interface BarrierChangeContext {
-  readonly path: BarrierPath;
+  /** The node of the barrier. */
+  readonly path: string;
   readonly view: BarrierView;
   readonly mine: ParticipantNode;
   /** The own nodes: the participant and its responses. */
@@ -198,7 +198,7 @@ export interface BarrierChangeContext {
 
 /** The transaction of a decision. */
 export function requestsOfDecision(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
-  const { path: { barrier }, view, mine, own, acl, loss, creation } = context;
+  const { path: barrier, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;
   const at = (name: string) => `${barrier}/${name}`;
   const set = (next: BarrierState): MultiRequest => ({

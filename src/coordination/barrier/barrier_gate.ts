@@ -8,10 +8,10 @@ import { sleep, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
-import { gatePath } from "./barrier_path.ts";
-import { createParents } from "../lock/create_contender.ts";
+import { objectPath } from "../lock/lock_path.ts";
+import { createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 
 export interface GateOptions {
   /** The parent of the gates; "/baton" by default. */
@@ -29,7 +29,7 @@ export async function setGate(
   name: string,
   options: GateOptions & { readonly info?: HolderInfo } = {},
 ): Promise<boolean> {
-  const { gate, parents } = gatePath(name, options.root);
+  const gate = objectPath("gates", name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
   const data = formatNewNode(info, zk.session);
   return await repeatUntilKnown(zk, options, async () => {
@@ -39,7 +39,7 @@ export async function setGate(
     } catch (thrown) {
       if (isRefusal(thrown, "NODEEXISTS")) return false;
       if (!isRefusal(thrown, "NONODE")) throw thrown;
-      await createParents(zk, { parents }, acl);
+      await createParents(zk, gate, acl);
       return null;
     }
   });
@@ -47,7 +47,7 @@ export async function setGate(
 
 /** Opens the gate. Returns false if it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
-  const { gate } = gatePath(name, options.root);
+  const gate = objectPath("gates", name, options.root);
   return await repeatUntilKnown(
     zk,
     options,
@@ -65,7 +65,7 @@ export async function waitGate(
   name: string,
   options: GateOptions & { readonly waitMs?: number } = {},
 ): Promise<void> {
-  const { gate } = gatePath(name, options.root);
+  const gate = objectPath("gates", name, options.root);
   const { clock = systemClock(), waitMs } = options;
   const { session } = zk;
   const limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
@@ -79,8 +79,8 @@ export async function waitGate(
       throwIfAborted(signal);
       event = new Event();
       try {
-        const looking = Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate, { watch: wake }))]);
-        const [, found] = await abortable(looking, signal);
+        const looking = readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate, { watch: wake })));
+        const found = await abortable(looking, signal);
         failures = 0;
         if (found === null) return;
         closer = found.data;

@@ -9,10 +9,9 @@ import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { Event } from "../../support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
-import type { BarrierPath } from "./barrier_path.ts";
 import { participantNodes } from "./barrier_view.ts";
 import type { Lease } from "../../process/lease.ts";
-import { isTransient, nullIfNoNode } from "../request_errors.ts";
+import { childNames, isTransient, readAfterSync } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
@@ -32,7 +31,8 @@ export interface BarrierMembership extends Lease {
 
 export interface BarrierMembershipOptions {
   readonly name: string;
-  readonly path: BarrierPath;
+  /** The node of the barrier. */
+  readonly path: string;
   readonly guid: string;
   readonly started: BarrierStarted;
   readonly waitedMs: number;
@@ -46,7 +46,6 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   readonly size: number;
   readonly generation: number;
   readonly #zk: ZooKeeper;
-  readonly #path: BarrierPath;
   readonly #clock: Clock;
   /** The other members, starting with the next rank, so that not all members watch the same one. */
   readonly #others: readonly string[];
@@ -56,8 +55,8 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     super(zk, {
       name,
       kind: "barrier",
-      path: path.barrier,
-      holderPath: `${path.barrier}/${node}`,
+      path,
+      holderPath: `${path}/${node}`,
       holderId: guid,
       mode: "permit",
       slot: rank,
@@ -70,7 +69,6 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     this.size = members.length;
     this.generation = generation;
     this.#zk = zk;
-    this.#path = path;
     this.#clock = clock;
     this.#others = [...members.slice(rank + 1), ...members.slice(0, rank)];
   }
@@ -96,11 +94,11 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
    * ensures that the deletion of the own node is not missed after a lost response.
    */
   async #hasSeenAllLeave(signal: AbortSignal | undefined): Promise<boolean> {
-    const { barrier } = this.#path;
+    const { path: barrier } = this;
     const { session } = this.#zk;
     const { connections } = session;
-    const [, list] = await Promise.all([this.#zk.sync(barrier), nullIfNoNode(this.#zk.getChildren(barrier))]);
-    const there = new Map(participantNodes(list?.children ?? []).map((node) => [node.guid, node.name]));
+    const children = await readAfterSync(this.#zk, barrier, () => childNames(this.#zk, barrier));
+    const there = new Map(participantNodes(children).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
     const event = new Event();

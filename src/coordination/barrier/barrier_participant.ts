@@ -27,14 +27,14 @@ import {
   type ParticipantNode,
   participantPrefix,
 } from "./barrier_state.ts";
-import type { BarrierPath } from "./barrier_path.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
-import { containerRequest, createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 
 export interface ParticipantOptions {
-  readonly path: BarrierPath;
+  /** The node of the barrier. Its data is the state, its version protects changes, and its children are the participants. */
+  readonly path: string;
   readonly parties: number;
   readonly onLost: OnMemberLost;
   readonly info: HolderInfo;
@@ -161,7 +161,7 @@ export class BarrierParticipant {
       case "impatient":
         return this.#read(step.do === "impatient");
       case "recover":
-        return readAfterOwnWrites(this.#zk, this.#options.path.barrier, () => this.#read(false));
+        return readAfterOwnWrites(this.#zk, this.#options.path, () => this.#read(false));
       case "decide":
         return this.#decide(step.view, step.impatient);
       case "write":
@@ -178,7 +178,7 @@ export class BarrierParticipant {
   async #enter(): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
-    const found = await nullIfNoNode(this.#zk.getData(path.barrier));
+    const found = await nullIfNoNode(this.#zk.getData(path));
     if (this.#leaving !== null || this.#isStopped) return { do: "enter" };
     try {
       // Requests are processed in this order, so the list contains the own node.
@@ -200,7 +200,7 @@ export class BarrierParticipant {
 
   /** Creates the container together with its first child: the server never removes a container that had no child. */
   #entryRequests(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
-    const { path: { barrier }, acl } = this.#options;
+    const { path: barrier, acl } = this.#options;
     const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
     const guard: MultiRequest = found === null
       ? containerRequest(barrier, acl, formatBarrierState(state))
@@ -209,7 +209,7 @@ export class BarrierParticipant {
   }
 
   #createRequest({ epoch, generation }: BarrierState): MultiRequest {
-    const { path: { barrier }, parties, onLost, info, acl } = this.#options;
+    const { path: barrier, parties, onLost, info, acl } = this.#options;
     const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
     const data = formatNewNode(info, this.#zk.session);
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
@@ -298,7 +298,7 @@ export class BarrierParticipant {
   }
 
   async #wait({ predecessor, round }: BarrierWaiting): Promise<ParticipantStep> {
-    const { path: { barrier }, clock } = this.#options;
+    const { path: barrier, clock } = this.#options;
     const { session } = this.#zk;
     const { connections } = session;
     const mine = this.#mine;
@@ -336,7 +336,7 @@ export class BarrierParticipant {
     mine: ParticipantNode,
     then: ParticipantOutcome,
   ): Promise<ParticipantStep> {
-    const { path: { barrier }, info } = this.#options;
+    const { path: barrier, info } = this.#options;
     const why = this.#leaving ?? "it requires another number of parties";
     const after = stateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
     const guard: MultiRequest = after === null || then.do === "disagreed"
@@ -356,7 +356,7 @@ export class BarrierParticipant {
   }
 
   async #deleteNodes(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
-    const { barrier } = this.#options.path;
+    const { path: barrier } = this.#options;
     await Promise.all(nodes.map((name) => nullIfNoNode(this.#zk.delete(`${barrier}/${name}`, -1))));
     return { do: "end", outcome: then };
   }

@@ -1,9 +1,8 @@
 /** Reads a barrier in a safe order, and the names of its participants. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type BarrierState, parseBarrierState, parseParticipant, type ParticipantNode } from "./barrier_state.ts";
-import type { BarrierPath } from "./barrier_path.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import { nullIfNoNode, readNodes } from "../request_errors.ts";
 
 export interface BarrierView {
   /** The version of the state. Each write checks it, so it fails after any change. */
@@ -27,7 +26,7 @@ export interface ReadBarrierOptions {
  */
 export async function readBarrier(
   zk: ZooKeeper,
-  { barrier }: BarrierPath,
+  barrier: string,
   { watchState, watchChildren }: ReadBarrierOptions = {},
 ): Promise<BarrierView | null> {
   const [found, list] = await Promise.all([
@@ -47,14 +46,11 @@ export interface ParticipantStatus extends NodeInfo {
 /** Reads the data of `nodes` that still exist. */
 export async function participantStatuses(
   zk: ZooKeeper,
-  { barrier }: BarrierPath,
+  barrier: string,
   nodes: readonly ParticipantNode[],
 ): Promise<ParticipantStatus[]> {
-  const found = await Promise.all(nodes.map(async (node) => {
-    const found = await nullIfNoNode(zk.getData(`${barrier}/${node.name}`));
-    return found === null ? null : { ...parseNodeInfo(found.data), node, sessionId: found.stat.ephemeralOwner };
-  }));
-  return found.filter((party) => party !== null);
+  const found = await readNodes(zk, barrier, nodes);
+  return found.map(({ node, data, stat }) => ({ ...parseNodeInfo(data), node, sessionId: stat.ephemeralOwner }));
 }
 
 export function participantNodes(children: readonly string[]): ParticipantNode[] {

@@ -13,8 +13,9 @@ import { printable } from "../../support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import { cameBefore, type OnMemberLost, type ParticipantNode, partiesMax, responseName } from "./barrier_state.ts";
 import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
-import { type BarrierPath, barrierPath } from "./barrier_path.ts";
+import { objectPath } from "../lock/lock_path.ts";
 import { type HolderInfo, nameOfHolder, unknownHolder } from "../holder_info.ts";
+import { readAfterSync } from "../request_errors.ts";
 import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
 import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
@@ -62,7 +63,7 @@ class BarrierEntry {
   readonly #name: string;
   readonly #options: EnterBarrierOptions;
   readonly #clock: Clock;
-  readonly #path: BarrierPath;
+  readonly #path: string;
   readonly #startedMs: number;
   readonly #party: BarrierParticipant;
   /** A server has reported that participants are missing. */
@@ -81,7 +82,7 @@ class BarrierEntry {
     this.#zk = zk;
     this.#name = name;
     this.#options = options;
-    this.#path = barrierPath(name, options.root);
+    this.#path = objectPath("barriers", name, options.root);
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
     this.#party = new BarrierParticipant(zk, {
@@ -276,11 +277,11 @@ const detailsMax = 20;
 /** Reads the status of the generation in which the participant `guid` waits. */
 async function barrierStatus(
   zk: ZooKeeper,
-  path: BarrierPath,
+  path: string,
   { parties, guid }: { readonly parties: number; readonly guid: string },
 ): Promise<BarrierStatus> {
   // A sync is needed: a server that lags behind would not show the latest participants.
-  const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
+  const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const nodes = participantNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
   const isOpen = (node: { epoch: string; generation: number }) =>
     node.epoch === view?.state.epoch && node.generation === view.state.generation;

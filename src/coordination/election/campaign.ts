@@ -3,7 +3,8 @@
  * and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { checkValue, electionPath, electionState } from "./election_state.ts";
+import { checkValue, electionState } from "./election_state.ts";
+import { electionPath } from "../lock/lock_path.ts";
 import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
@@ -11,7 +12,7 @@ import { onAbort, TaskScope } from "../../support/abort.ts";
 import { Event } from "../../support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import { childNames, nullIfNoNode } from "../request_errors.ts";
 import { BatonError } from "../../errors.ts";
 import { leaderStatus } from "./leader_status.ts";
 
@@ -78,8 +79,8 @@ async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownO
       session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
     );
     try {
-      const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: event.set }));
-      for (const child of list?.children ?? []) await requestIfWorse(zk, `${path.holders}/${child}`, options);
+      const holders = await childNames(zk, path.holders, { watch: event.set });
+      for (const child of holders) await requestIfWorse(zk, `${path.holders}/${child}`, options);
     } catch {
       // A reconnect starts the next read. The wait itself reports an ACL error and the end of the session.
     }

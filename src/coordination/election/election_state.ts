@@ -1,16 +1,9 @@
-/** Path and state of an election: those of a lock, with the history of the leaders in the state. */
+/** State of an election: that of a lock, with the history of the leaders. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
 import { demandJson, isJsonObject } from "../../support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
-import { encodeLockName } from "../lock/lock_name.ts";
-import { folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
-
-/** Returns the path of an election, with the same nodes as a lock. Throws USAGE for an invalid name. */
-export function electionPath(name: string, root?: string): LockPath {
-  return lockPathAt(`${folderOf("elections", root)}/${encodeLockName(name, "an election")}`);
-}
 
 /** Maximum length of a value in bytes of UTF-8. */
 export const valueBytesMax = 1024;

@@ -1,10 +1,11 @@
 /** Reads the leader of an election, and follows the changes. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
-import { electionPath, historyOf } from "./election_state.ts";
+import { historyOf } from "./election_state.ts";
+import { electionPath } from "../lock/lock_path.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import type { Event } from "../../support/event.ts";
 import { readAgain } from "../read_again.ts";
@@ -23,9 +24,7 @@ export async function leaderStatus(
 ): Promise<LeaderStatus> {
   const path = electionPath(name, options.root);
   return await readTwiceAtMost(zk, async () => {
-    // The sync goes in one packet with the reads: a follower that lags could return the previous leader.
-    const [, reading] = await Promise.all([zk.sync(path.lock), readLeader(zk, path)]);
-    return { name, path: path.lock, ...reading };
+    return { name, path: path.lock, ...await readAfterSync(zk, path.lock, () => readLeader(zk, path)) };
   });
 }
 
@@ -41,12 +40,12 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
       nullIfNoNode(zk.getData(path.lock, options)),
-      nullIfNoNode(zk.getChildren(path.holders, options)),
+      childNames(zk, path.holders, options),
     ]);
     const history = state === null ? [] : historyOf({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
     // A missing node cannot be watched: the first candidate creates it.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
-    const ids = (holders?.children ?? []).map((child) => parseHolder(child)?.guid);
+    const ids = holders.map((child) => parseHolder(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
     const newest = history.at(-1);
     if (newest !== undefined && ids.includes(newest.id)) return { leader: newest, history };

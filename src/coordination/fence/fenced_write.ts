@@ -14,9 +14,9 @@ import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { createParents } from "../lock/create_contender.ts";
-import { ancestorsOf, folderOf, lockPathAt } from "../lock/lock_path.ts";
-import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { createParents } from "../lock/create_nodes.ts";
+import { ancestorsOf, folderOf } from "../lock/lock_path.ts";
+import { childNames, hiddenIfNoAuth, isRefusal, isTransient, readAfterOwnWrites } from "../request_errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
 
 export interface HeldNode {
@@ -153,7 +153,7 @@ class FencedWrite {
     if (holder !== undefined) throw staleHolderError(holder, this.#operation);
     const own = this.#held.length + this.#parents.length;
     if (index > own) {
-      if (reason === "NONODE") return await createParents(this.#zk, lockPathAt(this.#mark), this.#acl);
+      if (reason === "NONODE") return await createParents(this.#zk, this.#mark, this.#acl);
       throw thrown;
     }
     if (index < own || (this.#operation.do === "create" && reason === "NONODE")) {
@@ -204,9 +204,8 @@ class FencedWrite {
   async #findSequentialNode(zxid: bigint, prefix: string): Promise<FencedWriteResult> {
     const slash = prefix.lastIndexOf("/");
     const parent = slash === 0 ? "/" : prefix.slice(0, slash);
-    const list = await nullIfNoNode(this.#zk.getChildren(parent));
     const name = prefix.slice(slash + 1);
-    const children = (list?.children ?? []).filter((child) => child.startsWith(name)).sort().reverse();
+    const children = (await childNames(this.#zk, parent)).filter((child) => child.startsWith(name)).sort().reverse();
     for (let start = 0; start < children.length; start += batchSize) {
       const paths = children.slice(start, start + batchSize).map((child) => `${prefix.slice(0, slash)}/${child}`);
       const stats = await Promise.all(paths.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));

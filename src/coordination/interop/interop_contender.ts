@@ -7,15 +7,21 @@ import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { AttemptWaits } from "../session_waits.ts";
-import { containerRequest } from "../lock/create_contender.ts";
+import { containerRequest } from "../lock/create_nodes.ts";
+import { ancestorsOf } from "../lock/lock_path.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
-import { type InteropRecipe, isCuratorRevocation, namingOf, parseInteropNode } from "./interop_node_names.ts";
+import { childNames, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import {
+  interopPath,
+  type InteropRecipe,
+  isCuratorRevocation,
+  namingOf,
+  parseInteropNode,
+} from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 import { acquireByProtocol, type CommonAcquireOptions } from "../lock/acquire_lock.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
-import { interopPath } from "./interop_path.ts";
 import { interopStatus } from "./interop_status.ts";
 
 interface InteropContenderOptions extends CommonContenderOptions {
@@ -74,7 +80,7 @@ class InteropContender {
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
       try {
         const children = await this.#listChildrenAfterOwnWrites();
-        const own = children?.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
+        const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
         if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
         return;
       } catch (thrown) {
@@ -88,7 +94,7 @@ class InteropContender {
   async #advance(): Promise<ContenderOutcome | null> {
     const children = this.#mustSettle ? await this.#listChildrenAfterOwnWrites() : await this.#listChildren();
     this.#mustSettle = false;
-    const position = this.#positionIn(children ?? []);
+    const position = this.#positionIn(children);
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
       case "gone":
@@ -130,7 +136,7 @@ class InteropContender {
   /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
-    interopQueue({ recipe, path: path.lock, children: await this.#listChildren() ?? [] });
+    interopQueue({ recipe, path: path.lock, children: await this.#listChildren() });
     this.#guid = newGuid();
     this.#node = null;
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
@@ -162,7 +168,7 @@ class InteropContender {
     const { path, recipe, acl } = this.#options;
     const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
     try {
-      await this.#zk.create(path.parents[0] ?? path.lock, new Uint8Array(), { mode, acl });
+      await this.#zk.create(ancestorsOf(path.lock)[0] ?? path.lock, new Uint8Array(), { mode, acl });
     } catch (thrown) {
       if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
     }
@@ -171,7 +177,7 @@ class InteropContender {
   /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */
   async #createMissingRequests(): Promise<MultiRequest[]> {
     const { path, recipe, acl } = this.#options;
-    const above = [...path.parents, path.lock];
+    const above = [...ancestorsOf(path.lock), path.lock];
     const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
     return above.filter((_, index) => stats[index] === null).map((node) =>
       namingOf(recipe).makesContainers
@@ -192,11 +198,11 @@ class InteropContender {
     return `${this.#options.path.lock}/${name}`;
   }
 
-  async #listChildren(): Promise<string[] | null> {
-    return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
+  #listChildren(): Promise<readonly string[]> {
+    return childNames(this.#zk, this.#options.path.lock);
   }
 
-  #listChildrenAfterOwnWrites(): Promise<string[] | null> {
+  #listChildrenAfterOwnWrites(): Promise<readonly string[]> {
     return readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#listChildren());
   }
 }

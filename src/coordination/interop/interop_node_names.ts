@@ -2,6 +2,9 @@
  * Node names of the contenders of other libraries, as observed with Curator 5.4 (StandardLockInternalsDriver,
  * InterProcessReadWriteLock) and kazoo 2.8 (kazoo.recipe.lock).
  */
+import { validatePath } from "../../zookeeper/node_path_names.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import type { LockPath } from "../lock/lock_path.ts";
 
 export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
 export type InteropRecipe = typeof interopRecipes[number];
@@ -88,4 +91,20 @@ export const curatorRevocation = "__REVOKE__";
 
 export function isCuratorRevocation(data: Uint8Array): boolean {
   return new TextDecoder().decode(data) === curatorRevocation;
+}
+
+/** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for an invalid path or the root. */
+export function interopPath(name: string): LockPath {
+  try {
+    if (name === "/") throw new Error("the root is not allowed");
+    validatePath(name);
+  } catch (thrown) {
+    throw new BatonError(
+      "USAGE",
+      `With --recipe, NAME is the path of the lock's node, as in /app/locks/nightly. "${name}" is not a path: ${
+        messageOf(thrown)
+      }`,
+    );
+  }
+  return { lock: name, queue: name, holders: name };
 }

@@ -6,10 +6,9 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { printable } from "../../support/text.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
-import { curatorRevocation, type InteropNode, type InteropRecipe } from "./interop_node_names.ts";
+import { childNames, isRefusal, readAfterSync, readNodes } from "../request_errors.ts";
+import { curatorRevocation, type InteropNode, interopPath, type InteropRecipe } from "./interop_node_names.ts";
 import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
-import { interopPath } from "./interop_path.ts";
 import { BatonError } from "../../errors.ts";
 import {
   anonymousRevocation,
@@ -36,24 +35,17 @@ export async function interopStatus(
   { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: InteropStatusOptions,
 ): Promise<LockStatus> {
   const path = interopPath(name).lock;
-  const [, list] = await Promise.all([zk.sync(path), nullIfNoNode(zk.getChildren(path))]);
-  const children = list?.children ?? [];
+  const children = await readAfterSync(zk, path, () => childNames(zk, path));
   const queue = knownContenders(recipe, children);
   if (refusesOthers && queue.length === 0) interopQueue({ recipe, path, children });
   const holders = new Set(interopHolders(queue));
-  const read = await Promise.all(
-    queue.slice(0, detailsMax).map(async (node) => {
-      const found = await nullIfNoNode(zk.getData(`${path}/${node.name}`));
-      return found === null ? null : { node, found };
-    }),
-  );
-  const nodes = read.filter((each) => each !== null).map(({ node, found }) => ({
-    ...infoOf(node, found.data),
+  const nodes = (await readNodes(zk, path, queue.slice(0, detailsMax))).map(({ node, data, stat }) => ({
+    ...infoOf(node, data),
     isHolder: holders.has(node),
     holderId: interopHolderId(node),
     mode: node.isShared ? "shared" as const : "exclusive" as const,
-    sessionId: found.stat.ephemeralOwner,
-    fencingToken: found.stat.czxid,
+    sessionId: stat.ephemeralOwner,
+    fencingToken: stat.czxid,
   }));
   return {
     name,
@@ -93,7 +85,7 @@ export async function breakInteropLock(
 ): Promise<BrokenLock> {
   const { recipe, force = false, revocation = anonymousRevocation } = options;
   const holder = findHolder(await interopStatus(zk, path, { recipe, refusesOthers: true }), holderId);
-  const children = (await nullIfNoNode(zk.getChildren(path)))?.children ?? [];
+  const children = await childNames(zk, path);
   const name = knownContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;

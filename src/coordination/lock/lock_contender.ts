@@ -8,14 +8,13 @@ import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
-import { containerRequest, createContender, createParents, type MissingNodes } from "./create_contender.ts";
-import { limitStateCodec, type LockStateCodec } from "./lock_state.ts";
+import { containerRequest, createMember, createParents, type MissingNodes } from "./create_nodes.ts";
+import { limitStateCodec, type LockStateCodec, type LockView, readLock } from "./lock_state.ts";
 import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { type LockView, readLock } from "./lock_view.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { childNames, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
@@ -88,7 +87,7 @@ export class Contender {
     this.#options = options;
     this.#state = options.state ?? limitStateCodec;
     this.#waits = new AttemptWaits(zk.session, options.clock);
-    if (options.isNew === true) this.#missing = "lock";
+    if (options.isNew === true) this.#missing = "outer";
   }
 
   get guid(): string {
@@ -164,16 +163,18 @@ export class Contender {
     this.#hasAnnounced = false;
     const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
     const state = this.#state.initial(mode === "permit" ? this.#options.limit : null);
+    const lock: MultiRequest = this.#state.permanent
+      ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
+      : containerRequest(path.lock, acl, state);
     for (let tries = 0;; tries++) {
-      if (this.#missing === "parents") await createParents(this.#zk, path, acl);
+      if (this.#missing === "parents") await createParents(this.#zk, path.lock, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
       // Both requests go in one packet and are executed in order: the queue that is read contains the own node.
-      const creating = createContender(this.#zk, path, {
+      const creating = createMember(this.#zk, {
         missing: this.#missing,
+        containers: [lock, containerRequest(path.queue, acl)],
         prefix,
         acl,
-        state,
-        permanent: this.#state.permanent,
         data: formatNewNode(info, this.#zk.session),
       });
       const reading = readLock(this.#zk, path);
@@ -191,7 +192,7 @@ export class Contender {
 
   async #read(watch: boolean): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: armed.event.set } : {});
+    const view = await readLock(this.#zk, this.#options.path, watch ? armed.event.set : undefined);
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
@@ -323,7 +324,7 @@ export class Contender {
 
   async #findNode(): Promise<string | null> {
     const { path } = this.#options;
-    const list = await readAfterOwnWrites(this.#zk, path.lock, () => nullIfNoNode(this.#zk.getChildren(path.queue)));
-    return list?.children.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+    const queue = await readAfterOwnWrites(this.#zk, path.lock, () => childNames(this.#zk, path.queue));
+    return queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
   }
 }

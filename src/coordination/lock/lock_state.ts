@@ -1,8 +1,11 @@
-/** State of a lock: the data of its container, guarded by the version of that node. */
+/** State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety requires. */
 import { BatonError } from "../../errors.ts";
 import { demandJson, isJsonObject } from "../../support/json_fields.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { LockPath } from "./lock_path.ts";
+import { childNames, nullIfNoNode } from "../request_errors.ts";
 
-export interface LockState {
+interface LockState {
   /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
 }
@@ -39,11 +42,7 @@ export function isLimit(value: unknown): value is number {
 }
 
 /** State as it was read. */
-export interface StoredLockState {
-  readonly state: LockState;
-  readonly data: Uint8Array;
-  readonly mzxid: bigint;
-}
+export type StoredLockState = Pick<LockView, "state" | "data" | "mzxid">;
 
 /**
  * Format of the data in the lock's node: a lock stores its limit, an election also its history. Each write replaces the
@@ -66,3 +65,40 @@ export const limitStateCodec: LockStateCodec = {
   afterGrant: (_, { limit }) => formatLockState({ limit }),
   permanent: false,
 };
+
+export interface LockView {
+  /** Guards the grant: a change after this read makes the grant fail. */
+  readonly version: number;
+  readonly state: LockState;
+  /** Data as it was read; it may contain more than the limit. */
+  readonly data: Uint8Array;
+  /** Zxid of the last write of the data; for a grant this is the fencing token. */
+  readonly mzxid: bigint;
+  readonly holders: readonly string[];
+  /** False when the node for holders does not exist; then there are no holders. */
+  readonly hasHolders: boolean;
+  readonly queue: readonly string[];
+}
+
+/**
+ * Returns null when the lock does not exist. `watch` is called when the holders change. A missing queue is an empty one: the server removes it when no process waits.
+ * The version is read first: a grant between the two reads makes the version stale, but never the list of holders too short.
+ * All three requests go in one packet and are executed in order.
+ */
+export async function readLock(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
+  const [lock, holders, queue] = await Promise.all([
+    nullIfNoNode(zk.getData(path.lock)),
+    nullIfNoNode(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
+    childNames(zk, path.queue),
+  ]);
+  if (lock === null) return null;
+  return {
+    version: lock.stat.version,
+    state: parseLockState(lock.data, path.lock),
+    data: lock.data,
+    mzxid: lock.stat.mzxid,
+    holders: holders?.children ?? [],
+    hasHolders: holders !== null,
+    queue,
+  };
+}

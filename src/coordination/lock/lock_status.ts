@@ -4,8 +4,8 @@ import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
-import { readLock } from "./lock_view.ts";
-import { nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { readLock } from "./lock_state.ts";
+import { readAfterSync, readNodes, readTwiceAtMost } from "../request_errors.ts";
 import { comesBefore } from "./queue_position.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
@@ -55,39 +55,27 @@ export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatu
 
 async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
   const path = options.path ?? lockPath(name, options.root);
-  // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
-  const [, view] = await Promise.all([zk.sync(path.lock), readLock(zk, path)]);
+  const view = await readAfterSync(zk, path.lock, () => readLock(zk, path));
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
   const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
   contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
   const holders = (view?.holders ?? []).map(parseHolder).filter((node) => node !== null);
   const [held, queued] = await Promise.all([
-    Promise.all(
-      holders.slice(0, detailsMax).map(async (node): Promise<HolderStatus | null> => {
-        const found = await nullIfNoNode(zk.getData(`${path.holders}/${node.name}`));
-        if (found === null) return null; // released after the list was read
-        const { czxid, ephemeralOwner } = found.stat;
-        const info = parseNodeInfo(found.data);
-        const { guid: holderId, mode, slot } = node;
-        return { ...info, holderId, mode, slot, fencingToken: czxid, sessionId: ephemeralOwner };
-      }),
-    ),
-    Promise.all(
-      contenders.slice(0, detailsMax).map(async (node, index): Promise<WaiterStatus | null> => {
-        const found = await nullIfNoNode(zk.getData(`${path.queue}/${node.name}`));
-        if (found === null) return null;
-        const { guid: holderId, mode, priority } = node;
-        const sessionId = found.stat.ephemeralOwner;
-        return { ...parseNodeInfo(found.data), holderId, mode, priority, place: index + 1, sessionId };
-      }),
-    ),
+    readNodes(zk, path.holders, holders.slice(0, detailsMax)),
+    readNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
   return {
     name,
     path: path.lock,
     limit: view?.state.limit ?? null,
-    holders: held.filter((holder) => holder !== null).sort((a, b) => (a.fencingToken < b.fencingToken ? -1 : 1)),
-    waiters: queued.filter((waiter) => waiter !== null),
+    holders: held.map(({ node: { guid: holderId, mode, slot }, data, stat: { czxid, ephemeralOwner } }) => {
+      return { ...parseNodeInfo(data), holderId, mode, slot, fencingToken: czxid, sessionId: ephemeralOwner };
+    }).sort((a, b) => (a.fencingToken < b.fencingToken ? -1 : 1)),
+    waiters: queued.map(({ node, data, stat: { ephemeralOwner } }) => {
+      const { guid: holderId, mode, priority } = node;
+      const place = contenders.indexOf(node) + 1;
+      return { ...parseNodeInfo(data), holderId, mode, priority, place, sessionId: ephemeralOwner };
+    }),
   };
 }
 

@@ -8,7 +8,7 @@ import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "./create_contender.ts";
+import { containerRequest, createParents } from "./create_nodes.ts";
 import { limitStateCodec } from "./lock_state.ts";
 import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
@@ -100,12 +100,12 @@ async function requestGrant(
       }
       if (isRefusal(thrown, "NODEEXISTS")) return null;
       if (isRefusal(thrown, "NONODE") && tries < triesMax) {
-        await retryOnConnectionLoss(zk, () => createParents(zk, path, acl), { clock });
+        await retryOnConnectionLoss(zk, () => createParents(zk, path.lock, acl), { clock });
         continue;
       }
       if (!isTransient(thrown)) throw thrown;
     }
-    // The outcome is unknown.
+    // The outcome is unknown: only a sync makes sure that the server has seen the request.
     const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(`${path.holders}/${node}`));
     const stat = await retryOnConnectionLoss(zk, reading, { clock });
     return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;

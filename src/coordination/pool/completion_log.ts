@@ -7,8 +7,7 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
 import { jsonFields, stringOrEmpty } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_contender.ts";
-import { lockPathAt } from "../lock/lock_path.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { ItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
@@ -69,7 +68,7 @@ export class CompletionLog {
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
-        if (missing === "parents") await createParents(this.#zk, lockPathAt(tree.shardPath(0)), this.#acl);
+        if (missing === "parents") await createParents(this.#zk, tree.shardPath(0), this.#acl);
         await this.#zk.multi(
           missing === "nothing" ? [create] : [containerRequest(tree.shardOf(item), this.#acl), create],
         );

@@ -14,7 +14,7 @@ import type { ItemRecords } from "./item_records.ts";
 import type { WorkList } from "./work_list.ts";
 import type { CompletionLog } from "./completion_log.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import { retryOnConnectionLoss } from "../request_errors.ts";
+import { readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface ClaimedItem {
@@ -288,8 +288,7 @@ export class ItemClaimer {
   async #isCompletedAfterSync(item: string): Promise<boolean> {
     const { completionLog, path } = this.#options;
     if (completionLog === null) return false;
-    const [, isDone] = await Promise.all([this.#zk.sync(path.item(item).lock), this.#isCompleted(item)]);
-    return isDone;
+    return await readAfterSync(this.#zk, path.item(item).lock, () => this.#isCompleted(item));
   }
 
   /** Probes the item that is probably next, together with the current requests. */

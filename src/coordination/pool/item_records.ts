@@ -7,8 +7,7 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../support/clock.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_contender.ts";
-import { lockPathAt } from "../lock/lock_path.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import {
   formatEnded,
@@ -186,7 +185,7 @@ export class ItemRecords {
         if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
         const refused = requests[thrown.index ?? -1];
         if (refused !== undefined && this.correctCache(thrown, refused)) continue;
-        if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, lockPathAt(this.#tree.root), this.#acl);
+        if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, this.#tree.root, this.#acl);
       }
       const claimed = await this.#updateRecord(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
         if (tries === triesMax || !isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;

@@ -1,7 +1,7 @@
 /** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
-import { isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { decodeLockName, encodeLockName } from "../lock/lock_path.ts";
+import { childNames, isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 
 export interface ItemRow {
   readonly item: string;
@@ -47,11 +47,11 @@ export class ItemTree {
   }
 
   async listItems(shard: string): Promise<string[]> {
-    return ((await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? []).map(decodeLockName);
+    return (await childNames(this.#zk, shard)).map(decodeLockName);
   }
 
   async readRows(shard: string): Promise<ItemRow[]> {
-    const names = (await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? [];
+    const names = await childNames(this.#zk, shard);
     const rows = await mapInBatches(names, batchSize, async (name): Promise<ItemRow | null> => {
       const path = `${shard}/${name}`;
       const found = await nullIfNoNode(this.#zk.getData(path));

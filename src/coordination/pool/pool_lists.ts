@@ -6,10 +6,9 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts"
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_contender.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { withinLeaveTime } from "../session_waits.ts";
-import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
+import { childNames, isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
 import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -94,7 +93,7 @@ export class PoolLists {
   }
 
   async #otherLists(): Promise<string[]> {
-    return otherLists((await nullIfNoNode(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
+    return otherLists(await childNames(this.#zk, this.#runs), this.#guid);
   }
 
   /** Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its zxid. */
@@ -120,7 +119,7 @@ export class PoolLists {
         else if (isThere) isThere = false;
         else {
           // The node with the shared settings was deleted, and the server removed the empty parents.
-          if (!hasRuns) await createParents(this.#zk, lockPathAt(this.#runs), this.#acl);
+          if (!hasRuns) await createParents(this.#zk, this.#runs, this.#acl);
           hasRuns = false;
         }
       }

@@ -9,13 +9,11 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_contender.ts";
+import { containerRequest, createMember, createParents, type MissingNodes } from "../lock/create_nodes.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../session_waits.ts";
 import type { Lease } from "../../process/lease.ts";
-import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import { childNames, isTransient, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolPath } from "./pool_path.ts";
 import {
@@ -34,9 +32,6 @@ export interface PoolMembershipOptions {
   readonly acl: Acl[];
   readonly clock: Clock;
 }
-
-/** The missing parents of the own node. */
-type MissingNode = "nothing" | "runs" | "own" | "parents";
 
 /** The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile. */
 const triesWithoutPause = 5;
@@ -137,9 +132,9 @@ export class PoolMembership {
   /** Announces the shared settings. Returns the names of all announced runs, including the own one. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
-    for (let missing: MissingNode = "nothing", tries = 0;; tries++) {
+    for (let missing: MissingNodes = "nothing", tries = 0;; tries++) {
       if (tries > triesWithoutPause) await this.#pause(tries);
-      if (missing === "parents") await this.#retryPatiently(() => createParents(this.#zk, lockPathAt(path.own), acl));
+      if (missing === "parents") await this.#retryPatiently(() => createParents(this.#zk, path.own, acl));
       this.#guid = newGuid();
       this.#name = null;
       // The requests are processed in this order, so the list contains the own node and all earlier ones.
@@ -147,35 +142,27 @@ export class PoolMembership {
       const looking = this.#listRuns();
       looking.catch(() => {}); // handled below
       try {
-        await creating;
-        return this.#findOwn(await looking);
+        const created = await creating;
+        if ("node" in created) return this.#findOwn(await looking);
+        missing = created.missing;
       } catch (thrown) {
-        if (isRefusal(thrown, "NODEEXISTS")) missing = missing === "runs" ? "nothing" : "runs";
-        else if (isRefusal(thrown, "NONODE")) missing = missing === "own" ? "parents" : "own";
-        else if (!isTransient(thrown)) throw thrown;
-        else {
-          const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterOwnWrites()));
-          if (this.#name !== null) return names;
-          missing = "nothing";
-        }
+        if (!isTransient(thrown)) throw thrown;
+        const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterOwnWrites()));
+        if (this.#name !== null) return names;
+        missing = "nothing";
       }
     }
   }
 
-  async #create(missing: MissingNode): Promise<void> {
+  #create(missing: MissingNodes): ReturnType<typeof createMember> {
     const { path, total, info, acl } = this.#options;
-    const node = `${path.runs}/${runPrefix(sharedSettingsHash(path, total), this.#guid)}`;
-    const data = formatPoolRunInfo({ ...this.#settings, info }, Date.now());
-    if (missing === "nothing") {
-      await this.#zk.create(node, data, { mode: "ephemeralSequential", acl });
-      return;
-    }
-    // The parents are created with their first child: the server never removes a container that had no child.
-    const folders = missing === "runs" ? [path.runs] : [path.own, path.runs];
-    await this.#zk.multi([
-      ...folders.map((at) => containerRequest(at, acl)),
-      { type: "create", path: node, data, acl, flags: createFlag.ephemeralSequential },
-    ]);
+    return createMember(this.#zk, {
+      missing,
+      containers: [containerRequest(path.own, acl), containerRequest(path.runs, acl)],
+      prefix: `${path.runs}/${runPrefix(sharedSettingsHash(path, total), this.#guid)}`,
+      data: formatPoolRunInfo({ ...this.#settings, info }, Date.now()),
+      acl,
+    });
   }
 
   #findOwn(names: readonly string[]): readonly string[] {
@@ -187,8 +174,8 @@ export class PoolMembership {
     return names.find((name) => name.includes(`-${this.#guid}-`)) ?? null;
   }
 
-  async #listRuns(): Promise<readonly string[]> {
-    return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
+  #listRuns(): Promise<readonly string[]> {
+    return childNames(this.#zk, this.#options.path.runs);
   }
 
   /** Reads the names after a lost response. */

@@ -4,8 +4,7 @@
  */
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { encodeLockName } from "../lock/lock_name.ts";
-import { defaultRoot, folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
+import { defaultRoot, encodeLockName, folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
 
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { childNames, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { CompletionLog, type ItemResult } from "./completion_log.ts";
 import { settingsHashOfRun } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
@@ -84,7 +84,7 @@ function hasLock(path: PoolPath, item: string): boolean {
 
 /** Items that have a lock node. The server removes nodes of free locks only after some time. */
 async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
-  const children = (await nullIfNoNode(zk.getChildren(items.parent)))?.children ?? [];
+  const children = await childNames(zk, items.parent);
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }
 
@@ -93,7 +93,7 @@ const termsMax = 16;
 
 /** The node data of a run that uses other lock paths; null if there is none. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
-  const names = (await nullIfNoNode(zk.getChildren(path.runs)))?.children ?? [];
+  const names = await childNames(zk, path.runs);
   const runs = new Map(names.map((name) => [settingsHashOfRun(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));

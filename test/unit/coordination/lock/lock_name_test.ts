@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { validatePath } from "../../../../src/zookeeper/node_path_names.ts";
-import { decodeLockName, encodeLockName, nameBytesMax } from "../../../../src/coordination/lock/lock_name.ts";
-import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
+import { decodeLockName, encodeLockName, lockPath, nameBytesMax } from "../../../../src/coordination/lock/lock_path.ts";
 
 describe("a lock's name", () => {
   test("is itself in the tree when ZooKeeper allows it", () => {
