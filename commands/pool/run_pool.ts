@@ -1,6 +1,6 @@
 /** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
 import { JobTable } from "../../src/process/proc/job_table.ts";
-import { prepareChild } from "../../src/process/supervise/supervise_child.ts";
+import { PreparedChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
@@ -107,7 +107,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
       guard,
       place,
       beside: new JobTable(),
-      prepare: prepareChild,
+      prepare: (options) => new PreparedChild(options),
     });
     return await runItems(zk, jobs, options, { report, clock, signals, place, wait });
   } finally {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import process from "node:process";
-import { allProcesses, readProcess } from "../../src/process/proc/process_table.ts";
+import { listProcesses, readProcess } from "../../src/process/proc/process_table.ts";
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -171,7 +171,8 @@ describe("a script", () => {
   });
 
   // They are seen outside of containers only.
-  const kernels = allProcesses().find(({ isKernelThread }) => isKernelThread)?.pid;
+  const kernels = listProcesses().flatMap((pid) => readProcess(pid) ?? []).find(({ isKernelThread }) => isKernelThread)
+    ?.pid;
   test.if(kernels !== undefined)("is no kernel thread, which cannot be stopped", async () => {
     const ended = await session.run(`"$baton" hold kernel --pid ${kernels}`);
     expect(ended.stderr).toStartWith(`baton: --pid ${kernels} is a kernel thread, which cannot be stopped: `);

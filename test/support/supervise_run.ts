@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
-import { allProcesses } from "../../src/process/proc/process_table.ts";
+import { listProcesses, readProcess } from "../../src/process/proc/process_table.ts";
 import type { SuperviseFixtureOptions } from "../fixtures/supervise.ts";
 import { eventually } from "./eventually.ts";
 
@@ -87,7 +87,7 @@ export class SuperviseRun implements AsyncDisposable {
   /** Pids of what carries the mark and lives, by a predicate over its command line. */
   processes(wanted: (commandLine: string) => boolean = () => true): number[] {
     const found: number[] = [];
-    for (const { pid, dead } of allProcesses()) {
+    for (const { pid, dead } of listProcesses().flatMap((pid) => readProcess(pid) ?? [])) {
       try {
         if (dead || !readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(this.mark)) continue;
         if (wanted(readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ").trim())) found.push(pid);

@@ -1,11 +1,10 @@
 /** baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies while it is needed. */
-import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { otherNamespaceReason } from "../proc/process_table.ts";
+import { argumentsOf, otherNamespaceReason } from "../proc/process_table.ts";
 import {
   childLine,
   forgetLine,
@@ -68,12 +67,8 @@ const startGuardProcess: StartGuardProcess = (onLine) =>
 
 /** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {
-  try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-    return words[0] === guardName && words.at(-1) === guardWord;
-  } catch {
-    return false;
-  }
+  const words = argumentsOf(pid);
+  return words[0] === guardName && words.at(-1) === guardWord;
 }
 
 /** Starts the guard and returns immediately: the guard starts while baton waits for the lock. */

@@ -3,13 +3,20 @@
  * known_processes.ts decides which processes belong to the job.
  */
 import process from "node:process";
-import { KillCgroup, StopRounds } from "../proc/stop_rounds.ts";
+import { StopRounds } from "../proc/stop_rounds.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
-import { hasProcessTable, probeProcess, readProcess, sendSignal } from "../proc/process_table.ts";
+import {
+  hasProcessTable,
+  listProcesses,
+  probeProcess,
+  programOf,
+  readProcess,
+  sendSignal,
+} from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFileSync } from "node:fs";
 
 /** Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs. */
 const unknownChildMs = 1000;
@@ -58,10 +65,11 @@ export class JobKill {
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
     this.#known = new KnownProcesses(cookie, job.child, copies ?? null);
-    this.#rounds = new StopRounds(
-      { find: (onFound) => this.#find(onFound), group: () => this.#groupNumber() },
-      new KillCgroup(cookie),
-    );
+    const stoppable = {
+      find: (onFound: (pid: number) => void) => this.#find(onFound),
+      group: () => this.#groupNumber(),
+    };
+    this.#rounds = new StopRounds(stoppable, cookie);
   }
 
   /** One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. */
@@ -175,15 +183,9 @@ export interface ProcProbes {
 }
 
 const procProbes: ProcProbes = {
-  pids: () => readdirSync("/proc").map(Number).filter((pid) => pid > 0),
+  pids: listProcesses,
   row: probeProcess,
-  program(pid) {
-    try {
-      return readlinkSync(`/proc/${pid}/exe`);
-    } catch {
-      return ""; // gone, or another user's
-    }
-  },
+  program: programOf,
   mounts: () => readFileSync("/proc/self/mountinfo", "utf8"),
   mayReadAll() {
     const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";

@@ -1,6 +1,6 @@
 /** The locks that an ancestor of a process holds through `baton hold`, found without the variables that it printed. Reads /proc. */
-import { readdirSync, readFileSync } from "node:fs";
-import { processName, readProcess } from "../proc/process_table.ts";
+import { readdirSync } from "node:fs";
+import { argumentsOf, listProcesses, processName, readProcess } from "../proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
 import { readMailboxOwner } from "./release_mailbox.ts";
 
@@ -36,7 +36,7 @@ export function holdsOfAncestors(pid: number): HeldLocks[] {
 }
 
 function holderProcesses(): number[] {
-  return readdirSync("/proc").map(Number).filter((pid) => pid > 0 && processName(pid) === holderName);
+  return listProcesses().filter((pid) => processName(pid) === holderName);
 }
 
 function mailboxOf(
@@ -51,13 +51,9 @@ function mailboxOf(
 }
 
 function namesOf(holder: number): string[] {
-  try {
-    const args = readFileSync(`/proc/${holder}/cmdline`, "utf8").split("\0").slice(0, -1);
-    const at = args.indexOf(holderCommand);
-    return at < 0 ? [] : args.slice(at + 1);
-  } catch {
-    return []; // ended
-  }
+  const args = argumentsOf(holder);
+  const at = args.indexOf(holderCommand);
+  return at < 0 ? [] : args.slice(at + 1);
 }
 
 /** Empty if the process has ended, or is another user's. */

@@ -1,7 +1,13 @@
 /** The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads /proc. */
-import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { probeProcess, processName, type ProcessRow, readProcess } from "../proc/process_table.ts";
+import {
+  argumentsOf,
+  probeProcess,
+  processName,
+  type ProcessRow,
+  programOf,
+  readProcess,
+} from "../proc/process_table.ts";
 import { fingerprintOf } from "../proc/forked_subshells.ts";
 import type { Clock } from "../../support/clock.ts";
 
@@ -32,11 +38,7 @@ const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lks
 
 /** Returns false for a process whose program cannot be read. */
 export function isShell(pid: number): boolean {
-  try {
-    return shells.includes(basename(readlinkSync(`/proc/${pid}/exe`)).replace(/^rbash$/, "bash"));
-  } catch {
-    return false;
-  }
+  return shells.includes(basename(programOf(pid)).replace(/^rbash$/, "bash"));
 }
 
 /**
@@ -44,12 +46,7 @@ export function isShell(pid: number): boolean {
  * line, the first one is the script itself.
  */
 export function commandOf(pid: number): [string, ...string[]] {
-  let args: string[] = [];
-  try {
-    args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-  } catch {
-    // ended, or not readable for this user
-  }
+  const args = argumentsOf(pid);
   // The kernel names a process by the file that was started, and keeps 15 bytes of it.
   const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);

@@ -4,7 +4,7 @@
  * and by the mark in their environment; without /proc (macOS) by the process group alone.
  */
 import { isAdopted, isOwnHelper } from "../../support/own_children.ts";
-import { KillCgroup, StopRounds } from "./stop_rounds.ts";
+import { StopRounds } from "./stop_rounds.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
@@ -36,7 +36,7 @@ export abstract class CommandProcesses {
   constructor(command: CommandProcess) {
     this.#command = command;
     const find = () => ({ alive: this.alive(), isCertain: this.#isCertain });
-    this.#rounds = new StopRounds({ find, group: () => this.#group() }, new KillCgroup(command.cookie));
+    this.#rounds = new StopRounds({ find, group: () => this.#group() }, command.cookie);
   }
 
   /** The processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */

@@ -4,9 +4,18 @@
  * daemon with a cleared environment whose parents have ended) is not found. A keeper or a holder process that was started inside the
  * job is not one of its processes.
  */
-import { cookiesIn, descendantsOf, isAlive, isServiceProcess, probeProcess, type ProcessRow } from "./process_table.ts";
+import {
+  cookiesIn,
+  descendantsOf,
+  environmentOf,
+  isAlive,
+  isServiceProcess,
+  listProcesses,
+  probeProcess,
+  type ProcessRow,
+} from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import process from "node:process";
 
 export interface KnownSnapshot {
@@ -145,7 +154,7 @@ class MarkedProcesses {
     marks.copies?.beginScan();
     const found: number[] = [];
     const undetermined = new Set<number>();
-    const pids = listProcesses();
+    const pids = listIfPossible();
     let isCertain = pids !== null;
     // The newest first: a chain of processes that replace each other moves on quickly.
     for (const pid of pids?.reverse() ?? []) {
@@ -180,7 +189,7 @@ class MarkedProcesses {
 }
 
 function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
-  const environ = readEnvironment(pid);
+  const environ = environmentOf(pid);
   if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
@@ -202,20 +211,11 @@ function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
 }
 
 /** Null when /proc cannot be opened. */
-function listProcesses(): number[] | null {
+function listIfPossible(): number[] | null {
   try {
-    return readdirSync("/proc").map(Number).filter((pid) => pid > 0);
+    return listProcesses();
   } catch {
     return null;
-  }
-}
-
-/** Empty for a process that has ended, or has no environment at the moment; null without permission. */
-function readEnvironment(pid: number): string | null {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
-  } catch (error) {
-    return ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") ? null : "";
   }
 }
 

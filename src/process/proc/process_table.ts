@@ -149,7 +149,7 @@ export function childrenOf(pid: number): number[] {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children belong to another thread
       if (readProcess(pid) === null) return [];
-      if (threadExists(pid, thread)) return allProcesses().filter((row) => row.parent === pid).map((row) => row.pid);
+      if (threadExists(pid, thread)) return listProcesses().filter((one) => readProcess(one)?.parent === pid);
     }
   }
   return children;
@@ -178,17 +178,41 @@ export function descendantsOf(pid: number, skip: (pid: number) => boolean = () =
   return [...found];
 }
 
-export function allProcesses(): ProcessRow[] {
-  return readdirSync("/proc").map(Number).filter((pid) => pid > 0).flatMap((pid) => readProcess(pid) ?? []);
+/** Throws when /proc cannot be listed. */
+export function listProcesses(): number[] {
+  return readdirSync("/proc").map(Number).filter((pid) => pid > 0);
+}
+
+/** The words of the process's command line; none if it has ended, or has no program. */
+export function argumentsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+  } catch {
+    return [];
+  }
+}
+
+/** The path of the program that the process runs; empty if it has ended, or is another user's. */
+export function programOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return "";
+  }
+}
+
+/** Empty for a process that has ended, or has no environment at the moment; null without permission. */
+export function environmentOf(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch (error) {
+    return ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") ? null : "";
+  }
 }
 
 /** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
 export function cookiesOf(pid: number): string[] {
-  try {
-    return cookiesIn(readFileSync(`/proc/${pid}/environ`, "latin1"));
-  } catch {
-    return [];
-  }
+  return cookiesIn(environmentOf(pid) ?? "");
 }
 
 /**
@@ -261,10 +285,6 @@ const marks = [keeperVariable, holderVariable];
  * another user's.
  */
 export function isServiceProcess(pid: number): boolean {
-  try {
-    const environ = `\0${readFileSync(`/proc/${pid}/environ`, "latin1")}`;
-    return marks.some((mark) => environ.includes(`\0${mark}=`));
-  } catch {
-    return false;
-  }
+  const environ = `\0${environmentOf(pid) ?? ""}`;
+  return marks.some((mark) => environ.includes(`\0${mark}=`));
 }

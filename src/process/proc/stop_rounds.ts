@@ -30,9 +30,9 @@ export class StopRounds {
   readonly #stopped = new Set<number>();
   #busyRounds = 0;
 
-  constructor(job: Stoppable, cgroup: KillCgroup) {
+  constructor(job: Stoppable, cookie: string) {
     this.#job = job;
-    this.#cgroup = cgroup;
+    this.#cgroup = new KillCgroup(cookie);
   }
 
   /** The processes were resumed. */

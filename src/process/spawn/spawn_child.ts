@@ -49,7 +49,7 @@ interface ResolvedStart extends StartOptions {
   readonly argv: readonly string[];
 }
 
-interface StartedProcess {
+export interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;

@@ -10,7 +10,7 @@ import { isRevoked } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
-import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
+import type { ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { ChildRun, type ChildRunOptions } from "./child_run.ts";
 import { StoppedBySignal } from "./signal_source.ts";
 import { cookieEnvironment, cookieVariable, noteStarted, readProcess } from "../proc/process_table.ts";
@@ -22,6 +22,7 @@ import {
   prepareSpawn,
   type ReadyChild,
   spawnReady,
+  type StartedProcess,
   type StartOptions,
 } from "../spawn/spawn_child.ts";
 import { Event } from "../../support/event.ts";
@@ -43,38 +44,19 @@ export interface SuperviseOptions extends
   /** Run the command in baton's own process group, with the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
   /** Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind still run. */
-  readonly onStarted?: (child: StartedChild) => void;
+  readonly onStarted?: (child: StartedProcess) => void;
   /** The table of the commands that this process supervises at the same time, under the same guard, which the caller ends. */
   readonly beside?: JobTable;
   /** The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the guard. */
   readonly keepsGuard?: boolean;
 }
 
-export interface StartedChild {
-  readonly pid: number;
-  readonly ended: Promise<ChildEnd>;
-  /** The standard output, for `isRead`. */
-  readonly output: AsyncIterable<Uint8Array> | null;
-}
-
 /** The limit for the start of a guard, which takes milliseconds. */
 const guardStartMsMax = 10_000;
 
-/** A command that was prepared before it has to run, so that it then starts immediately. */
-export interface PreparedChild {
-  /** Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a bug. */
-  run(): Promise<ChildOutcome>;
-  drop(): void;
-}
-
-/** `prepareChild` and `run` in one call. */
+/** Prepares and runs a command in one call; see `PreparedChild.run`. */
 export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
-  return prepareChild(options).run();
-}
-
-/** Prepares the start, and lets the guard watch the command that will run under the lease. */
-export function prepareChild(options: SuperviseOptions): PreparedChild {
-  return new SupervisedChild(options);
+  return new PreparedChild(options).run();
 }
 
 interface PreparedStart {
@@ -84,7 +66,11 @@ interface PreparedStart {
   readonly obstacle: ChildEnding | null;
 }
 
-class SupervisedChild implements PreparedChild {
+/**
+ * A command that was prepared before it has to run, so that it then starts immediately: it was found, and the guard watches the
+ * command that will run under the lease.
+ */
+export class PreparedChild {
   readonly #options: SuperviseOptions;
   /** The mark of the command's processes. A nested call finds there that the lock is held already. */
   readonly #cookie: string;
@@ -107,6 +93,7 @@ class SupervisedChild implements PreparedChild {
     void this.#preparing.then(() => this.#finish({ kind: "cancelled" }, null), () => {});
   }
 
+  /** Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a bug. */
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();

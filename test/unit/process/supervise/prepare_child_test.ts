@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobTable } from "../../../../src/process/proc/job_table.ts";
-import { prepareChild, type SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
+import { PreparedChild, type SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../src/process/guard/guard.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import { FakeLease } from "../../../support/fake_lease.ts";
@@ -65,7 +65,7 @@ class Bench implements Disposable {
       readsNothing: true,
       onStarted: () => this.heard.push("started"),
     };
-    return prepareChild(options);
+    return new PreparedChild(options);
   }
 
   get hasRun(): boolean {
