@@ -5,35 +5,7 @@
 import { constants } from "node:os";
 import process from "node:process";
 
-export interface Libc {
-  /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where that is not supported. */
-  becomeSubreaper(): boolean;
-  /** Sets the process name for ps and pkill, at most 15 bytes. Linux only; does nothing elsewhere. */
-  setProcessName(name: string): void;
-  /** Reaps this child if it has ended; true if it was reaped. Never waits. */
-  reap(pid: number): boolean;
-  ignoreSignal(number: number): void;
-  /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
-
-  restoreChildSignal(): void;
-  /** Monotonic milliseconds since boot, including suspended time. */
-  bootTimeMs(): number;
-  /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
-  waitReadable(fd: number, timeoutMs: number): boolean;
-  /** Sleeps. Blocks the whole thread. */
-  sleep(milliseconds: number): void;
-  /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
-  read(fd: number, into: Uint8Array): number;
-  write(fd: number, bytes: Uint8Array): void;
-  close(fd: number): void;
-  isTerminal(fd: number): boolean;
-  /** flock(2), exclusive, without waiting. False when another process holds it, or locks are not supported. */
-  lockFile(fd: number): boolean;
-  /** The parent; the adopter of orphans takes its place when it dies (getppid(2)). */
-  parentPid(): number;
-  /** dup(2): the same open file as another descriptor, which children inherit. -1 for an error. */
-  duplicate(fd: number): number;
-}
+export type Libc = ReturnType<typeof describe>;
 
 /** Types of result and arguments, with Bun's names; Deno has another name only for `ptr`: `buffer`. */
 const signatures = {
@@ -101,7 +73,7 @@ function openInDeno(name: string): Library {
   return { call: symbols, addressOf: (bytes) => ffi.UnsafePointer.value(ffi.UnsafePointer.of(bytes)) };
 }
 
-function describe({ call, addressOf }: Library): Libc {
+function describe({ call, addressOf }: Library) {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1;
   const LOCK_EX = 2, LOCK_NB = 4;
@@ -113,38 +85,50 @@ function describe({ call, addressOf }: Library): Libc {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    becomeSubreaper: () => isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
-    setProcessName(name) {
+    /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where that is not supported. */
+    becomeSubreaper: (): boolean =>
+      isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
+    /** Sets the process name for ps and pkill, at most 15 bytes. Linux only; does nothing elsewhere. */
+    setProcessName(name: string): void {
       const bytes = new TextEncoder().encode(`${name}\0`);
       if (linux) call.prctl(PR_SET_NAME, addressOf(bytes), 0n, 0n, 0n);
     },
-    reap: (pid) => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
-    ignoreSignal: (number) => void call.signal(number, SIG_IGN),
-    restoreChildSignal() {
+    /** Reaps this child if it has ended; true if it was reaped. Never waits. */
+    reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
+    ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
+    /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
+    restoreChildSignal(): void {
       if (isRestored) return;
       isRestored = true;
       const action = new BigUint64Array(32); // struct sigaction, which begins with the handler
       call.sigaction(constants.signals.SIGCHLD, 0n, new Uint8Array(action.buffer));
       if (action[0] === SIG_IGN) call.signal(constants.signals.SIGCHLD, 0n);
     },
-    bootTimeMs() {
+    /** Monotonic milliseconds since boot, including suspended time. */
+    bootTimeMs(): number {
       call.clock_gettime(clockId, timeBytes);
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
     },
-    waitReadable(fd, timeoutMs) {
+    /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
+    waitReadable(fd: number, timeoutMs: number): boolean {
       const request = new DataView(new ArrayBuffer(8)); // struct pollfd { int fd; short events; short revents }
       request.setInt32(0, fd, true);
       request.setInt16(4, POLLIN, true);
       return Number(call.poll(new Uint8Array(request.buffer), 1n, wholeMs(timeoutMs))) > 0;
     },
-    sleep: (milliseconds) => void call.poll(none, 0n, wholeMs(milliseconds)),
-    read: (fd, into) => Number(call.read(fd, into, BigInt(into.length))),
-    write: (fd, bytes) => void call.write(fd, bytes, BigInt(bytes.length)),
-    close: (fd) => void call.close(fd),
-    isTerminal: (fd) => Number(call.isatty(fd)) === 1,
-    lockFile: (fd) => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
-    duplicate: (fd) => Number(call.dup(fd)),
-    parentPid: () => Number(call.getppid()),
+    /** Sleeps. Blocks the whole thread. */
+    sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
+    /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
+    read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
+    write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
+    close: (fd: number): void => void call.close(fd),
+    isTerminal: (fd: number): boolean => Number(call.isatty(fd)) === 1,
+    /** flock(2), exclusive, without waiting. False when another process holds it, or locks are not supported. */
+    lockFile: (fd: number): boolean => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
+    /** dup(2): the same open file as another descriptor, which children inherit. -1 for an error. */
+    duplicate: (fd: number): number => Number(call.dup(fd)),
+    /** The parent; the adopter of orphans takes its place when it dies (getppid(2)). */
+    parentPid: (): number => Number(call.getppid()),
   };
 }
 

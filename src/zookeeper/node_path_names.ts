@@ -1,4 +1,4 @@
-/** Paths of nodes, and the chroot that is added and removed. */
+/** The rules for paths of nodes. */
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
@@ -27,26 +27,3 @@ function describePathFault(path: string): string | null {
 
 /** All characters except control characters, surrogates (so no emoji), private use and specials. */
 const forbidden = /[^ -~\u00a0-\ud7ff\uf900-\uffef]/;
-
-/** The part of the tree that a client sees as the whole tree. `prefix` is empty, or a valid path other than `/`. */
-export class Chroot {
-  readonly prefix: string;
-
-  constructor(prefix: string) {
-    this.prefix = prefix === "/" ? "" : prefix;
-    if (this.prefix !== "") validatePath(this.prefix);
-  }
-
-  /** The path on the server. Throws BADARGUMENTS. */
-  toServer(path: string, sequential = false): string {
-    validatePath(path, sequential);
-    if (this.prefix === "") return path;
-    return path === "/" && !sequential ? this.prefix : this.prefix + path;
-  }
-
-  /** The path that the caller sees. */
-  toClient(path: string): string {
-    if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
-    return path.slice(this.prefix.length) || "/";
-  }
-}

@@ -27,7 +27,7 @@ import { ZooKeeperClientSession } from "./zookeeper_session.ts";
 import { Connector, type NewSessionOptions } from "./connector.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
-import { Chroot } from "./node_path_names.ts";
+import { validatePath } from "./node_path_names.ts";
 import { SessionWatches } from "./watches.ts";
 import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper } from "./zookeeper.ts";
 import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
@@ -311,4 +311,27 @@ function isSequential(flags: number): boolean {
 /** Whether this operation has failed. Operations before the failed one have error 0, those after it -2. */
 function isFailure(result: MultiResult): result is { type: "error"; err: number } {
   return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
+}
+
+/** The part of the tree that a client sees as the whole tree. `prefix` is empty, or a valid path other than `/`. */
+export class Chroot {
+  readonly prefix: string;
+
+  constructor(prefix: string) {
+    this.prefix = prefix === "/" ? "" : prefix;
+    if (this.prefix !== "") validatePath(this.prefix);
+  }
+
+  /** The path on the server. Throws BADARGUMENTS. */
+  toServer(path: string, sequential = false): string {
+    validatePath(path, sequential);
+    if (this.prefix === "") return path;
+    return path === "/" && !sequential ? this.prefix : this.prefix + path;
+  }
+
+  /** The path that the caller sees. */
+  toClient(path: string): string {
+    if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
+    return path.slice(this.prefix.length) || "/";
+  }
 }

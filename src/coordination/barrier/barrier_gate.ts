@@ -1,25 +1,20 @@
 /** A gate: one process closes and opens it, and other processes wait while it is closed. */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { sleep, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
+import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { objectPath } from "../lock/lock_path.ts";
 import { createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
 
-export interface GateOptions {
-  /** The parent of the gates; "/baton" by default. */
-  readonly root?: string;
-  readonly acl?: Acl[];
-  readonly clock?: Clock;
-  readonly signal?: AbortSignal;
-}
+export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
 
 const retryWait = { firstMs: 20, maxMs: 1000 };
 

@@ -3,15 +3,15 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
-import { Event } from "../../support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
 import { participantNodes } from "./barrier_view.ts";
 import type { Lease } from "../../process/lease.ts";
 import { childNames, isTransient, readAfterSync } from "../request_errors.ts";
+import { AttemptWaits } from "../session_waits.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
@@ -95,24 +95,15 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
    */
   async #hasSeenAllLeave(signal: AbortSignal | undefined): Promise<boolean> {
     const { path: barrier } = this;
-    const { session } = this.#zk;
-    const { connections } = session;
+    const waits = new AttemptWaits(this.#zk.session, this.#clock);
+    using _stop = new TaskScope(onAbort(signal, () => waits.stop()));
+    const armed = waits.arm();
     const children = await readAfterSync(this.#zk, barrier, () => childNames(this.#zk, barrier));
     const there = new Map(participantNodes(children).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
-    const event = new Event();
-    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: event.set });
-    if (found === null) return false;
-    const offs = [
-      session.subscribe(() => {
-        if (session.connections !== connections || session.state === "ended") event.set();
-      }),
-      onAbort(signal, event.set),
-    ];
-    if (session.connections !== connections || session.state === "ended") event.set();
-    await event.wait();
-    for (const off of offs) off();
+    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: armed.event.set });
+    if (found !== null) await waits.waitFor(armed);
     return false;
   }
 

@@ -2,7 +2,7 @@
  * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of failures. The protocol is
  * in docs/protocol/barrier.md; test/model checks it.
  */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
@@ -14,33 +14,22 @@ import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membershi
 import { cameBefore, type OnMemberLost, type ParticipantNode, partiesMax, responseName } from "./barrier_state.ts";
 import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
 import { objectPath } from "../lock/lock_path.ts";
-import { type HolderInfo, nameOfHolder, unknownHolder } from "../holder_info.ts";
+import { nameOfHolder, unknownHolder } from "../holder_info.ts";
 import { readAfterSync } from "../request_errors.ts";
 import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
-import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
+import { type AcquireOptions, sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
 
-export interface EnterBarrierOptions {
+export interface EnterBarrierOptions
+  extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
   /** The number of processes that start together. */
   readonly parties: number;
   /** If a member is lost before the start: break the barrier (the default), or wait for another one. */
   readonly onMemberLost?: OnMemberLost;
   /** The maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
-  /** The start of the wait by the clock, if it was before this call. `wait` counts from then. */
-  readonly sinceMs?: number;
-  /** A signal of `waitLimit` limits the whole call instead of `wait`. */
-  readonly signal?: AbortSignal;
-  /** The process, for status displays. */
-  readonly info?: HolderInfo;
   /** Called when the wait begins, and when participants came or left. */
   readonly onWaiting?: (gathered: number) => void;
-  /** The parent of the barriers; "/baton" by default. */
-  readonly root?: string;
-  /** The ACL of created nodes; the client's by default. */
-  readonly acl?: Acl[];
-  /** The clock of the client; leases are compared with it. */
-  readonly clock?: Clock;
 }
 
 /**

@@ -19,14 +19,15 @@ import { leaderStatus } from "./leader_status.ts";
 /** Leadership is a lease: it can be lost, asked back and released. */
 export type Leadership = Lease;
 
-export interface CampaignOptions
-  extends Pick<AcquireOptions, "priority" | "wait" | "signal" | "info" | "onWaiting" | "progressMs" | "acl" | "clock"> {
+export interface CampaignOptions extends
+  Pick<
+    AcquireOptions,
+    "priority" | "wait" | "signal" | "info" | "onWaiting" | "progressMs" | "acl" | "clock" | "root"
+  > {
   /** Value that others read, such as the leader's address; 1,024 bytes at most. */
   readonly value: string;
   /** True: ask a leader of worse priority to step down. */
   readonly preempt?: boolean;
-  /** Parent node of the elections: "/baton" when left out. */
-  readonly root?: string;
 }
 
 /** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */

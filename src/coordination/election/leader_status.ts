@@ -3,10 +3,11 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
 import { historyOf } from "./election_state.ts";
 import { electionPath } from "../lock/lock_path.ts";
+import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { Event } from "../../support/event.ts";
 import { readAgain } from "../read_again.ts";
 
@@ -53,15 +54,9 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
   }
 }
 
-export interface WatchLeaderOptions {
-  /** "/baton" when left out. */
-  readonly root?: string;
-  /** Ends the iteration. */
-  readonly signal?: AbortSignal;
+export interface WatchLeaderOptions extends Pick<AcquireOptions, "root" | "signal" | "clock"> {
   /** State of an earlier session, to continue after it. */
   readonly changes?: LeaderChanges;
-  /** The client's own clock. */
-  readonly clock?: Clock;
 }
 
 /**

@@ -15,6 +15,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_nodes.ts";
+import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { ancestorsOf, folderOf } from "../lock/lock_path.ts";
 import { childNames, hiddenIfNoAuth, isRefusal, isTransient, readAfterOwnWrites } from "../request_errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
@@ -26,14 +27,9 @@ export interface HeldNode {
   readonly node: string;
 }
 
-interface FencedWriteOptions {
+interface FencedWriteOptions extends Pick<AcquireOptions, "root" | "acl" | "clock"> {
   /** The nodes that must exist. */
   readonly held: readonly HeldNode[];
-  /** The root of the mark; "/baton" by default. */
-  readonly root?: string;
-  /** The ACL of created nodes; the client's by default. */
-  readonly acl?: Acl[];
-  readonly clock?: Clock;
 }
 
 export interface FencedWriteResult {

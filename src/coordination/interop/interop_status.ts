@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { printable } from "../../support/text.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { childNames, isRefusal, readAfterSync, readNodes } from "../request_errors.ts";
+import { childNames, nullIfNoNode, readAfterSync, readNodes } from "../request_errors.ts";
 import { curatorRevocation, type InteropNode, interopPath, type InteropRecipe } from "./interop_node_names.ts";
 import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
 import { BatonError } from "../../errors.ts";
@@ -106,11 +106,5 @@ export async function breakInteropLock(
 
 /** Returns false when the holder's node is gone. */
 async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
-  try {
-    await zk.setData(node, new TextEncoder().encode(curatorRevocation), -1);
-    return true;
-  } catch (thrown) {
-    if (isRefusal(thrown, "NONODE")) return false;
-    throw thrown;
-  }
+  return await nullIfNoNode(zk.setData(node, new TextEncoder().encode(curatorRevocation), -1)) !== null;
 }

@@ -59,7 +59,7 @@ export interface AcquireOptions extends CommonAcquireOptions {
   readonly limitPolicy?: LimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;
-  /** Parent node of the locks: "/baton" when left out. */
+  /** Parent node of all objects: "/baton" when left out. */
   readonly root?: string;
   /** The lock's own path, instead of one made from root and name. */
   readonly path?: LockPath;

@@ -5,23 +5,19 @@ import { throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { Event } from "../../support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../holder_info.ts";
+import type { AcquireOptions } from "./acquire_lock.ts";
 import { holderName } from "./lock_nodes.ts";
-import { type LockPath, lockPath } from "./lock_path.ts";
+import { lockPath } from "./lock_path.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
-export interface BreakLockOptions {
-  readonly root?: string;
-  /** The lock's own path, instead of one made from root and name. */
-  readonly path?: LockPath;
+export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
   /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
   readonly force?: boolean;
   /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
   readonly waitMs?: number;
   /** Name and reason of the caller; the holder's error contains them. */
   readonly revocation?: Revocation;
-  readonly signal?: AbortSignal;
-  readonly clock?: Clock;
 }
 
 export interface BrokenLock {
@@ -93,14 +89,12 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 
 /** Writes the request into the holder's node. False when the node is gone. Another version of the data is another request. */
 export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
+  const found = await nullIfNoNode(zk.getData(node));
+  if (found === null) return false;
+  const data = formatNodeInfo({ ...parseNodeInfo(found.data), revoke: revocation });
   try {
-    const found = await nullIfNoNode(zk.getData(node));
-    if (found === null) return false;
-    const data = formatNodeInfo({ ...parseNodeInfo(found.data), revoke: revocation });
-    await zk.setData(node, data, found.stat.version);
-    return true;
+    return await nullIfNoNode(zk.setData(node, data, found.stat.version)) !== null;
   } catch (thrown) {
-    if (isRefusal(thrown, "NONODE")) return false;
     if (isRefusal(thrown, "BADVERSION")) return true;
     throw thrown;
   }

@@ -132,7 +132,7 @@ export class ItemClaimer {
       if (count > 1) await this.refreshCompleted();
       const items = this.#nextCandidates(count);
       if (items.length === 0) return null;
-      const see = (item: string) => count > 1 ? this.#quickProbe(item) : this.#probe(item);
+      const see = (item: string) => this.#probe(item, { isOneOfMany: count > 1 });
       const states = await Promise.all(items.map((item) => this.#probedAhead.get(item) ?? see(item)));
       this.#probedAhead.clear();
       const free = items.filter((item, index) => this.#isFreeElseMark(item, states[index] ?? "busy"));
@@ -194,42 +194,27 @@ export class ItemClaimer {
     return false;
   }
 
-  /** Reads the state of an item. It may be outdated; the lock decides. */
-  #probe(item: string): Promise<ItemState> {
+  /**
+   * Reads the state of an item. It may be outdated; the lock decides. `isOneOfMany`: usually with one request, because most items are
+   * busy, and completed items are known from the list.
+   */
+  #probe(item: string, { isOneOfMany = false } = {}): Promise<ItemState> {
     const { path, completionLog, records, clock } = this.#options;
+    const wasCompleted = this.#completedAtStart?.has(item) === true;
+    const findResult = (isLikely: boolean) => completionLog?.findResult(item, Date.now(), isLikely) ?? null;
+    const findsLater = isOneOfMany && !wasCompleted;
     return retryOnConnectionLoss(this.#zk, async () => {
       const [holders, ended, hasEnded] = await Promise.all([
         this.#zk.exists(path.item(item).holders),
-        completionLog === null
-          ? null
-          : completionLog.findResult(item, Date.now(), this.#completedAtStart?.has(item) === true),
+        findsLater ? null : findResult(wasCompleted),
         records.hasEndedSince(item),
       ]);
       if (ended !== null) return "completed";
       if (hasEnded) return "ended_since";
-      if (holders === null) return this.#stateWithoutHolder(item);
-      return holders.numChildren > 0 ? "busy" : "free";
-    }, { clock });
-  }
-
-  /** Probes an item like `#probe`, usually with one request: most items are busy, and completed items are known from the list. */
-  #quickProbe(item: string): Promise<ItemState> {
-    const { path, completionLog, records, clock } = this.#options;
-    if (completionLog === null || this.#completedAtStart?.has(item)) return this.#probe(item);
-    return retryOnConnectionLoss(this.#zk, async () => {
-      const [holders, hasEnded] = await Promise.all([
-        this.#zk.exists(path.item(item).holders),
-        records.hasEndedSince(item),
-      ]);
-      if (hasEnded) return "ended_since";
-      if (holders === null) return this.#stateWithoutHolder(item);
+      if (holders === null) return this.#existingLocks.has(item) ? "free" : "new";
       if (holders.numChildren > 0) return "busy";
-      return await completionLog.findResult(item, Date.now(), true) === null ? "free" : "completed";
+      return findsLater && await findResult(true) !== null ? "completed" : "free";
     }, { clock });
-  }
-
-  #stateWithoutHolder(item: string): ItemState {
-    return this.#existingLocks.has(item) ? "free" : "new";
   }
 
   async #tryClaim(item: string, isNew: boolean): Promise<ClaimedItem | ClaimFailure> {

@@ -30,7 +30,8 @@ export class ItemRecords {
   readonly #acl: Acl[];
   readonly #clock: Clock;
   readonly #tree: ItemTree;
-  readonly #lists: PoolLists;
+  /** The lists of this run and of others. */
+  readonly lists: PoolLists;
   /** Shards that exist, as far as is known. */
   #shards = new Set<string>();
   #hasTree = false;
@@ -43,17 +44,17 @@ export class ItemRecords {
     this.#acl = options.acl;
     this.#clock = options.clock;
     this.#tree = new ItemTree(zk, options.path.records);
-    this.#lists = new PoolLists(zk, options);
+    this.lists = new PoolLists(zk, options);
   }
 
   /** Must be called before a list is requested. From now on, no item of the previous list may be claimed. */
   async beginList(): Promise<void> {
-    await Promise.all([this.#lists.begin(), this.#listShards()]);
+    await Promise.all([this.lists.begin(), this.#listShards()]);
   }
 
   /** Must be called instead of `beginList` for a list that does not change: its items run in any case. */
   async detectOtherLists(): Promise<void> {
-    await Promise.all([this.#lists.detectOthers(), this.#listShards()]);
+    await Promise.all([this.lists.detectOthers(), this.#listShards()]);
   }
 
   /** Requests for the transaction that acquires the lock as `holder`, the name of its node. They fail if a record exists. */
@@ -98,7 +99,7 @@ export class ItemRecords {
 
   /** Whether the item ended after the list was requested. */
   async hasEndedSince(item: string): Promise<boolean> {
-    const { listedAt } = this.#lists;
+    const { listedAt } = this.lists;
     const path = this.#tree.nodeOf(item);
     if (listedAt === null || await this.#zk.exists(path) === null) return false;
     const found = await nullIfNoNode(this.#zk.getData(path));
@@ -109,16 +110,11 @@ export class ItemRecords {
   /** Requests for the transaction that releases the lock: they record the end, or delete the record if no other run has a list. */
   endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
-    const alone = this.#lists.noOtherListCheck();
+    const alone = this.lists.noOtherListCheck();
     if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
     this.#keptRecords = true;
     const data = formatEnded(null);
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
-  }
-
-  /** The check of these requests failed: another run has a list. */
-  onOtherListBegun(check: MultiRequest): void {
-    this.#lists.onOtherListBegun(check);
   }
 
   /** Clears one shard; `random` is a number below 1. */
@@ -130,9 +126,9 @@ export class ItemRecords {
 
   /** Clears all shards at the end of a run, unless another run has a list; that run clears them. */
   async clearAllIfLast(): Promise<void> {
-    if (!this.#keptRecords && this.#lists.listedAt === null) return;
+    if (!this.#keptRecords && this.lists.listedAt === null) return;
     const shards = await this.#tree.listUsedShards() ?? [];
-    if (shards.length === 0 || await this.#lists.oldestListStart({ isOwnOver: true }) !== null) return;
+    if (shards.length === 0 || await this.lists.oldestListStart({ isOwnOver: true }) !== null) return;
     await this.#clear(shards, { isOwnOver: true });
   }
 
@@ -152,11 +148,6 @@ export class ItemRecords {
   /** The parent nodes of the records, children first. */
   nodePaths(): string[] {
     return [...this.#tree.shardPaths(), this.#tree.root];
-  }
-
-  /** Ends the list of this run; the session continues. */
-  async endList(): Promise<void> {
-    await this.#lists.end();
   }
 
   async #listShards(): Promise<void> {
@@ -209,7 +200,7 @@ export class ItemRecords {
       version: -1,
     });
     if (record.state === "running" && record.holder === holder) return undo(null);
-    const { listedAt } = this.#lists;
+    const { listedAt } = this.lists;
     if (listedAt === null || isListValid(record, listedAt)) {
       await this.#zk.setData(path, formatRunning(holder), version);
       return undo(record.state === "ended" ? record.zxid : null);
@@ -224,7 +215,7 @@ export class ItemRecords {
       const rows = await this.#tree.readRows(shard);
       if (rows.length === 0) continue;
       // Read after the records: a list that is requested from now on is newer than all these ends.
-      const oldest = await this.#lists.oldestListStart(own);
+      const oldest = await this.lists.oldestListStart(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
       await this.#tree.delete(rows.filter((row) => !isRecordNeeded(itemRecordOf(row), oldest)));
       // Records of killed runs: mark them as ended; the next cleanup deletes them.

@@ -72,7 +72,7 @@ export class ItemResults {
         const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
         if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
-        if (refused.type === "check") this.#records.onOtherListBegun(refused);
+        if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
         else isMissing = true; // the record was deleted
       }

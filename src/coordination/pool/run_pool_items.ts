@@ -119,7 +119,7 @@ class PoolRun {
       for (const permit of this.#permits.takeSpare(0)) this.#runInBackground(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
       await this.#cleanup.cleanRest(this.#zk);
-      if (this.#options.closesSession !== true) await this.#records.endList();
+      if (this.#options.closesSession !== true) await this.#records.lists.end();
       // The last step: a run with other settings then finds no running job, and all results stored.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
     }

@@ -44,7 +44,7 @@ export class ScriptProcesses extends CommandProcesses {
 
   override commandEnded(): void {
     super.commandEnded();
-    this.#known.addCopies(this.#copies);
+    this.#known.copies = this.#copies;
   }
 
   /** Passes no signals on: users send them to the script. */

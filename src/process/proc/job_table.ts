@@ -57,11 +57,6 @@ export class JobTable {
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
 
-  /** The processes of a job that was started. */
-  processesOf(job: TableJob, libc: Libc): SharedJobProcesses {
-    return new SharedJobProcesses(this, job, libc);
-  }
-
   /** The command itself has ended; its processes may still run. */
   markEnded(job: TableJob): void {
     job.endOrder = ++this.#ends;

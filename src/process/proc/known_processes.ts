@@ -38,7 +38,8 @@ const scansMax = 32;
 
 export class KnownProcesses {
   readonly #cookie: string;
-  #copies: ForkedSubshells | null;
+  /** Makes copies of the command processes of the job. */
+  copies: ForkedSubshells | null;
   readonly #marked: MarkedProcesses;
   /** Start in clock ticks, by pid. */
   readonly #known = new Map<number, number>();
@@ -49,20 +50,15 @@ export class KnownProcesses {
     copies: ForkedSubshells | null = null,
   ) {
     this.#cookie = cookie;
-    this.#copies = copies;
+    this.copies = copies;
     this.#marked = new MarkedProcesses({ isStarting: child === null });
     if (child !== null) this.#known.set(child.pid, child.startTicks);
-  }
-
-  /** Makes copies of the command processes of the job. */
-  addCopies(copies: ForkedSubshells): void {
-    this.#copies = copies;
   }
 
   /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
-      { cookie: this.#cookie, group, copies: this.#copies },
+      { cookie: this.#cookie, group, copies: this.copies },
       onFound,
     );
     for (const pid of found) this.#remember(pid);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { Chroot, validatePath } from "../../../src/zookeeper/node_path_names.ts";
+import { validatePath } from "../../../src/zookeeper/node_path_names.ts";
+import { Chroot } from "../../../src/zookeeper/zookeeper_client.ts";
 
 const good = [
   "/",
