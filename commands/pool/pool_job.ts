@@ -27,7 +27,7 @@ export interface PoolJobContext {
   readonly guard: Guard;
   readonly beside: JobTable;
   readonly place: Coordination;
-  prepare(options: SuperviseOptions): PreparedChild;
+  prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
 }
 
 /** Exit codes that are more specific than "an item failed"; the most severe first. */
@@ -55,7 +55,7 @@ interface LeasedCommand {
 }
 
 interface PreparedCommand {
-  readonly child: PreparedChild;
+  readonly child: Pick<PreparedChild, "run" | "drop">;
   readonly note: LeaseNote | null;
 }
 

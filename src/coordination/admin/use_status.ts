@@ -56,51 +56,31 @@ export interface UseStatusOptions {
  * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG for a
  * lock of another recipe.
  */
-export async function readUseStatus(
-  zk: ZooKeeper,
-  { kind, name, root, recipe }: UseStatusOptions,
-): Promise<UseStatus> {
+export async function readUseStatus(zk: ZooKeeper, options: UseStatusOptions): Promise<UseStatus> {
+  const { kind, name, root, recipe } = options;
   return await readTwiceAtMost(zk, () => {
-    if (recipe !== undefined) return interopUseStatus(zk, name, recipe);
-    if (kind === "barrier") return barrierUseStatus(zk, name, root);
-    if (kind === "gate") return gateUseStatus(zk, name, root);
-    return queueUseStatus(zk, { kind, name, root });
+    if (recipe === undefined && kind === "barrier") return barrierUseStatus(zk, name, root);
+    if (recipe === undefined && kind === "gate") return gateUseStatus(zk, name, root);
+    return queueUseStatus(zk, options);
   });
 }
 
-async function interopUseStatus(zk: ZooKeeper, name: string, recipe: InteropRecipe): Promise<UseStatus> {
-  const status = await interopStatus(zk, name, { recipe, refusesOthers: true });
+async function queueUseStatus(zk: ZooKeeper, { kind, name, root, recipe }: UseStatusOptions): Promise<UseStatus> {
+  const status = recipe !== undefined
+    ? await interopStatus(zk, name, { recipe, refusesOthers: true })
+    : await lockStatus(zk, name, { path: kind === "election" ? electionPath(name, root) : lockPath(name, root) });
   return {
     ...status,
-    kind: "lock",
+    kind: recipe === undefined ? kind : "lock",
     holders: status.holders.map(({ holderId: id, ...rest }) => ({ ...rest, id, rank: null })),
-    waiters: status.waiters.map(({ holderId: id, priority: _none, ...rest }) => ({ ...rest, id })),
-  };
-}
-
-async function queueUseStatus(
-  zk: ZooKeeper,
-  { kind, name, root }: {
-    readonly kind: "lock" | "election";
-    readonly name: string;
-    readonly root: string | undefined;
-  },
-): Promise<UseStatus> {
-  const path = kind === "lock" ? lockPath(name, root) : electionPath(name, root);
-  const status = await lockStatus(zk, name, { path });
-  return {
-    kind,
-    name,
-    path: status.path,
-    limit: status.limit,
-    holders: status.holders.map(({ holderId: id, ...rest }) => ({ ...rest, id, rank: null })),
-    waiters: status.waiters.map(({ holderId: id, ...rest }) => ({ ...rest, id })),
+    waiters: status.waiters.map(({ holderId: id, priority, ...rest }) => {
+      return { ...rest, id, ...(recipe === undefined ? { priority } : {}) };
+    }),
   };
 }
 
 async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const path = objectPath("barriers", name, root);
-  // The sync goes in one packet with the reads: a follower that lags could miss the newest member.
   const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
   participants.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));

@@ -1,9 +1,8 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
-import { LocalLease } from "../../process/supervise/local_lease.ts";
+import { LocalLease, ResignableLease } from "../../process/lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
 import { BatonError } from "../../errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { ResignableLease } from "../../process/lease.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { runWithInput } from "../targets/run_with_input.ts";
