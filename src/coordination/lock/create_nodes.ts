@@ -4,7 +4,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { ancestorsOf } from "./lock_path.ts";
 import { isRefusal } from "../request_errors.ts";
 
-/** What the caller believes to be missing above the new node: the inner container, both of them, or also the nodes above these. */
+/** Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes above these. */
 export type MissingNodes = "nothing" | "inner" | "outer" | "parents";
 
 export interface CreateMemberOptions {

@@ -3,17 +3,16 @@
  * reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other runs claim the same items,
  * it continues at a random place of the list.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import type { HolderInfo } from "../holder_info.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { holderName } from "../lock/lock_nodes.ts";
 import { acquireUncontended, type BundledRequests } from "../lock/uncontended_lock.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { WorkList } from "./work_list.ts";
 import type { CompletionLog } from "./completion_log.ts";
-import { itemLockName, type PoolPath } from "./pool_path.ts";
+import { itemLockName } from "./pool_path.ts";
+import type { PoolContext } from "./pool_run_options.ts";
 import { readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
@@ -24,18 +23,13 @@ export interface ClaimedItem {
   readonly undo: MultiRequest;
 }
 
-export interface ItemClaimerOptions {
-  readonly component: string;
-  readonly path: PoolPath;
+interface ItemClaimerOptions extends PoolContext {
   readonly workList: WorkList;
   /** Null if results are not kept. */
   readonly completionLog: CompletionLog | null;
   readonly records: ItemRecords;
   /** How long results are kept, in milliseconds. A result that is newer than this run has not expired before. */
   readonly rememberMs: number;
-  readonly clock: Clock;
-  readonly info: HolderInfo;
-  readonly acl: Acl[];
 }
 
 /** new: the lock does not exist. ended_since: another run processed the item after the list was requested. */

@@ -2,25 +2,18 @@
  * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes only a moment.
  * They do not wait for other programs, which may hold the lock for hours.
  */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { type HolderInfo, nameOfHolder } from "../holder_info.ts";
+import { nameOfHolder } from "../holder_info.ts";
 import { withinLeaveTime } from "../session_waits.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { describeLock, type LockStatus, lockStatus } from "../lock/lock_status.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
-import type { PoolWait } from "./pool_run_options.ts";
-import type { PoolPath } from "./pool_path.ts";
+import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 
-export interface LockComponentOptions {
-  readonly path: PoolPath;
-  readonly wait: PoolWait;
-  readonly clock: Clock;
-  readonly info: HolderInfo;
-  readonly acl: Acl[];
+interface LockComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {
   readonly signal: AbortSignal;
   /** Aborts when no server responded in time, and at the end of a `wait` in milliseconds. */
   readonly limit: AbortSignal;
@@ -31,8 +24,7 @@ export interface LockComponentOptions {
 /** Acquires the lock. Rejects LOCK_BUSY, LOCK_TIMEOUT, the reason of the signal, and the errors of acquireLock. */
 export async function lockComponent(
   zk: ZooKeeper,
-  component: string,
-  { path, wait, signal, limit, onQueued, ...options }: LockComponentOptions,
+  { component, path, wait, signal, limit, onQueued, ...options }: LockComponentOptions,
 ): Promise<ZooKeeperLease> {
   const { session } = zk;
   const isPatient = typeof wait !== "object";

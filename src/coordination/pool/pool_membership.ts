@@ -3,19 +3,17 @@
  * other settings prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items.
  * docs/protocol/pool.md proves that this is sufficient.
  */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { newGuid } from "../../support/guid.ts";
 import { containerRequest, createMember, createParents, type MissingNodes } from "../lock/create_nodes.ts";
-import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../session_waits.ts";
 import type { Lease } from "../../process/lease.ts";
 import { childNames, isTransient, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
-import type { PoolPath } from "./pool_path.ts";
+import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 import {
   formatPoolRunInfo,
   parsePoolRunInfo,
@@ -24,14 +22,7 @@ import {
   sharedSettingsHash,
 } from "./shared_pool_settings.ts";
 
-export interface PoolMembershipOptions {
-  readonly component: string;
-  readonly path: PoolPath;
-  readonly total: number | null;
-  readonly info: HolderInfo;
-  readonly acl: Acl[];
-  readonly clock: Clock;
-}
+type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 
 /** The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile. */
 const triesWithoutPause = 5;

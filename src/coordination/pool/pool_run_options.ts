@@ -48,6 +48,12 @@ export interface PoolRunOptions {
   readonly closesSession?: boolean;
 }
 
+/** Facts that all parts of a run share. */
+export interface PoolContext extends Pick<PoolRunOptions, "path" | "clock" | "info"> {
+  readonly component: string;
+  readonly acl: Acl[];
+}
+
 export interface PoolItemEnd {
   readonly item: string;
   readonly result: "done" | "failed";

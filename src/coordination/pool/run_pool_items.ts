@@ -15,7 +15,7 @@ import { type PoolCounts, WorkList } from "./work_list.ts";
 import { isBusy, lockComponent } from "./pool_component.ts";
 import { CompletionLog } from "./completion_log.ts";
 import { checkItems } from "./pool_path.ts";
-import type { PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
+import type { PoolContext, PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
 import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
@@ -49,7 +49,7 @@ export async function runPool(zk: ZooKeeper, component: string, options: PoolRun
 
 class PoolRun {
   readonly #zk: ZooKeeper;
-  readonly #component: string;
+  readonly #context: PoolContext;
   readonly #options: PoolRunOptions;
   readonly #workList = new WorkList();
   readonly #cleanup: PoolCleanup;
@@ -78,7 +78,7 @@ class PoolRun {
   constructor(zk: ZooKeeper, component: string, options: PoolRunOptions) {
     const { path, total, rememberMs, clock, info, acl = zk.acl } = options;
     this.#zk = zk;
-    this.#component = component;
+    this.#context = { component, path, clock, info, acl };
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
     this.#records = new ItemRecords(zk, { path, acl, clock });
@@ -86,17 +86,13 @@ class PoolRun {
     const remembering = rememberMs === null ? null : completionLog;
     this.#results = new ItemResults(zk, { ...options, completionLog, records: this.#records });
     this.#cleanup = new PoolCleanup({ records: this.#records, completionLog: remembering, clock });
-    this.#membership = new PoolMembership(zk, { component, path, total, info, acl, clock });
+    this.#membership = new PoolMembership(zk, { ...this.#context, total });
     this.#claimer = new ItemClaimer(zk, {
-      component,
-      path,
+      ...this.#context,
       workList: this.#workList,
       completionLog: remembering,
       records: this.#records,
       rememberMs: rememberMs ?? 0,
-      clock,
-      info,
-      acl,
     });
   }
 
@@ -202,9 +198,8 @@ class PoolRun {
     { stop, limit, refused }: Readonly<Record<"stop" | "limit" | "refused", AbortSignal>>,
     onQueued: () => void,
   ): Promise<ZooKeeperLease> {
-    const { path, wait, clock, info, acl = this.#zk.acl } = this.#options;
     const signal = AbortSignal.any([stop, refused]);
-    return lockComponent(this.#zk, this.#component, { path, wait, clock, info, acl, signal, limit, onQueued });
+    return lockComponent(this.#zk, { ...this.#context, wait: this.#options.wait, signal, limit, onQueued });
   }
 
   /**
@@ -329,7 +324,9 @@ class PoolRun {
   /** The locks cannot be kept, because no server responds. With `loop`, remaining items are a failure. */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
-    if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachableError(this.#component, left));
+    if (!this.#isStopping && this.#options.loop && left > 0) {
+      this.#fail(unreachableError(this.#context.component, left));
+    }
     this.#stopClaiming();
   }
 
