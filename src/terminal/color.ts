@@ -8,12 +8,9 @@ import type { Io } from "./io.ts";
 const codes = {
   bold: [1, 22],
   dim: [2, 22],
-  underline: [4, 24],
   red: [31, 39],
   green: [32, 39],
   yellow: [33, 39],
-  blue: [34, 39],
-  magenta: [35, 39],
   cyan: [36, 39],
 } as const;
 

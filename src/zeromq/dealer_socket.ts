@@ -30,20 +30,16 @@ export class DealerSocket extends ZeroMqSocket {
    * the others in the same order, so that part of the messages would wait for a peer that is down.
    */
   protected sendToAny(frames: readonly Uint8Array[]): Peer | null {
+    return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);
+  }
+
+  #offerInTurn(frames: readonly Uint8Array[], isConnected: boolean): Peer | null {
     const peers = this.#peers;
     const count = peers.length;
-    let isAnyDown = false;
     for (let turn = 0; turn < count; turn++) {
       const peer = peers[this.#next] as Peer;
       this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
-      if (peer.link === null) isAnyDown = true;
-      else if (peer.offer(frames)) return peer;
-    }
-    if (!isAnyDown) return null;
-    for (let turn = 0; turn < count; turn++) {
-      const peer = peers[this.#next] as Peer;
-      this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
-      if (peer.link === null && peer.offer(frames)) return peer;
+      if ((peer.link !== null) === isConnected && peer.offer(frames)) return peer;
     }
     return null;
   }

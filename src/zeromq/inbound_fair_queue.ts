@@ -1,46 +1,41 @@
 /** Takes messages from many peers, one of each in turn. RFC 28: "fair-queuing". */
+import type { Peer } from "./zeromq_peer.ts";
 
-/** Waiting messages of one peer. */
-export interface Inbox {
-  readonly length: number;
-  shift(): Uint8Array[] | undefined;
-}
-
-export class InboundFairQueue<I extends Inbox> {
-  /** Inboxes with messages, in the order in which they are served. */
-  readonly #ring: I[] = [];
+export class InboundFairQueue {
+  /** Peers with messages, in the order in which they are served. */
+  readonly #ring: Peer[] = [];
   #at = 0;
-  #last: I | null = null;
+  #last: Peer | null = null;
 
-  /** The inbox of the message that the last `take` returned. */
-  get last(): I | null {
+  /** The peer whose message the last `take` returned. */
+  get last(): Peer | null {
     return this.#last;
   }
 
-  /** Adds an inbox that was empty and has a message now. */
-  add(inbox: I): void {
-    this.#ring.push(inbox);
+  /** Adds a peer that had no message and has one now. */
+  add(peer: Peer): void {
+    this.#ring.push(peer);
   }
 
-  /** Returns the first inbox with messages that matches. */
-  find(isMeant: (inbox: I) => boolean): I | undefined {
+  /** Returns the first peer with messages that matches. */
+  find(isMeant: (peer: Peer) => boolean): Peer | undefined {
     return this.#ring.find(isMeant);
   }
 
-  /** Replaces one inbox with another, in the same position. */
-  replace(before: I, next: I): void {
+  /** Replaces one peer with another, in the same position. */
+  replace(before: Peer, next: Peer): void {
     const index = this.#ring.indexOf(before);
     if (index >= 0) this.#ring[index] = next;
   }
 
   take(): Uint8Array[] | undefined {
-    const inbox = this.#ring[this.#at];
-    if (inbox === undefined) return undefined;
-    const message = inbox.shift();
-    if (inbox.length === 0) this.#ring.splice(this.#at, 1);
+    const peer = this.#ring[this.#at];
+    if (peer === undefined) return undefined;
+    const message = peer.shift();
+    if (peer.length === 0) this.#ring.splice(this.#at, 1);
     else this.#at++;
     if (this.#at >= this.#ring.length) this.#at = 0;
-    this.#last = inbox;
+    this.#last = peer;
     return message;
   }
 

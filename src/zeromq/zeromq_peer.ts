@@ -7,7 +7,6 @@ import { FifoQueue } from "../support/fifo_queue.ts";
 import { totalByteLength } from "../wire/bytes.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
-import type { Inbox } from "./inbound_fair_queue.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
@@ -25,7 +24,7 @@ export interface PeerLink {
   resume(): void;
 }
 
-export class Peer implements Inbox {
+export class Peer {
   /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";

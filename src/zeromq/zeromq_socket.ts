@@ -31,7 +31,7 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   readonly options: ResolvedOptions;
   protected readonly connections: ZeroMqConnections;
   /** Peers with messages. */
-  protected readonly inbound = new InboundFairQueue<Peer>();
+  protected readonly inbound = new InboundFairQueue();
   readonly #readers = new WaitQueue();
   #isClosed = false;
   #closing: Promise<void> | null = null;

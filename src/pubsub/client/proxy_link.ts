@@ -6,7 +6,7 @@ import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../wire/zmtp/zmtp_error.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
-import { ListenerSet } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 
 const nothing = new Uint8Array(0);
 
@@ -23,9 +23,10 @@ export type ProxyLinkState = "connecting" | "connected" | "lost";
 
 export class ProxyLink {
   readonly endpoint: string;
+  readonly #onLost: () => void;
   readonly #socket: DealerSocket;
   readonly #pendingRequests = new Map<number, (answer: Uint8Array[] | null) => void>();
-  readonly #changes = new ListenerSet();
+  readonly #settled = new Event();
   #state: ProxyLinkState = "connecting";
   #why = "the connection was not established";
   #nextNumber = 1;
@@ -33,8 +34,9 @@ export class ProxyLink {
   #isRefused = false;
 
   /** Throws USAGE for an invalid endpoint. */
-  constructor(endpoint: string, options: SocketOptions = {}) {
+  constructor(endpoint: string, options: SocketOptions = {}, onLost: () => void = () => {}) {
     this.endpoint = endpoint;
+    this.#onLost = onLost;
     this.#socket = new DealerSocket({
       limits: socketLimits,
       ...options,
@@ -68,9 +70,9 @@ export class ProxyLink {
     return this.#why;
   }
 
-  /** Calls `listener` at each change of the state. Returns a function that removes it. */
-  onChange(listener: () => void): () => void {
-    return this.#changes.subscribe(listener);
+  /** Resolves when the link is connected, or lost. */
+  whenSettled(): Promise<void> {
+    return this.#settled.wait();
   }
 
   /**
@@ -106,6 +108,7 @@ export class ProxyLink {
   #markLost(why: string): void {
     if (this.#state === "lost") return;
     this.#setState("lost", why);
+    this.#onLost();
     const waiting = [...this.#pendingRequests.values()];
     this.#pendingRequests.clear();
     for (const answered of waiting) answered(null);
@@ -116,7 +119,7 @@ export class ProxyLink {
     if (this.#state === "lost") return;
     this.#state = state;
     this.#why = why;
-    this.#changes.notify();
+    this.#settled.set();
   }
 
   async #read(): Promise<void> {

@@ -272,30 +272,19 @@ export class Requester implements AsyncDisposable {
   }
 
   #open(endpoint: string): ProxyLink {
-    const link = new ProxyLink(endpoint, this.#options.socket);
+    const link = new ProxyLink(endpoint, this.#options.socket, () => this.#links.delete(link));
     this.#openedMs = this.#options.clock.now();
     this.#links.add(link);
-    link.onChange(() => {
-      if (link.state === "lost") this.#links.delete(link);
-    });
     return link;
   }
 
-  #waitUntilSettled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const done = () => {
-        cancelTimer();
-        offChange();
-        offAbort();
-        resolve();
-      };
-      const cancelTimer = this.#options.clock.startTimer(withinMs, done);
-      const offChange = link.onChange(done);
-      const offAbort = onAbort(signal, (reason) => {
-        done();
-        reject(reason);
-      });
-    });
+  async #waitUntilSettled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: () => null });
+    try {
+      await abortable(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
+    } finally {
+      deadline.cancel();
+    }
   }
 
   /** Looks up the proxies. A temporary failure is only recorded; other errors reject. */

@@ -11,7 +11,6 @@ export interface Greeting {
   readonly major: number;
   readonly minor: number;
   readonly mechanism: string;
-  readonly asServer: boolean;
 }
 
 /** Encodes this side's greeting; the version is 3.1, the padding is zeros. */
@@ -67,7 +66,6 @@ export class GreetingReader {
       major: this.#byteAt(offsets.major),
       minor: this.#byteAt(offsets.minor),
       mechanism: mechanism.replace(/[^\x21-\x7e]/g, "?"),
-      asServer: this.#byteAt(offsets.asServer) !== 0,
     };
   }
 
