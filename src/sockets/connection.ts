@@ -84,6 +84,13 @@ export interface Listener {
 
 export type Listen = (address: Address, accept: Accept, options?: ListenOptions) => Promise<Listener>;
 
+/** Splits `host:port`, `[address]:port` (IPv6), or either without a port. Null for other texts. */
+export function splitHostPort(text: string): { readonly host: string; readonly port: number | null } | null {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+))(?::(\d+))?$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  return host === undefined ? null : { host, port: digits === undefined ? null : Number(digits) };
+}
+
 /** An address as users write it. */
 export function formatAddress(address: Address): string {
   if (address.kind === "unix") return `unix:${address.path}`;

@@ -1,5 +1,5 @@
 /** Parses addresses as users write them. */
-import type { Address } from "./connection.ts";
+import { type Address, splitHostPort } from "./connection.ts";
 
 /** Parses `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`; port 0 is allowed. Null for other texts. */
 export function parseAddress(text: string): Address | null {
@@ -7,10 +7,8 @@ export function parseAddress(text: string): Address | null {
     const path = text.slice("unix:".length);
     return path.startsWith("/") ? { kind: "unix", path } : null;
   }
-  const [, bracketed, plain, digits = ""] = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  const port = Number(digits);
-  return host === undefined || port > 65_535 ? null : { kind: "tcp", host, port };
+  const { host = "", port = null } = splitHostPort(text) ?? {};
+  return port === null || port > 65_535 ? null : { kind: "tcp", host, port };
 }
 
 /** Parses an address to listen on; `:port` means loopback. */

@@ -1,11 +1,9 @@
 /** Reads and formats endpoints in ZeroMQ's notation: tcp://host:port and ipc:///path. */
 import { BatonError } from "../errors.ts";
-import type { Address } from "../sockets/connection.ts";
+import { type Address, formatAddress, splitHostPort } from "../sockets/connection.ts";
 
 /** Maximum bytes of a socket's path (sun_path has 108 bytes, the last one is zero). */
 export const ipcPathBytesMax = 107;
-
-const tcpPattern = /^tcp:\/\/(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+)):(\d{1,5})$/;
 
 /** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
 export function parseEndpoint(endpoint: string, written = endpoint): Address {
@@ -27,18 +25,15 @@ export function parseBindEndpoint(endpoint: string): Address {
 
 /** Formats the endpoint of an address. */
 export function formatEndpoint(address: Address): string {
-  if (address.kind === "unix") return `ipc://${address.path}`;
-  return `tcp://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  return address.kind === "unix" ? `ipc://${address.path}` : `tcp://${formatAddress(address)}`;
 }
 
 function parseAnyEndpoint(endpoint: string, written = endpoint): Address {
   if (endpoint.startsWith("ipc://")) return parseIpc(endpoint);
-  const [, bracketed, plain, digits = ""] = tcpPattern.exec(endpoint) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined) {
+  const { host = "", port = null } = endpoint.startsWith("tcp://") ? splitHostPort(endpoint.slice(6)) ?? {} : {};
+  if (port === null) {
     throw usageError(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
   }
-  const port = Number(digits);
   if (port > 65_535) throw usageError(written, `${port} is not a port`);
   return { kind: "tcp", host, port };
 }

@@ -1,6 +1,6 @@
 /** The server list as users write it, and the addresses to try in one round. */
 import { BatonError, messageOf } from "../errors.ts";
-import { type Address, formatAddress } from "../sockets/connection.ts";
+import { type Address, formatAddress, splitHostPort } from "../sockets/connection.ts";
 import { isIpLiteral, type Resolve } from "../sockets/resolve_host.ts";
 import { abortable } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
@@ -44,14 +44,13 @@ export function parseServers(text: string): ZooKeeperServerList {
 }
 
 function parseHost(text: string, list: string): Address {
-  const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  if (host === undefined) {
+  const parts = splitHostPort(text);
+  if (parts === null) {
     throw serverListError(list, `"${text}" is not host:port (write IPv6 addresses in brackets, as in [::1]:2181)`);
   }
-  const port = match?.[3] === undefined ? portDefault : Number(match[3]);
+  const port = parts.port ?? portDefault;
   if (port < 1 || port > 65_535) throw serverListError(list, `${port} is not a port`);
-  return { kind: "tcp", host, port };
+  return { kind: "tcp", host: parts.host, port };
 }
 
 function serverListError(list: string, why: string): BatonError {
