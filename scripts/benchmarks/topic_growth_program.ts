@@ -4,7 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { ClientOperation, StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 
 export interface GrowthOutcome {
   /** Of all threads, for a put with 256 outstanding. */
@@ -32,7 +33,7 @@ class Load {
     this.#store = await TopicStore.open(dataDir, {
       onResponses: (answers) => {
         for (const answer of answers) {
-          this.#waiting.get(answer.ticket)?.(answer);
+          this.#waiting.get(answer.ticket)?.(responseOf(answer));
           this.#waiting.delete(answer.ticket);
         }
       },
@@ -50,7 +51,7 @@ class Load {
     const ticket = this.#ticket++;
     const answered = new Promise<StoreResponse>((resolve) => this.#waiting.set(ticket, resolve));
     const whole = { session: null, topic, epoch: 1, ...operation, ticket } as unknown as ClientOperation;
-    if (!this.#store.submit(whole)) throw new Error("the store has no room");
+    if (!this.#store.submit(requestOf(whole))) throw new Error("the store has no room");
     const answer = await answered;
     if (answer.code !== "OK") throw new Error(`${answer.code}: ${answer.reason}`);
     return answer;

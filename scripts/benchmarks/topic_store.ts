@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation } from "../../src/pubsub/store/store_operations.ts";
+import type { EncodedResponse } from "../../src/pubsub/store/topic_store.ts";
+import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 interface Load {
@@ -49,7 +51,7 @@ export async function topicStore(rounds: number): Promise<string> {
 
 async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> {
   const dir = mkdtempSync(join(tmpdir(), "baton-bench-store-"));
-  let receive: (answers: readonly StoreResponse[]) => void = () => {};
+  let receive: (answers: readonly EncodedResponse[]) => void = () => {};
   const store = await TopicStore.open(dir, {
     onResponses: (answers) => receive(answers),
     onBroken: (error) => {
@@ -57,15 +59,16 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
     },
   });
   try {
+    const submit = (operation: ClientOperation) => store.submit(requestOf(operation));
     const topic = { topic: "bench", epoch: 1 } as const;
     await store.create("bench", { incarnation: "b", baseOffset: 0, epoch: 1 });
     const reader = { ...topic, client: "reader", session: null, op: null };
     const ask = (submit: () => void) =>
-      new Promise<StoreResponse>((resolve) => {
-        receive = ([answer]) => resolve(answer as StoreResponse);
+      new Promise<EncodedResponse>((resolve) => {
+        receive = ([answer]) => resolve(answer as EncodedResponse);
         submit();
       });
-    await ask(() => store.submit({ kind: "subscribe", ticket: 0, ...reader }));
+    await ask(() => submit({ kind: "subscribe", ticket: 0, ...reader }));
     const before = (await store.statistics()).commits;
     const body = new Uint8Array(bodyBytes).fill(66);
     const publisher = { ...topic, client: "writer", session: { number: 1, key: "k" }, fromSession: null };
@@ -78,7 +81,7 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
         const counter = next++;
         startedMs[counter] = performance.now();
         const firstUnacked = Math.max(0, counter - outstanding);
-        store.submit({
+        submit({
           kind: "put",
           ticket: counter,
           ...publisher,
@@ -91,8 +94,9 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
       };
       receive = (answers) => {
         const nowMs = performance.now();
-        for (const { ticket, code, reason } of answers) {
-          if (code !== "OK") failed(new Error(`${code}: ${reason}`));
+        for (const answer of answers) {
+          const { ticket, code } = answer;
+          if (code !== "OK") failed(new Error(`${code}: ${responseOf(answer).reason}`));
           latenciesMs.push(nowMs - (startedMs[ticket] ?? 0));
           if (next <= puts) put();
         }
@@ -105,9 +109,7 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
     const getsPerSecond = await getAll(
       puts,
       (last) =>
-        ask(() =>
-          store.submit({ kind: "get", ticket: 0, ...reader, last, max: 256, maxBytes: 0, wait: false, peek: false })
-        ),
+        ask(() => submit({ kind: "get", ticket: 0, ...reader, last, max: 256, maxBytes: 0, wait: false, peek: false })),
     );
     return { putsPerSecond: puts / putMs * 1000, commitsPerPut: commits / puts, latenciesMs, getsPerSecond };
   } finally {
@@ -117,10 +119,10 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
 }
 
 /** One consumer that acknowledges each batch with the next get. */
-async function getAll(count: number, get: (last: number) => Promise<StoreResponse>): Promise<number> {
+async function getAll(count: number, get: (last: number) => Promise<EncodedResponse>): Promise<number> {
   const start = performance.now();
   for (let last = -1; last < count;) {
-    const { code, reason, messages = [] } = await get(last);
+    const { code, reason, messages = [] } = responseOf(await get(last));
     if (code !== "OK") throw new Error(`${code}: ${reason}`);
     last = messages.at(-1)?.id ?? last;
   }

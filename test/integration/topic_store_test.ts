@@ -11,11 +11,12 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { openToRead } from "../../src/pubsub/store/topic_database.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import type { OwnedStore } from "../../src/pubsub/store/owned_store.ts";
-import type { ClientOperation, StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
 import { bytesBelow } from "../support/bytes_below.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { seededRandom } from "../support/random.ts";
+import { requestOf, responseOf } from "../support/store_requests.ts";
 
 setDefaultTimeout(120_000);
 
@@ -31,14 +32,15 @@ async function open(dir: string, options = {}) {
   const responses: StoreResponse[] = [];
   const broken: { error: BatonError; tickets: readonly number[] }[] = [];
   const store = await TopicStore.open(dir, {
-    onResponses: (some) => responses.push(...some),
+    onResponses: (some) => responses.push(...some.map(responseOf)),
     onBroken: (error, tickets) => broken.push({ error, tickets }),
   }, options);
+  const submit = (operation: ClientOperation) => store.submit(requestOf(operation));
   const ask = async (operation: ClientOperation) => {
-    expect(store.submit(operation)).toBe(true);
+    expect(submit(operation)).toBe(true);
     return await eventually(() => responses.find(({ ticket }) => ticket === operation.ticket), { everyMs: 1 });
   };
-  return { store, responses, broken, ask };
+  return { store, responses, broken, ask, submit };
 }
 
 const at = { topic: "news", epoch: 1, session: null };
@@ -91,24 +93,24 @@ test("what ownership asks of a store is what this one does", async () => {
 });
 
 test("everything that arrived while a commit ran is one transaction", async () => {
-  const { store, responses, ask } = await open(join(root, "a"));
+  const { store, responses, ask, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
-  for (let counter = 1; counter <= 1000; counter++) store.submit(put(counter + 1, counter));
+  for (let counter = 1; counter <= 1000; counter++) submit(put(counter + 1, counter));
   await eventually(() => responses.length === 1001);
   expect((await store.statistics()).commits - commits).toBeLessThanOrEqual(3);
   await store.close();
 });
 
 test("a message and the acknowledgement of the one before it share a flush", async () => {
-  const { store, responses, ask } = await open(join(root, "a"));
+  const { store, responses, ask, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
   for (let counter = 1; counter <= 50; counter++) {
-    store.submit(get(1000 + counter, counter === 1 ? -1 : counter - 1, { wait: true }));
-    store.submit(put(2000 + counter, counter));
+    submit(get(1000 + counter, counter === 1 ? -1 : counter - 1, { wait: true }));
+    submit(put(2000 + counter, counter));
     await eventually(() => responses.filter(({ ticket }) => ticket > 1000 && ticket % 1000 === counter).length === 2, {
       everyMs: 0,
     });
@@ -119,16 +121,16 @@ test("a message and the acknowledgement of the one before it share a flush", asy
 });
 
 test("what is submitted while a batch is worked on goes into its transaction", async () => {
-  const { store, ask, responses } = await open(join(root, "a"));
+  const { store, ask, responses, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   const commitsOf = async (first: number): Promise<number> => {
     const { commits } = await store.statistics();
     const bodies = Array.from({ length: 500 }, () => new Uint8Array(8));
-    store.submit({ ...put(first, first), bodies } as ClientOperation);
+    submit({ ...put(first, first), bodies } as ClientOperation);
     await Promise.resolve(); // it is on its way
     const last = first + bodies.length;
-    store.submit(put(last, last));
+    submit(put(last, last));
     await eventually(() => responses.some(({ ticket }) => ticket === last));
     return (await store.statistics()).commits - commits;
   };
@@ -150,12 +152,12 @@ test("what is stored is for its owner only, in whatever folder it is", async () 
 });
 
 test("much that is submitted in one turn is worked on before the turn is over", async () => {
-  const { store, ask } = await open(join(root, "a"));
+  const { store, ask, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
   using rows = openToRead(join(root, "a"));
   const stored = rows.prepare("SELECT count(*) AS count FROM messages");
-  for (let counter = 1; counter <= batchOperations; counter++) store.submit(put(1000 + counter, counter));
+  for (let counter = 1; counter <= batchOperations; counter++) submit(put(1000 + counter, counter));
   const endMs = performance.now() + 10_000;
   let count = 0;
   while (count === 0 && performance.now() < endMs) count = Number(stored.get()?.["count"]);
@@ -246,13 +248,36 @@ test("a topic with a long message moves in pieces that carry nothing but themsel
 });
 
 test("too much under way is pushed back, and taken again later", async () => {
-  const { store, responses } = await open(join(root, "a"));
+  const { store, responses, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   let taken = 0;
-  while (store.submit(put(taken, taken + 1))) taken++;
+  while (submit(put(taken, taken + 1))) taken++;
   expect(taken).toBe(operationsMax);
   await eventually(() => responses.length === taken, { withinMs: 30_000 });
-  for (let more = taken; more < 2 * taken; more++) expect(store.submit(put(more, more + 1))).toBe(true);
+  for (let more = taken; more < 2 * taken; more++) expect(submit(put(more, more + 1))).toBe(true);
+  await store.close();
+});
+
+test("a proxy that has read a later epoch is sent back to look, and nothing is stored; so is what cannot be decoded", async () => {
+  const { store, responses } = await open(join(root, "a"), { server: "s1" });
+  await store.create("news", incarnation);
+  const submit = (ticket: number, header: string) => {
+    const frames = [new TextEncoder().encode(`PUT bob news 7\r\n${header}\r\n\r\nx`)];
+    expect(store.submit({ ticket, epoch: 1, frames, wait: false, bytes: 1 })).toBe(true);
+  };
+  submit(1, "epoch: 2");
+  submit(2, "epoch: first");
+  await eventually(() => responses.length === 2);
+  expect(responses.map(({ ticket, code, ids }) => [ticket, code, ids])).toEqual([[1, "NOT_OWNER", []], [
+    2,
+    "BAD_REQUEST",
+    [],
+  ]]);
+  expect(responses[0]?.reason).toBe('topic "news" is at epoch 1 here; the request is for epoch 2');
+  expect((await store.show("news", 1)).end).toBe(0);
+  submit(3, "epoch: 0");
+  await eventually(() => responses.length === 3);
+  expect(responses[2]).toMatchObject({ code: "OK", ids: [{ first: 1, last: 1 }] });
   await store.close();
 });
 
@@ -290,15 +315,15 @@ describe("a data directory", () => {
   });
 
   test("that another one has opened since is not written any more, and nobody is answered", async () => {
-    const { store, broken, responses } = await open(join(root, "a"));
+    const { store, broken, responses, submit } = await open(join(root, "a"));
     await store.create("news", incarnation);
     rmSync(join(root, "a/owner.sqlite"));
     const second = await open(join(root, "a"));
-    store.submit(put(5, 1));
+    submit(put(5, 1));
     await eventually(() => broken.length === 1);
     expect(broken[0]).toMatchObject({ error: { code: "LOCK_BUSY" }, tickets: [5] });
     expect(responses).toEqual([]);
-    expect(() => store.submit(put(6, 2))).toThrow("Another server has opened");
+    expect(() => submit(put(6, 2))).toThrow("Another server has opened");
     await store.close();
     expect(await second.store.topics()).toEqual(["news"]);
     expect((await second.store.show("news", 1)).end).toBe(0);

@@ -6,7 +6,8 @@
 import { writeSync } from "node:fs";
 import process from "node:process";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import { requestOf, responseOf } from "./store_requests.ts";
 
 const dir = process.argv.at(-2) ?? "";
 const count = Number(process.argv.at(-1));
@@ -15,12 +16,13 @@ const say = (line: string) => void writeSync(1, `${line}\n`);
 
 let receive: (responses: readonly StoreResponse[]) => void = () => {};
 const store = await TopicStore.open(dir, {
-  onResponses: (responses) => receive(responses),
+  onResponses: (responses) => receive(responses.map(responseOf)),
   onBroken: (error) => {
     say(`broken ${error.message}`);
     process.exit(1);
   },
 });
+const submit = (operation: ClientOperation) => store.submit(requestOf(operation));
 const common = { topic: "news", epoch: 1, session: null } as const;
 await store.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
 const answerTo = (submit: () => void) =>
@@ -29,7 +31,7 @@ const answerTo = (submit: () => void) =>
     submit();
   });
 const reader = { ...common, client: "reader", op: null };
-await answerTo(() => store.submit({ kind: "subscribe", ticket: 0, ...reader }));
+await answerTo(() => submit({ kind: "subscribe", ticket: 0, ...reader }));
 say("open");
 
 const publisher = { ...common, client: "writer", fromSession: null, firstUnacked: 0, after: null, msgId: null };
@@ -38,7 +40,7 @@ await new Promise<void>((done) => {
   const put = () => {
     const counter = next++;
     const bodies = [new TextEncoder().encode(`body ${counter}`)];
-    store.submit({ kind: "put", ticket: counter, ...publisher, counter, bodies });
+    submit({ kind: "put", ticket: counter, ...publisher, counter, bodies });
   };
   receive = (responses) => {
     for (const { ticket, code, reason, ids } of responses) {
@@ -54,7 +56,7 @@ await new Promise<void>((done) => {
 let read = 0, last = -1;
 for (;;) {
   const get = { kind: "get", ticket: 0, ...reader, last, max: 7, maxBytes: 0, wait: false, peek: false } as const;
-  const { code, messages = [] } = await answerTo(() => store.submit(get));
+  const { code, messages = [] } = await answerTo(() => submit(get));
   if (code !== "OK") break;
   read += messages.length;
   last = messages.at(-1)?.id ?? last;

@@ -1,24 +1,21 @@
 /**
- * Handles clients' requests; each gets exactly one response. Admits a request by its topic's permit, submits it to the
- * store, and responds OK only if the lease is still held after the store has committed. Knows no socket; owns the
- * timers of held gets.
+ * Handles clients' requests; each gets exactly one response. Admits a request by its topic's permit, passes its frames
+ * to the store, and sends the store's response only if the lease is still held after the store has committed. Knows no
+ * socket; owns the timers of held gets.
  */
 import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { messageOf } from "../../errors.ts";
-import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
+import { totalByteLength } from "../../wire/bytes.ts";
+import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { RequestAvailability, RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
-import {
-  makeStatus,
-  type Status,
-  statusOfStoreResponse,
-  unavailableResponse,
-  unconfirmedResponse,
-} from "./response_message.ts";
-import type { TopicStore } from "../store/topic_store.ts";
-import type { ClientMessage, Envelope } from "./server_request.ts";
+import { makeStatus, type Status } from "../status_message.ts";
+import { unavailableResponse, unconfirmedResponse } from "./response_message.ts";
+import type { ClientMessage } from "../store/client_request.ts";
+import { getBytesMax } from "../store/read_messages.ts";
+import type { EncodedResponse, TopicStore } from "../store/topic_store.ts";
+import type { ClientRequest, Envelope } from "./server_request.ts";
 import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
 
 export interface RequestHandlerOptions {
@@ -26,7 +23,9 @@ export interface RequestHandlerOptions {
   readonly ownership: Pick<TopicOwnership, "currentPermit" | "availability">;
   readonly store: Pick<TopicStore, "submit" | "cancel">;
   readonly clock: Clock;
-  readonly reply: (envelope: Envelope, status: Status) => void;
+  readonly reply: (envelope: Envelope, response: Status | EncodedResponse) => void;
+  /** Replies to a request that cannot be decoded. */
+  readonly refuseInvalid: (envelope: Envelope, message: InvalidMessage) => void;
   /** A server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
@@ -34,8 +33,7 @@ export interface RequestHandlerOptions {
 
 /** A request that was submitted to the store. */
 interface InFlightRequest {
-  readonly envelope: Envelope;
-  readonly message: ClientMessage;
+  readonly request: ClientRequest;
   readonly permit: RequestPermit;
   readonly arrivedAtMs: number;
   /** Set for a held get, together with its key. */
@@ -45,13 +43,11 @@ interface InFlightRequest {
 
 /** A request that waits until the availability of its topic is known. */
 interface PendingAdmission {
-  readonly envelope: Envelope;
-  readonly message: ClientMessage;
+  readonly request: ClientRequest;
   readonly arrivedAtMs: number;
   cancelTimer: () => void;
 }
 
-const nothing = new Uint8Array(0);
 const ticketsMax = 2 ** 31;
 
 export class RequestHandler {
@@ -87,16 +83,18 @@ export class RequestHandler {
     return this.#admitted;
   }
 
-  handle(envelope: Envelope, message: ClientMessage): void {
-    if (this.#isDraining) return this.#refuse(envelope, message, "this server is shutting down; ask again");
-    const queue = this.#admissions.get(message.topic);
-    if (queue !== undefined) return void this.#admit(queue, envelope, message);
-    const permit = this.#options.ownership.currentPermit(message.topic);
-    if (permit !== null) return this.#submit(envelope, message, permit);
-    const admissions = new Set<PendingAdmission>();
-    if (!this.#admit(admissions, envelope, message)) return;
-    this.#admissions.set(message.topic, admissions);
-    void this.#checkAvailability(message.topic, admissions, message.headers?.epoch ?? null);
+  handle(request: ClientRequest): void {
+    if (this.#isDraining) return this.#refuse(request, "this server is shutting down; ask again");
+    const { topic } = request;
+    const queue = this.#admissions.get(topic);
+    const permit = queue === undefined ? this.#options.ownership.currentPermit(topic) : null;
+    if (permit !== null) return this.#submit(request, permit);
+    this.#decoded(request, (message) => {
+      const admissions = queue ?? new Set<PendingAdmission>();
+      if (!this.#admit(admissions, request, message.headers?.deadlineMs) || queue !== undefined) return;
+      this.#admissions.set(topic, admissions);
+      void this.#checkAvailability(topic, admissions, message.headers?.epoch ?? null);
+    });
   }
 
   /** Cancels the get with this envelope, because its client no longer waits: it is answered immediately. */
@@ -106,7 +104,9 @@ export class RequestHandler {
     if (ticket !== undefined) return this.#options.store.cancel(ticket);
     for (const queue of this.#admissions.values()) {
       for (const admission of queue) {
-        if (envelopeKey(admission.envelope) === key) this.#giveUp(queue, admission, "the client no longer waits");
+        if (envelopeKey(admission.request.envelope) === key) {
+          this.#giveUp(queue, admission, "the client no longer waits");
+        }
       }
     }
   }
@@ -114,30 +114,28 @@ export class RequestHandler {
   /** Cancels the gets of closed connections. */
   cancelDisconnected(isThere: (peer: Uint8Array) => boolean): void {
     for (const ticket of this.#pendingGets.values()) {
-      const peer = this.#inFlight.get(ticket)?.envelope[0];
+      const peer = this.#inFlight.get(ticket)?.request.envelope[0];
       if (peer !== undefined && !isThere(peer)) this.#options.store.cancel(ticket);
     }
   }
 
   /** Handles durable responses of the store. */
-  handleStoreResponses(responses: readonly StoreResponse[]): void {
+  handleStoreResponses(responses: readonly EncodedResponse[]): void {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
     for (const response of responses) {
-      const request = this.#inFlight.get(response.ticket);
-      if (request === undefined) continue;
-      this.#forgetRequest(response.ticket, request);
-      const { envelope, message, permit, arrivedAtMs, cancelTimer } = request;
-      const { server, reply, latency } = this.#options;
+      const inFlight = this.#inFlight.get(response.ticket);
+      if (inFlight === undefined) continue;
+      this.#forgetRequest(response.ticket, inFlight);
+      const { request, permit, arrivedAtMs, cancelTimer } = inFlight;
+      const { server, latency } = this.#options;
       let isConfirmed = confirmed.get(permit.lease);
       if (isConfirmed === undefined) confirmed.set(permit.lease, isConfirmed = permit.lease.isConfirmed());
-      const status = isConfirmed
-        ? statusOfStoreResponse(server, message, response, permit.epoch)
-        : unconfirmedResponse(server, message, response.code);
       if (latency !== undefined) {
-        recordLatency(latency, message.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
+        recordLatency(latency, request.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }
-      reply(envelope, status);
+      if (isConfirmed && response.frames.length > 0) this.#options.reply(request.envelope, response);
+      else this.#respond(request, (message) => unconfirmedResponse(server, message, response.code));
     }
     this.#notifySettled();
   }
@@ -145,12 +143,11 @@ export class RequestHandler {
   /** The store failed: the outcome of its requests is unknown. */
   handleStoreFailure(): void {
     const reason = "the server's store failed; the outcome is unknown";
-    for (const [ticket, request] of this.#inFlight) {
-      this.#forgetRequest(ticket, request);
-      const { envelope, message } = request;
-      this.#options.reply(
-        envelope,
-        makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
+    for (const [ticket, inFlight] of this.#inFlight) {
+      this.#forgetRequest(ticket, inFlight);
+      this.#respond(
+        inFlight.request,
+        (message) => makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
     this.#notifySettled();
@@ -170,33 +167,24 @@ export class RequestHandler {
   }
 
   /** Returns false if the request was refused. */
-  #admit(queue: Set<PendingAdmission>, envelope: Envelope, message: ClientMessage): boolean {
+  #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = admissionMs): boolean {
     if (this.#admitted >= admissionsMax) {
-      this.#refuse(
-        envelope,
-        message,
-        `the server is overloaded: ${admissionsMax} requests already wait; try again later`,
-      );
+      this.#refuse(request, `the server is overloaded: ${admissionsMax} requests already wait; try again later`);
       return false;
     }
     const { clock } = this.#options;
-    const admission: PendingAdmission = { envelope, message, arrivedAtMs: clock.now(), cancelTimer: () => {} };
+    const admission: PendingAdmission = { request, arrivedAtMs: clock.now(), cancelTimer: () => {} };
     this.#admitted++;
     queue.add(admission);
-    const withinMs = Math.min(message.headers?.deadlineMs ?? admissionMs, admissionMs);
-    admission.cancelTimer = clock.startTimer(withinMs, () => {
-      this.#giveUp(
-        queue,
-        admission,
-        `the owner of topic ${JSON.stringify(message.topic)} was not known in time; ask again`,
-      );
+    admission.cancelTimer = clock.startTimer(Math.min(deadlineMs, admissionMs), () => {
+      const topic = JSON.stringify(request.topic);
+      this.#giveUp(queue, admission, `the owner of topic ${topic} was not known in time; ask again`);
     });
     return true;
   }
 
   #giveUp(queue: Set<PendingAdmission>, admission: PendingAdmission, why: string): void {
-    if (!this.#removeAdmission(queue, admission)) return;
-    this.#refuse(admission.envelope, admission.message, why);
+    if (this.#removeAdmission(queue, admission)) this.#refuse(admission.request, why);
   }
 
   #removeAdmission(queue: Set<PendingAdmission>, admission: PendingAdmission): boolean {
@@ -215,48 +203,57 @@ export class RequestHandler {
       why = messageOf(thrown);
     }
     this.#admissions.delete(topic);
+    const { server, endpointOf } = this.#options;
     for (const admission of queue) {
       this.#removeAdmission(queue, admission);
-      const { envelope, message, arrivedAtMs } = admission;
-      const { server, reply, endpointOf } = this.#options;
-      if (availability === null) reply(envelope, makeStatus(server, message, "ERROR", { reason: why }));
-      else if (availability.kind === "serving") this.#submit(envelope, message, availability.permit, arrivedAtMs);
-      else reply(envelope, unavailableResponse(server, message, availability, endpointOf));
+      const { request, arrivedAtMs } = admission;
+      if (availability?.kind === "serving") this.#submit(request, availability.permit, arrivedAtMs);
+      else {
+        this.#respond(
+          request,
+          (message) =>
+            availability === null
+              ? makeStatus(server, message, "ERROR", { reason: why })
+              : unavailableResponse(server, message, availability, endpointOf),
+        );
+      }
     }
   }
 
-  #submit(
-    envelope: Envelope,
-    message: ClientMessage,
-    permit: RequestPermit,
-    arrivedAtMs = this.#cachedClock.now(),
-  ): void {
-    const { server, store, reply, clock } = this.#options;
-    const asked = message.headers?.epoch ?? 0;
-    if (asked > permit.epoch) {
-      const reason = `topic ${
-        JSON.stringify(message.topic)
-      } is at epoch ${permit.epoch} here; the request is for epoch ${asked}`;
-      return reply(envelope, makeStatus(server, message, "NOT_OWNER", { reason }));
-    }
+  #submit(request: ClientRequest, permit: RequestPermit, arrivedAtMs = this.#cachedClock.now()): void {
+    const { server, store, clock } = this.#options;
+    const { frames, message, envelope } = request;
     const longestMs = waitMsOf(message);
     const waitMs = longestMs === 0 ? 0 : longestMs - (clock.now() - arrivedAtMs);
     const ticket = this.#takeTicket();
+    const bytes = message?.name === "GET" ? getBytesMax(message.headers?.maxBytes) : totalByteLength(frames);
     let taken: boolean;
     try {
-      taken = store.submit(operationOf(message, { ticket, epoch: permit.epoch, wait: waitMs > 0 }));
+      taken = store.submit({ ticket, epoch: permit.epoch, frames, wait: waitMs > 0, bytes });
     } catch (thrown) {
-      return reply(envelope, makeStatus(server, message, "ERROR", { reason: messageOf(thrown) }));
+      return this.#respond(request, (asked) => makeStatus(server, asked, "ERROR", { reason: messageOf(thrown) }));
     }
-    if (!taken) return this.#refuse(envelope, message, "too many requests are in flight at this server; ask again");
+    if (!taken) return this.#refuse(request, "too many requests are in flight at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.startTimer(waitMs, () => store.cancel(ticket)) : null;
     const key = cancelTimer === null ? "" : envelopeKey(envelope);
     if (cancelTimer !== null) this.#pendingGets.set(key, ticket);
-    this.#inFlight.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });
+    this.#inFlight.set(ticket, { request, permit, arrivedAtMs, cancelTimer, key });
   }
 
-  #refuse(envelope: Envelope, message: ClientMessage, reason: string): void {
-    this.#options.reply(envelope, makeStatus(this.#options.server, message, "OVERLOADED", { reason }));
+  #refuse(request: ClientRequest, reason: string): void {
+    this.#respond(request, (message) => makeStatus(this.#options.server, message, "OVERLOADED", { reason }));
+  }
+
+  /** Replies without the store. */
+  #respond(request: ClientRequest, responseTo: (message: ClientMessage) => Status): void {
+    this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
+  }
+
+  /** Continues with the whole message, or refuses the request if it is invalid. */
+  #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientMessage) => void): void {
+    const whole = message ?? decodeMessage(frames);
+    if (whole.name === null) this.#options.refuseInvalid(envelope, whole);
+    else work(whole as ClientMessage);
   }
 
   #forgetRequest(ticket: number, { cancelTimer, key }: InFlightRequest): void {
@@ -287,58 +284,8 @@ function envelopeKey(envelope: Envelope): string {
 }
 
 /** How long a get may be held; 0 for other requests. */
-function waitMsOf(message: ClientMessage): number {
-  if (message.name !== "GET") return 0;
+function waitMsOf(message: ClientMessage | null): number {
+  if (message?.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
   return Math.min(waitMs, deadlineMs, waitMsMax);
-}
-
-/** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
-function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
-  readonly ticket: number;
-  readonly epoch: number;
-  readonly wait: boolean;
-}): ClientOperation {
-  const { topic, sender, headers } = message;
-  const session = headers?.session ?? null;
-  if (message.name === "PUT") {
-    // Written out: spreading `common` would cost more than the rest of this function.
-    return {
-      kind: "put",
-      ticket,
-      topic,
-      epoch,
-      client: sender,
-      session,
-      registration: headers?.registration ?? 0,
-      counter: message.counter,
-      fromSession: headers?.fromSession ?? null,
-      firstUnacked: headers?.firstUnacked ?? 0,
-      after: headers?.after ?? null,
-      msgId: headers?.msgId ?? null,
-      bodies: message.batch ?? [message.body ?? nothing],
-    };
-  }
-  const common = { ticket, topic, epoch, client: sender, session, registration: headers?.registration ?? 0 };
-  switch (message.name) {
-    case "GET":
-      return {
-        kind: "get",
-        ...common,
-        op: headers?.op ?? null,
-        last: message.last,
-        max: Math.min(Math.max(headers?.max ?? 1, 1), batchMessagesMax),
-        maxBytes: Math.min(headers?.maxBytes ?? 0, bodyBytesMax),
-        wait,
-        peek: headers?.peek ?? false,
-      };
-    case "SEEK":
-      return { kind: "seek", ...common, op: headers?.op ?? null, to: message.to };
-    case "INFO":
-      return { kind: "info", ...common };
-    case "SUBSCRIBE":
-      return { kind: "subscribe", ...common, op: headers?.op ?? null };
-    case "UNSUBSCRIBE":
-      return { kind: "unsubscribe", ...common, op: headers?.op ?? null };
-  }
 }

@@ -1,16 +1,19 @@
 /** The parts of a request at a server: the envelope for the response, and the message. */
-import type { InvalidMessage } from "../../wire/pubsub/decode_message.ts";
-import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { ClientMessage } from "../store/client_request.ts";
 
 /** Frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type Envelope = readonly Uint8Array[];
 
-/** Requests about one topic and one client, for the store. */
-export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
+/** A request for the store: its frames, which the storage thread decodes, and what the server has read of them. */
+export interface ClientRequest {
+  readonly envelope: Envelope;
+  readonly frames: readonly Uint8Array[];
+  readonly name: ClientMessage["name"];
+  readonly topic: string;
+  /** Null for a put of which only the first line was read: the storage thread is the first to decode it. */
+  readonly message: ClientMessage | null;
+}
 
-const clientMessages: ReadonlySet<string> = new Set<ClientMessage["name"]>(
-  ["PUT", "GET", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK", "INFO"],
-);
 const nothing = new Uint8Array(0);
 
 /**
@@ -22,8 +25,4 @@ export function splitEnvelope(frames: readonly Uint8Array[]): { envelope: Envelo
     if (frames[at]?.byteLength === 0) return { envelope: frames.slice(0, at + 1), content: frames.slice(at + 1) };
   }
   return { envelope: [frames[0] ?? nothing, nothing], content: frames.slice(1) };
-}
-
-export function isClientMessage(message: Message | InvalidMessage): message is ClientMessage {
-  return message.name !== null && clientMessages.has(message.name);
 }

@@ -3,7 +3,7 @@ import { messageOf } from "../../errors.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
-import { makeStatus, type Status } from "./response_message.ts";
+import { makeStatus, type Status } from "../status_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { handoffsMax } from "./server_limits.ts";
 

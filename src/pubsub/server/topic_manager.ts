@@ -5,7 +5,8 @@ import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
-import { makeStatus, type Status, unavailableResponse } from "./response_message.ts";
+import { makeStatus, type Status } from "../status_message.ts";
+import { unavailableResponse } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { manageRequestsMax } from "./server_limits.ts";
 

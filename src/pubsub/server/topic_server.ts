@@ -9,7 +9,8 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { abortable, anySignal } from "../../support/abort.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
+import { topicOfPut } from "../../wire/pubsub/decode_put.ts";
+import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import { type Message, messageFields, type MessageName, type MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
@@ -17,13 +18,14 @@ import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
-import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import { isClientMessage } from "../store/client_request.ts";
+import { type EncodedResponse, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
-import { makeStatus, type Status } from "./response_message.ts";
+import { makeStatus, type Status } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
 import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
-import { type Envelope, isClientMessage, splitEnvelope } from "./server_request.ts";
+import { type Envelope, splitEnvelope } from "./server_request.ts";
 import { RequestHandler } from "./request_handler.ts";
 import { claimDataDir, makeDataDir, storeLocation } from "./server_identity.ts";
 import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
@@ -36,7 +38,7 @@ import { statusCodes } from "../../wire/pubsub/status_codes.ts";
 /** Counters of a server since its start. */
 function newServerCounters() {
   return {
-    /** Valid requests by name. */
+    /** Requests by name, without invalid ones; of a put the first line was valid. */
     requests: zeros(Object.keys(messageFields) as MessageName[]),
     /** Responses by status. */
     responses: zeros(statusCodes),
@@ -216,7 +218,7 @@ export class TopicServer implements AsyncDisposable {
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
       ...storeProblemHooks(onProblem),
-    }, this.#options.store);
+    }, { server: id, ...this.#options.store });
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? bound;
@@ -252,7 +254,8 @@ export class TopicServer implements AsyncDisposable {
       ownership,
       store: this.#store,
       clock,
-      reply,
+      reply: (envelope, response) => this.#reply(envelope, response),
+      refuseInvalid: (envelope, message) => this.#refuseInvalid(envelope, message),
       endpointOf,
       latency,
     });
@@ -316,15 +319,22 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #dispatch(envelope: Envelope, content: readonly Uint8Array[]): void {
-    const message = decodeMessage(content);
-    if (message.name === null) {
-      this.counters.refused++;
-      const asked = message.hasHeaders ? { headers: {} } : {};
-      return this.#reply(envelope, makeStatus(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
+    const topic = topicOfPut(content[0]);
+    if (topic !== null) {
+      this.counters.requests.PUT++;
+      return this.#requests.handle({ envelope, frames: content, name: "PUT", topic, message: null });
     }
+    const message = decodeMessage(content);
+    if (message.name === null) return this.#refuseInvalid(envelope, message);
     this.counters.requests[message.name]++;
-    if (isClientMessage(message)) this.#requests.handle(envelope, message);
-    else this.#dispatchOther(envelope, message);
+    if (!isClientMessage(message)) return this.#dispatchOther(envelope, message);
+    this.#requests.handle({ envelope, frames: content, name: message.name, topic: message.topic, message });
+  }
+
+  #refuseInvalid(envelope: Envelope, { hasHeaders, reason }: InvalidMessage): void {
+    this.counters.refused++;
+    const asked = hasHeaders ? { headers: {} } : {};
+    this.#reply(envelope, makeStatus(this.#options.id, asked, "BAD_REQUEST", { reason }));
   }
 
   #dispatchOther(envelope: Envelope, message: Message): void {
@@ -349,10 +359,12 @@ export class TopicServer implements AsyncDisposable {
     }
   }
 
-  #reply(envelope: Envelope, status: Status): void {
-    this.counters.responses[status.status]++;
+  #reply(envelope: Envelope, response: Status | EncodedResponse): void {
+    const isEncoded = "frames" in response;
+    this.counters.responses[isEncoded ? response.code : response.status]++;
     try {
-      if (!this.#router.trySend([...envelope, ...encodeMessage(status)])) this.counters.responsesDropped++;
+      const frames = isEncoded ? response.frames : encodeMessage(response);
+      if (!this.#router.trySend([...envelope, ...frames])) this.counters.responsesDropped++;
     } catch (thrown) {
       this.counters.responsesDropped++;
       // The socket is closed on purpose: nothing to report.

@@ -10,7 +10,7 @@ import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_message
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
-import { makeStatus, type Status } from "./response_message.ts";
+import { makeStatus, type Status } from "../status_message.ts";
 import type { Envelope } from "./server_request.ts";
 import { incomingTransfersMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
 

@@ -3,7 +3,7 @@
  * needs capacity at the topic.
  */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "./store_operations.ts";
 import { DamageError } from "../../storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";

@@ -2,7 +2,7 @@
  * Capacity of a topic for clients, and which publishers it forgets to make space. A share is reserved for subscribers.
  * Clients without sessions have a limit of their own, because they can never be forgotten safely.
  */
-import type { ClientOperation } from "../../wire/pubsub/store_operations.ts";
+import type { ClientOperation } from "./store_operations.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
 import { forgottenPerTimeMax } from "./topic_store_limits.ts";

@@ -1,7 +1,7 @@
 /** Decides what a put does, from the stored state of its publisher and topic. Pure. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { PutOperation } from "../../wire/pubsub/store_operations.ts";
+import type { PutOperation } from "./store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { sessionWindowCountersMax } from "./topic_store_limits.ts";
 

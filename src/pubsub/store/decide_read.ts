@@ -1,6 +1,6 @@
 /** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { GetOperation, SeekOperation, SubscribeOperation } from "../../wire/pubsub/store_operations.ts";
+import type { GetOperation, SeekOperation, SubscribeOperation } from "./store_operations.ts";
 import { compareOperation, type OperationState } from "./topic_fence.ts";
 
 export interface SubscriberState extends OperationState {

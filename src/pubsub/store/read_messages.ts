@@ -1,5 +1,5 @@
 /** Reads the messages for a get from the rows of a topic's log. */
-import type { GetOperation, StoreResponse, TopicMessageContent } from "../../wire/pubsub/store_operations.ts";
+import type { GetOperation, StoreResponse, TopicMessageContent } from "./store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { DamageError } from "../../storage/damage.ts";
@@ -42,7 +42,7 @@ function readMessages(
 ): { messages: TopicMessageContent[]; missed: number } {
   const messages: TopicMessageContent[] = [];
   const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
-  const bytesMax = getBytesMax(get);
+  const bytesMax = getBytesMax(get.maxBytes);
   let bytes = 0;
   let gone = missed;
   for (let id = next; id <= last && messages.length < countMax;) {
@@ -77,6 +77,6 @@ function rowOrNullIfDamaged(topic: StoredTopic, id: number, hasSome: boolean): L
 }
 
 /** Byte limit of a get's bodies: at most what fits into one message on the wire. */
-export function getBytesMax({ maxBytes }: GetOperation): number {
+export function getBytesMax(maxBytes = 0): number {
   return maxBytes === 0 ? getBytesDefault : Math.min(maxBytes, bodyBytesMax);
 }

@@ -1,5 +1,5 @@
 /** Puts that were answered FULL: their publishers know that these messages are never stored. */
-import type { PutOperation } from "../../wire/pubsub/store_operations.ts";
+import type { PutOperation } from "./store_operations.ts";
 import { refusedPutsMax } from "./topic_store_limits.ts";
 
 /**

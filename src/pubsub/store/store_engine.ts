@@ -14,7 +14,7 @@ import type {
   StoreOperation,
   StoreResponse,
   SubscribeOperation,
-} from "../../wire/pubsub/store_operations.ts";
+} from "./store_operations.ts";
 import type { ClientTable } from "./client_table.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";

@@ -1,5 +1,5 @@
 /** One active topic of a store, open or sealed: its log and its subscribers. */
-import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
+import type { TopicInfo } from "./store_operations.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
 import { decodeName, type TopicClient } from "./topic_client.ts";

@@ -5,10 +5,9 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
-import { OperationPacker, unpackResponses } from "../../wire/pubsub/store_batch.ts";
-import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
+import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { FrameBatch, unpackFrames } from "./frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
-import { getBytesMax } from "./read_messages.ts";
 import {
   batchBytes,
   batchesMax,
@@ -23,14 +22,37 @@ import {
 } from "./topic_store_limits.ts";
 import {
   storeCalls,
+  storeRequests,
   type TopicStoreCalls,
   type TopicStoreReply,
   type TopicStoreRequest,
 } from "./topic_store_messages.ts";
 
+/** A client's request for the store, and what the server adds. */
+export interface SubmittedRequest {
+  /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
+  readonly ticket: number;
+  /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
+  readonly epoch: number;
+  /** The frames as they arrived. */
+  readonly frames: readonly Uint8Array[];
+  /** A get is held until there is a message, or a `cancel`. */
+  readonly wait: boolean;
+  /** Bytes that it needs at most in memory. */
+  readonly bytes: number;
+}
+
+/** A response as it is sent to the client. */
+export interface EncodedResponse {
+  readonly ticket: number;
+  readonly code: StatusCode;
+  /** Empty: the request is invalid. */
+  readonly frames: readonly Uint8Array[];
+}
+
 export interface TopicStoreHooks {
-  /** Durable responses, in any order. Bodies are views onto one shared buffer. */
-  readonly onResponses: (responses: readonly StoreResponse[]) => void;
+  /** Durable responses, in any order. Frames are views onto one shared buffer. */
+  readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
    * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of the
    * operations with these tickets is unknown: they must not be reported as failed.
@@ -74,7 +96,7 @@ export class TopicStore extends DeclaredMethods {
   /** A port of its own: the thread can take further requests from it in the middle of its work. */
   readonly #requests: MessagePort;
   readonly #checkpointer: Worker;
-  readonly #packer = new OperationPacker();
+  readonly #packer = new FrameBatch();
   /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
   readonly #pendingCalls = new Map<number, PendingTopicStoreCall>();
@@ -116,13 +138,18 @@ export class TopicStore extends DeclaredMethods {
   static async open(
     dataDir: string,
     hooks: TopicStoreHooks,
-    { acceptDamagedLog = false, ...options }: Partial<StoreOptions> & { readonly acceptDamagedLog?: boolean } = {},
+    { acceptDamagedLog = false, server = "none", ...options }: Partial<StoreOptions> & {
+      readonly acceptDamagedLog?: boolean;
+      /** The sender of the responses. */
+      readonly server?: string;
+    } = {},
   ): Promise<TopicStore> {
     const store = new TopicStore(dataDir, hooks);
     try {
       await new Promise((done, failed) => {
         store.#opening = { done, failed };
-        store.#post({ kind: "open", dataDir, options: { ...defaultStoreOptions, ...options }, acceptDamagedLog });
+        const all = { ...defaultStoreOptions, ...options };
+        store.#post({ kind: "open", dataDir, server, options: all, acceptDamagedLog });
       });
       return store;
     } catch (error) {
@@ -132,21 +159,20 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Submits an operation; its response comes by the hook. Returns false if too many are in flight: nothing was taken,
-   * and the client gets OVERLOADED. Throws after a failure of the store. The ticket must not be in use.
+   * Submits a request; its response comes by the hook. Returns false if too many are in flight: nothing was taken, and
+   * the client gets OVERLOADED. Throws after a failure of the store. The ticket must not be in use.
    */
-  submit(operation: ClientOperation): boolean {
+  submit({ ticket, epoch, frames, wait: waits, bytes: needed }: SubmittedRequest): boolean {
     if (this.#broken !== null) throw this.#broken;
-    const waits = operation.kind === "get" && operation.wait;
-    const bytes = waits ? 0 : operationBytes(operation);
+    const bytes = waits ? 0 : needed;
     if (waits ? this.#waitingGets >= waitingGetsMax : this.#tickets.size - this.#waitingGets >= operationsMax) {
       return false;
     }
     if (this.#bytes > 0 && this.#bytes + bytes > operationBytesMax) return false;
-    this.#tickets.set(operation.ticket, waits ? -1 : bytes);
+    this.#tickets.set(ticket, waits ? -1 : bytes);
     if (waits) this.#waitingGets++;
     this.#bytes += bytes;
-    this.#packer.add(operation);
+    this.#packer.add({ ticket, kind: waits ? storeRequests.held : storeRequests.immediate, epoch, frames });
     if (this.#packer.count >= batchOperations || this.#packer.byteLength >= batchBytes) this.#postBatch();
     else this.#schedule();
     return true;
@@ -155,7 +181,7 @@ export class TopicStore extends DeclaredMethods {
   /** Cancels a held get, which is then answered immediately. */
   cancel(ticket: number): void {
     if (this.#broken !== null || !this.#tickets.has(ticket)) return;
-    this.#packer.add({ kind: "cancel", cancelledTicket: ticket });
+    this.#packer.add({ ticket, kind: storeRequests.cancel, epoch: 0, frames: [] });
     this.#schedule();
   }
 
@@ -258,7 +284,7 @@ export class TopicStore extends DeclaredMethods {
     switch (reply.kind) {
       case "responses":
         this.#batches -= reply.batches;
-        this.#handleResponses(unpackResponses(reply.bytes));
+        this.#handleResponses(reply.bytes);
         // Operations submitted by the response handlers are posted as well.
         if (this.#packer.count > 0) this.#schedule();
         break;
@@ -292,15 +318,16 @@ export class TopicStore extends DeclaredMethods {
     }
   }
 
-  #handleResponses(responses: readonly StoreResponse[]): void {
-    if (responses.length === 0) return;
-    for (const { ticket } of responses) {
+  #handleResponses(piece: Uint8Array): void {
+    const responses: EncodedResponse[] = [];
+    for (const { ticket, kind, frames } of unpackFrames(piece)) {
+      responses.push({ ticket, code: statusCodes[kind] as StatusCode, frames });
       const bytes = this.#tickets.get(ticket) ?? 0;
       this.#tickets.delete(ticket);
       if (bytes < 0) this.#waitingGets--;
       else this.#bytes -= bytes;
     }
-    this.#hooks.onResponses(responses);
+    if (responses.length > 0) this.#hooks.onResponses(responses);
   }
 
   #settleCall(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {
@@ -331,12 +358,4 @@ export class TopicStore extends DeclaredMethods {
   #ioError(message: string): BatonError {
     return new BatonError("IO", `The topic store in ${this.#dataDir} cannot be read or written: ${message}`);
   }
-}
-
-function operationBytes(operation: ClientOperation): number {
-  if (operation.kind === "get") return getBytesMax(operation);
-  if (operation.kind !== "put") return 0;
-  let bytes = 0;
-  for (const body of operation.bodies) bytes += body.byteLength;
-  return bytes;
 }

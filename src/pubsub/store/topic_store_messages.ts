@@ -54,14 +54,19 @@ export interface TopicStoreStatistics {
   readonly clientsForgotten: number;
 }
 
+/** Requests of clients: a held get, all others, and the end of a held get, which is then answered immediately. */
+export const storeRequests = { held: 0, immediate: 1, cancel: 2 } as const;
+
 export type TopicStoreRequest =
   | {
     readonly kind: "open";
     readonly dataDir: string;
+    /** The sender of the responses. */
+    readonly server: string;
     readonly options: StoreOptions;
     readonly acceptDamagedLog: boolean;
   }
-  /** Packed operations. */
+  /** A `FrameBatch` of requests; the kinds are `storeRequests`. */
   | { readonly kind: "batch"; readonly bytes: Uint8Array }
   | { readonly kind: "call"; readonly id: number; readonly method: keyof TopicStoreCalls; readonly values: unknown[] }
   /** The other thread has finished a checkpoint. */
@@ -71,7 +76,7 @@ export type TopicStoreRequest =
 export type TopicStoreReply =
   | { readonly kind: "opened"; readonly storeId: string }
   | { readonly kind: "closed" }
-  /** Packed responses; `batches` are finished with them. */
+  /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`; `batches` are finished with them. */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }

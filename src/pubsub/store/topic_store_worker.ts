@@ -3,14 +3,24 @@
  * batches form one transaction.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
-import { BatonError } from "../../errors.ts";
-import { ResponsePacker, unpackOperations } from "../../wire/pubsub/store_batch.ts";
-import type { StoreOperation } from "../../wire/pubsub/store_operations.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { makeStatus } from "../status_message.ts";
+import { type ClientMessage, isClientMessage, operationOf, statusOfStoreResponse } from "./client_request.ts";
+import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
+import type { StoreOperation, StoreResponse } from "./store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
-import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
+import {
+  storeRequests,
+  type TopicStoreCalls,
+  type TopicStoreReply,
+  type TopicStoreRequest,
+} from "./topic_store_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
 import { TopicMaintenance } from "./topic_maintenance.ts";
@@ -41,7 +51,10 @@ class WorkerStore {
   #engine!: StoreEngine;
   #transfer!: TopicTransfer;
   #maintenance!: TopicMaintenance;
-  readonly #responses = new ResponsePacker();
+  readonly #server: string;
+  readonly #responses = new FrameBatch();
+  /** Requests without a response, by ticket, and the epoch in which the server owns the topic. */
+  readonly #requests = new Map<number, { readonly message: ClientMessage; readonly epoch: number }>();
   readonly #refusedPuts = new RefusedPuts();
   /** Tickets answered in the current batch. */
   #respondedTickets: number[] = [];
@@ -59,7 +72,8 @@ class WorkerStore {
   #workedMs = 0;
   readonly #expires: boolean;
 
-  constructor(dataDir: string, options: StoreOptions, acceptDamagedLog: boolean) {
+  constructor({ dataDir, server, options, acceptDamagedLog }: TopicStoreRequest & { kind: "open" }) {
+    this.#server = server;
     this.#options = options;
     this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir, { acceptDamagedLog });
@@ -79,13 +93,77 @@ class WorkerStore {
     this.#respondedTickets = [];
     const batches = [bytes];
     try {
-      this.#engine.execute(unpackBatches(batches, next), this.#isPaused ? diskFull : null);
+      this.#engine.execute(this.#operations(batches, next), this.#isPaused ? diskFull : null);
     } catch (error) {
       this.#recoverFromFullDisk(error);
-      this.#engine.execute(skipTickets(this.#respondedTickets, unpackBatches(batches, () => null)), diskFull);
+      this.#engine.execute(this.#operations(batches, () => null, new Set(this.#respondedTickets)), diskFull);
     }
     this.#sendResponses(batches.length);
     this.#afterWork();
+  }
+
+  /**
+   * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
+   * size of a transaction.
+   */
+  *#operations(
+    batches: Uint8Array[],
+    next: () => Uint8Array | null,
+    skippedTickets: ReadonlySet<number> = new Set(),
+  ): Generator<StoreOperation, void, void> {
+    let bytes = 0;
+    for (let at = 0; at < batches.length; at++) {
+      const batch = batches[at] as Uint8Array;
+      for (const request of unpackFrames(batch)) {
+        if (request.kind === storeRequests.cancel) yield { kind: "cancel", cancelledTicket: request.ticket };
+        else if (!skippedTickets.has(request.ticket)) {
+          const operation = this.#decode(request);
+          if (operation !== null) yield operation;
+        }
+      }
+      bytes += batch.byteLength;
+      if (at + 1 < batches.length || bytes >= transactionBytes) continue;
+      const more = next();
+      if (more !== null) batches.push(more);
+    }
+  }
+
+  /** Returns null for a request that was refused. */
+  #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
+    const message = decodeMessage(frames);
+    if (!isClientMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
+    const asked = message.headers?.epoch ?? 0;
+    if (asked > epoch) {
+      const topic = JSON.stringify(message.topic);
+      const reason = `topic ${topic} is at epoch ${epoch} here; the request is for epoch ${asked}`;
+      const status = makeStatus(this.#server, message, "NOT_OWNER", { reason });
+      return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
+    }
+    this.#requests.set(ticket, { message, epoch });
+    return operationOf(message, { ticket, epoch, wait: kind === storeRequests.held });
+  }
+
+  #encode(response: StoreResponse): void {
+    const request = this.#requests.get(response.ticket);
+    if (request === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
+    this.#requests.delete(response.ticket);
+    const { message, epoch } = request;
+    try {
+      const status = statusOfStoreResponse(this.#server, message, response, epoch);
+      this.#respond(response.ticket, response.code, encodeMessage(status));
+    } catch (error) {
+      // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
+      const reason = `internal error: ${messageOf(error)}`;
+      const status = makeStatus(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
+      this.#respond(response.ticket, "ERROR", encodeMessage(status));
+    }
+  }
+
+  #respond(ticket: number, code: StatusCode, frames: readonly Uint8Array[]): null {
+    this.#responses.add({ ticket, kind: statusCodes.indexOf(code), epoch: 0, frames });
+    this.#respondedTickets.push(ticket);
+    if (this.#responses.byteLength >= responsePieceBytes) this.#sendResponses(0);
+    return null;
   }
 
   get #isPaused(): boolean {
@@ -98,11 +176,7 @@ class WorkerStore {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
       warn: (sentence) => reply({ kind: "warning", sentence }),
-      onResponse: (response) => {
-        this.#responses.add(response);
-        this.#respondedTickets.push(response.ticket);
-        if (this.#responses.byteLength >= responsePieceBytes) this.#sendResponses(0);
-      },
+      onResponse: (response) => this.#encode(response),
     });
     this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
     this.#maintenance = new TopicMaintenance(this.#database, this.#engine);
@@ -268,35 +342,6 @@ class WorkerStore {
   }
 }
 
-/**
- * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
- * size of a transaction.
- */
-function* unpackBatches(
-  batches: Uint8Array[],
-  next: () => Uint8Array | null,
-): Generator<StoreOperation, void, void> {
-  let bytes = 0;
-  for (let at = 0; at < batches.length; at++) {
-    const batch = batches[at] as Uint8Array;
-    yield* unpackOperations(batch);
-    bytes += batch.byteLength;
-    if (at + 1 < batches.length || bytes >= transactionBytes) continue;
-    const more = next();
-    if (more !== null) batches.push(more);
-  }
-}
-
-function* skipTickets(
-  tickets: readonly number[],
-  operations: Iterable<StoreOperation>,
-): Generator<StoreOperation, void, void> {
-  const known = new Set(tickets);
-  for (const operation of operations) {
-    if (operation.kind === "cancel" || !known.has(operation.ticket)) yield operation;
-  }
-}
-
 /** Buffers of an exported piece, which are transferred instead of copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const piece = (value as ExportStep | null | undefined)?.piece;
@@ -328,7 +373,7 @@ function breakOnError(work: () => void): () => void {
 function handleRequest(request: TopicStoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
-    store = new WorkerStore(request.dataDir, request.options, request.acceptDamagedLog);
+    store = new WorkerStore(request);
     return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");

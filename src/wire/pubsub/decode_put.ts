@@ -54,6 +54,18 @@ const sessions = new InternedValues<SessionToken>((text) => sessionType.read(tex
 
 type PutHeaders = { session?: SessionToken } & { [key in (typeof numberHeaders)[number]["key"]]?: number };
 
+/**
+ * Returns the topic of a PUT with ordinary names, of which only the names are read: the rest may be invalid. Returns
+ * null for any other message; decodeMessage reads it.
+ */
+export function topicOfPut(frame: Uint8Array | undefined): string | null {
+  if (frame === undefined || !isAt(frame, 0, start)) return null;
+  const senderEnd = wordEnd(frame, start.length);
+  const topicEnd = wordEnd(frame, senderEnd + 1);
+  if (frame[senderEnd] !== blank || frame[topicEnd] !== blank) return null;
+  return topicEnd === senderEnd + 1 ? null : names.get(frame, senderEnd + 1, topicEnd) ?? null;
+}
+
 /** Returns null for any other message and for an invalid one; decodeMessage tells which. */
 export function decodePut(frame: Uint8Array): Message | null {
   if (!isAt(frame, 0, start)) return null;

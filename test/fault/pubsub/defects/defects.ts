@@ -91,9 +91,9 @@ export const defects: readonly Defect[] = [
     number: 6,
     what: "client ids collide: a:1 is a_1",
     changes: [{
-      file: "src/pubsub/server/topic_server.ts",
-      from: "const message = decodeMessage(content);",
-      to: `const whole = decodeMessage(content);
+      file: `${store}/topic_store_worker.ts`,
+      from: "const message = decodeMessage(frames);",
+      to: `const whole = decodeMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
     }],
     scene: scenes.idsThatLookAlike,
@@ -115,13 +115,13 @@ export const defects: readonly Defect[] = [
     what: "a server serves what it is asked for, whoever has it",
     changes: [{
       file: "src/pubsub/server/request_handler.ts",
-      from: `    const permit = this.#options.ownership.currentPermit(message.topic);
+      from: `    const permit = queue === undefined ? this.#options.ownership.currentPermit(topic) : null;
     if (permit !== null) return`,
       to: `    const guess = { incarnation: "guess", baseOffset: 0, epoch: 1 };
     const { store } = this.#options as unknown as { store: { create(...of: unknown[]): Promise<void> } };
-    let permit = this.#options.ownership.currentPermit(message.topic);
+    let permit = this.#options.ownership.currentPermit(topic);
     if (permit === null) {
-      store.create(message.topic, guess).catch(() => {});
+      store.create(topic, guess).catch(() => {});
       permit = { epoch: 1, incarnation: "guess", lease: { isConfirmed: () => true } };
     }
     if (permit !== null) return`,

@@ -1,20 +1,35 @@
 import { expect, test } from "bun:test";
 import type { RequestAvailability, RequestPermit } from "../../../../src/pubsub/ownership/topic_ownership.ts";
-import type { Status } from "../../../../src/pubsub/server/response_message.ts";
-import type { ClientMessage } from "../../../../src/pubsub/server/server_request.ts";
+import type { Status } from "../../../../src/pubsub/status_message.ts";
+import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/client_request.ts";
 import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
 import { admissionsMax, waitMsMax } from "../../../../src/pubsub/server/server_limits.ts";
-import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
+import type { EncodedResponse, SubmittedRequest } from "../../../../src/pubsub/store/topic_store.ts";
+import { decodeMessage, type InvalidMessage } from "../../../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (body: Uint8Array | undefined) => new TextDecoder().decode(body);
 const envelope = [bytes("proxy"), bytes("7"), new Uint8Array(0)];
 
+/** The request as the storage thread sees it. */
+function decoded({ frames }: SubmittedRequest): ClientMessage {
+  return decodeMessage(frames) as ClientMessage;
+}
+
+function storeResponse(request: SubmittedRequest, response: Partial<StoreResponse>): EncodedResponse {
+  const whole = { ticket: request.ticket, code: "OK", reason: "", ...response } as const;
+  const frames = encodeMessage(statusOfStoreResponse("s1", decoded(request), whole, request.epoch));
+  return { ticket: whole.ticket, code: whole.code, frames };
+}
+
 /** A handler between a store and an ownership that do what the test says. */
 function rig() {
   const clock = new FakeClock();
-  const submitted: ClientOperation[] = [];
+  const submitted: SubmittedRequest[] = [];
+  const invalid: InvalidMessage[] = [];
   const cancelled: number[] = [];
   const responses: Status[] = [];
   const lookups: ((availability: RequestAvailability) => void)[] = [];
@@ -38,33 +53,46 @@ function rig() {
       availability: () => new Promise((resolve) => lookups.push(resolve)),
     },
     store: {
-      submit(operation) {
-        if (!world.isFull) submitted.push(operation);
+      submit(request) {
+        if (!world.isFull) submitted.push(request);
         return !world.isFull;
       },
       cancel: (ticket) => void cancelled.push(ticket),
     },
-    reply: (to, status) => {
+    reply: (to, response) => {
       expect(to).toBe(envelope);
-      responses.push(status);
+      responses.push("frames" in response ? decodeMessage(response.frames) as Status : response);
     },
+    refuseInvalid: (_, message) => void invalid.push(message),
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
   });
-  const take = (message: ClientMessage) => handler.handle(envelope, message);
-  const response = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
-    const ticket = submitted.at(-1)?.ticket ?? -1;
-    handler.handleStoreResponses([{ ticket, code, reason: "", ...more }]);
+  const take = (message: ClientMessage) => {
+    const { name, topic } = message;
+    const isPut = name === "PUT";
+    handler.handle({ envelope, frames: encodeMessage(message), name, topic, message: isPut ? null : message });
   };
-  return { handler, clock, world, submitted, cancelled, responses, lookups, take, response, permit };
+  const response = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
+    const request = submitted.at(-1);
+    if (request !== undefined) handler.handleStoreResponses([storeResponse(request, { code, ...more })]);
+  };
+  return { handler, clock, world, submitted, invalid, cancelled, responses, lookups, take, response, permit };
 }
 
-const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), headers: {} };
+const put: ClientMessage = {
+  name: "PUT",
+  sender: "bob",
+  topic: "t",
+  counter: 1,
+  body: bytes("x"),
+  headers: { version: 1 },
+};
 const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, headers: {} };
 
 test("nothing is answered before the store has answered, and OK only while the lease holds", () => {
   const { responses, take, response, submitted } = rig();
   take(put);
-  expect(submitted).toMatchObject([{ kind: "put", topic: "t", epoch: 3, client: "bob", counter: 1 }]);
+  expect(submitted).toMatchObject([{ epoch: 3, wait: false }]);
+  expect(submitted.map(decoded)).toMatchObject([{ name: "PUT", topic: "t", sender: "bob", counter: 1 }]);
   expect(responses).toEqual([]);
   response("OK", { ids: [{ first: 5, last: 5 }] });
   expect(responses).toEqual([{
@@ -98,7 +126,7 @@ test.each(unconfirmed)(
 test("the lease is checked once for all responses that come together", () => {
   const { handler, responses, take, submitted, world } = rig();
   for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
-  handler.handleStoreResponses(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
+  handler.handleStoreResponses(submitted.map((request) => storeResponse(request, {})));
   expect(responses).toHaveLength(50);
   expect(world.confirmations).toBe(1);
 });
@@ -113,7 +141,7 @@ test("requests for a topic that is being looked at stay in their order, and one 
   expect([lookups.length, submitted.length]).toEqual([1, 0]);
   lookups[0]?.({ kind: "serving", permit: permit() });
   await Promise.resolve();
-  expect(submitted.map((operation) => operation.kind === "put" && operation.counter)).toEqual([1, 2, 3]);
+  expect(submitted.map((request) => (decoded(request) as { counter?: number }).counter)).toEqual([1, 2, 3]);
 });
 
 const refusals: [RequestAvailability, string, string][] = [
@@ -150,13 +178,17 @@ test("a request whose topic nobody knows is answered by its deadline, and never 
   expect(responses).toHaveLength(1);
 });
 
-test("a proxy that has read a later epoch is sent back to look, and nothing is stored", () => {
-  const { take, responses, submitted } = rig();
-  take({ ...put, headers: { epoch: 4 } });
-  expect(responses).toMatchObject([{ status: "NOT_OWNER" }]);
-  expect(submitted).toEqual([]);
-  take({ ...put, headers: { epoch: 2 } });
-  expect(submitted).toHaveLength(1);
+test("a put that only its names are read of is refused as invalid where it is decoded first: by the store or before it", () => {
+  const { handler, submitted, invalid, responses, world } = rig();
+  const frames = [bytes("PUT bob t first\r\n\r\n")];
+  const request = { envelope, frames, name: "PUT", topic: "t", message: null } as const;
+  handler.handle(request);
+  expect([submitted.length, invalid.length]).toEqual([1, 0]);
+  handler.handleStoreResponses([{ ticket: submitted[0]?.ticket ?? -1, code: "BAD_REQUEST", frames: [] }]);
+  expect(invalid).toMatchObject([{ field: "counter", value: "first" }]);
+  world.epoch = null;
+  handler.handle(request);
+  expect([invalid.length, responses.length, handler.inFlight, handler.pendingAdmissions]).toEqual([2, 0, 0, 0]);
 });
 
 test("a get waits for as long as it says, as its deadline says, and as the server allows, whichever is least", async () => {
@@ -168,7 +200,7 @@ test("a get waits for as long as it says, as its deadline says, and as the serve
   ) {
     const { take, clock, cancelled, submitted, handler, response, responses } = rig();
     take({ ...get, headers });
-    expect(submitted).toMatchObject([{ kind: "get", wait: true }]);
+    expect(submitted).toMatchObject([{ wait: true }]);
     expect(handler.pendingGets).toBe(1);
     await clock.advance(ms - 1);
     expect(cancelled).toEqual([]);
@@ -228,7 +260,7 @@ test("a get that waits for nobody is cancelled: by its envelope, by its connecti
   handler.cancel(envelope.map((frame) => frame.slice()));
   handler.cancelDisconnected((peer) => text(peer) !== "proxy");
   expect(cancelled).toEqual([waiting, waiting]);
-  handler.handleStoreResponses([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  handler.handleStoreResponses([storeResponse(submitted[0] as SubmittedRequest, { code: "NO_MESSAGE" })]);
   expect([handler.pendingGets, responses.length]).toEqual([0, 1]);
   response("OK");
   world.epoch = null;

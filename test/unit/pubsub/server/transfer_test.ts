@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
 import type { TransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
-import type { Status } from "../../../../src/pubsub/server/response_message.ts";
+import type { Status } from "../../../../src/pubsub/status_message.ts";
 import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
 import { TransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
 import type { MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";

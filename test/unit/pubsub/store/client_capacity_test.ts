@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { decideRegistration } from "../../../../src/pubsub/store/client_admission.ts";
-import type { StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 import { type EngineDriver, engineDrivers, type Some } from "./engine_driver.ts";
 import { codes, put } from "./some_operations.ts";
 

@@ -10,7 +10,7 @@ import type {
   PutOperation,
   SeekOperation,
   SubscribeOperation,
-} from "../../../../src/wire/pubsub/store_operations.ts";
+} from "../../../../src/pubsub/store/store_operations.ts";
 
 const client = { ticket: 1, topic: "news", epoch: 1, client: "alice", session: null };
 const session = (number: number, key = "k") => ({ number, key });

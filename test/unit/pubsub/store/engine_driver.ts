@@ -3,8 +3,8 @@ import { afterEach, beforeEach } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { StoreOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
-import { OperationPacker, unpackOperations } from "../../../../src/wire/pubsub/store_batch.ts";
+import type { StoreOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
+import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
@@ -89,16 +89,15 @@ export class EngineDriver {
     return { ...common, ...puts, ...gets, ...given } as unknown as StoreOperation;
   }
 
-  /** One batch, through the packing that the thread gets it by. */
+  /** One batch, through the frames that the thread decodes. */
   execute(...operations: SomeOperation[]): StoreResponse[] {
-    const packer = new OperationPacker();
-    const tickets = operations.map((operation) => {
+    const decoded = operations.map((operation) => {
       const whole = this.complete(operation);
-      packer.add(whole);
-      return whole.kind === "cancel" ? -1 : whole.ticket;
+      return whole.kind === "cancel" ? whole : decodedOperation(whole);
     });
+    const tickets = decoded.map((whole) => whole.kind === "cancel" ? -1 : whole.ticket);
     this.#responses = [];
-    this.engine.execute(unpackOperations(packer.take()), this.noRoom);
+    this.engine.execute(decoded, this.noRoom);
     const place = (ticket: number) => tickets.includes(ticket) ? tickets.indexOf(ticket) : tickets.length;
     return this.#responses.sort((a, b) => place(a.ticket) - place(b.ticket));
   }

@@ -1,6 +1,6 @@
 /** What a topic store does, as plainly as it can be said: one topic, everything in memory, nothing ever forgotten but by the rules. */
 import type { SessionToken } from "../../../../src/wire/pubsub/field_types.ts";
-import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 
 interface Window {
   key: string;

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 import { engineDrivers } from "./engine_driver.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
-import type { PutOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { PutOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { refusedPutsMax } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import { engineDrivers } from "./engine_driver.ts";

@@ -1,6 +1,6 @@
 /** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
-import type { IdRange, SessionToken } from "./field_types.ts";
-import type { StatusCode } from "./status_codes.ts";
+import type { IdRange, SessionToken } from "../../wire/pubsub/field_types.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 interface ClientOperationFields {
   /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
