@@ -68,7 +68,7 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
   using stop = new StopRequest(processSignals());
   const clock = systemClock();
   const what = `gate "${name}"`;
-  const limit = callDeadline(clock, values.within, { values, stop: stop.signal });
+  using limit = callDeadline(clock, values.within, { values, stop: stop.signal });
   const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
     const changed = await runConnected(call, async (zk, place) => {
@@ -92,7 +92,5 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
     if (values.json) printJson<GateJson>(io, { version: 1, name, gate: "closed", changed: false });
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
     return values.conflictExitCode ?? exitCodeOf(thrown.code);
-  } finally {
-    limit.cancel();
   }
 }

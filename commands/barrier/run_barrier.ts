@@ -51,7 +51,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
   const { io, deps, facts } = run;
   using stop = new StopRequest(deps.signals);
   const { values } = options;
-  const limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
+  using limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
   let isGuardLeft = false;
   let zk: ZooKeeper | null = null;
   try {
@@ -102,7 +102,6 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
   } finally {
     if (!isGuardLeft) guard.end();
     if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
-    limit.cancel();
   }
 }
 

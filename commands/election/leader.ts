@@ -86,7 +86,7 @@ async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
 async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values } = call;
   const waitMs = values.wait === Infinity ? undefined : values.wait;
-  const limit = callDeadline(systemClock(), waitMs, { values });
+  using limit = callDeadline(systemClock(), waitMs, { values });
   const noLeader = () =>
     new BatonError("LOCK_TIMEOUT", `"${name}" had no leader within ${formatDuration(waitMs ?? 0)}`);
   let isVacant = false;
@@ -102,8 +102,6 @@ async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> 
     throw limit.signal.reason;
   } catch (thrown) {
     throw isVacant && thrown instanceof WaitTimeout ? noLeader() : thrown;
-  } finally {
-    limit.cancel();
   }
 }
 

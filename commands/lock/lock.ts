@@ -52,7 +52,7 @@ export async function lockAndRun(
   { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
-  const limit = callDeadline(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
+  using limit = callDeadline(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
@@ -94,7 +94,6 @@ export async function lockAndRun(
   } finally {
     if (!guarded) deps.guard.end();
     if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
-    limit.cancel();
   }
 }
 

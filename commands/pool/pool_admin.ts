@@ -76,7 +76,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
     throw queryFailure(line, "message" in child ? child.message : "it could not be started");
   }
   const { pid, output } = child;
-  const deadline = deadlineAfter(systemClock(), timeoutMs, {
+  using deadline = deadlineAfter(systemClock(), timeoutMs, {
     signal: stop.signal,
     reason: () => queryFailure(line, queryTimeoutMessage(timeoutMs)),
   });
@@ -93,8 +93,6 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   } catch (thrown) {
     sendSignal(-pid, "SIGKILL"); // the whole process group
     throw thrown;
-  } finally {
-    deadline.cancel();
   }
 }
 

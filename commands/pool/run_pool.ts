@@ -82,7 +82,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   const { io } = report;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   const waitMs = values.wait ?? 0;
-  const limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
+  using limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
   const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
   let jobs: PoolJobs | null = null;
@@ -116,7 +116,6 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
       guard.end();
       if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
     }
-    limit.cancel();
   }
 }
 

@@ -238,12 +238,8 @@ export class KafkaProducer {
   async #runWithTimeout(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, timeoutMs } = this.#options;
     const reason = () => this.#producerError("CONNECTION_LOST", `no response within ${formatDuration(timeoutMs)}`);
-    const deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
-    try {
-      await work(deadline.signal);
-    } finally {
-      deadline.cancel();
-    }
+    using deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
+    await work(deadline.signal);
   }
 
   #producerError(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
@@ -289,14 +285,10 @@ export class Brokers {
     if (known !== undefined && !known.isClosed) return known;
     const { clock } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", `${name}: no response for ${attemptMs / 1000} s`);
-    const deadline = deadlineAfter(clock, attemptMs, { signal, reason });
-    try {
-      const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
-      this.#open.set(name, broker);
-      return broker;
-    } finally {
-      deadline.cancel();
-    }
+    using deadline = deadlineAfter(clock, attemptMs, { signal, reason });
+    const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
+    this.#open.set(name, broker);
+    return broker;
   }
 
   /**

@@ -65,13 +65,9 @@ export class Barrier implements AsyncDisposable {
     // 0 has no special meaning for a barrier.
     const sinceMs = rest.clock?.now();
     checkWait(wait);
-    const limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
-    try {
-      const zk = await this.#sessions.get(limit.signal);
-      const waiting = { signal: limit.signal, ...(sinceMs === undefined ? {} : { sinceMs }) };
-      return await enterBarrier(zk, this.name, { ...rest, ...reporting, ...waiting, info, parties });
-    } finally {
-      limit.cancel();
-    }
+    using limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
+    const zk = await this.#sessions.get(limit.signal);
+    const waiting = { signal: limit.signal, ...(sinceMs === undefined ? {} : { sinceMs }) };
+    return await enterBarrier(zk, this.name, { ...rest, ...reporting, ...waiting, info, parties });
   }
 }

@@ -48,7 +48,7 @@ export class Election implements AsyncDisposable {
     const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const stop = this.#sessions.stopSignal(signal);
     throwIfAborted(stop);
-    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    using limit = callLimit(wait, { clock: rest.clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
@@ -65,8 +65,6 @@ export class Election implements AsyncDisposable {
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
       throw sessionExpiredError(`lead "${this.name}"`, zk, thrown) ?? thrown;
-    } finally {
-      limit.cancel();
     }
   }
 

@@ -101,16 +101,10 @@ export class Fence implements AsyncDisposable {
         `Cannot ${operation.do} "${operation.path}": baton itself uses the nodes below ${folder}`,
       );
     }
-    const limit = callLimit(wait, { signal: signal ?? new AbortController().signal });
-    let zk: ZooKeeper;
-    let held: HeldNode[];
-    try {
-      zk = await this.#sessions.get(limit.signal);
-      const finding = Promise.all(this.#leases.map((lease) => heldNode(zk, lease, operation)));
-      held = await abortable(finding, limit.signal);
-    } finally {
-      limit.cancel();
-    }
+    using limit = callLimit(wait, { signal: signal ?? new AbortController().signal });
+    const zk = await this.#sessions.get(limit.signal);
+    const finding = Promise.all(this.#leases.map((lease) => heldNode(zk, lease, operation)));
+    const held = await abortable(finding, limit.signal);
     return await fencedWrite(zk, operation, { ...this.#options, held });
   }
 }

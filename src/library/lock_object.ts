@@ -110,7 +110,7 @@ export class Lock implements AsyncDisposable {
     const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, recipe, ...rest } =
       this.#options;
     const stop = this.#sessions.stopSignal(signal);
-    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    using limit = callLimit(wait, { clock: rest.clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
@@ -124,8 +124,6 @@ export class Lock implements AsyncDisposable {
       return { zk, lease };
     } catch (thrown) {
       throw stop.aborted ? thrown : this.#acquireError(thrown, zk);
-    } finally {
-      limit.cancel();
     }
   }
 

@@ -126,7 +126,7 @@ export class Pool implements AsyncDisposable {
       onProblem,
     } = this.#options;
     const stop = this.#sessions.stopSignal(signal);
-    const limit = callLimit(typeof wait === "object" ? undefined : wait, { clock: this.#clock, signal: stop });
+    using limit = callLimit(typeof wait === "object" ? undefined : wait, { clock: this.#clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
@@ -151,8 +151,6 @@ export class Pool implements AsyncDisposable {
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
       throw sessionExpiredError(`run pool "${this.component}"`, zk, thrown) ?? thrown;
-    } finally {
-      limit.cancel();
     }
   }
 

@@ -156,12 +156,8 @@ export class PubsubConnection {
     throwIfAborted(signal);
     const opening = this.#states.get(topic) ?? this.#openState(topic);
     const reason = () => new BatonError("LOCK_BUSY", `Another process uses the client ID ${JSON.stringify(this.id)}`);
-    const limit = deadlineAfter(this.clock, Math.max(1, endMs - this.clock.now()), { signal, reason });
-    try {
-      return await abortable(opening, limit.signal);
-    } finally {
-      limit.cancel();
-    }
+    using limit = deadlineAfter(this.clock, Math.max(1, endMs - this.clock.now()), { signal, reason });
+    return await abortable(opening, limit.signal);
   }
 
   /** Ends all requests. What was put and not confirmed is kept in the state. */

@@ -108,12 +108,8 @@ export class TopicAdmin implements AsyncDisposable {
     work: (limit: AbortSignal, stop: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const stop = this.#sessions.stopSignal(options.signal);
-    const limit = callLimit(this.#waitOf(options), { signal: stop });
-    try {
-      return await work(limit.signal, stop);
-    } finally {
-      limit.cancel();
-    }
+    using limit = callLimit(this.#waitOf(options), { signal: stop });
+    return await work(limit.signal, stop);
   }
 
   #waitOf({ wait = this.#options.wait ?? waitMsDefault }: PubsubCallOptions): number {

@@ -16,13 +16,11 @@ export async function checkDestination(
   { option, meanwhile, log }: { readonly option: string; readonly meanwhile: string; readonly log: RetryLog },
 ): Promise<void> {
   const reason = () => new BatonError("UNREACHABLE", `no response within ${checkTimeoutMs / 1000} s`);
-  const deadline = deadlineAfter(systemClock(), checkTimeoutMs, { reason });
+  using deadline = deadlineAfter(systemClock(), checkTimeoutMs, { reason });
   try {
     await check(deadline.signal);
   } catch (error) {
     if (!(error instanceof BatonError) || !["UNREACHABLE", "CONNECTION_LOST"].includes(error.code)) throw error;
     log("warning", "unreachable", `${option}: ${error.message}; ${meanwhile}`);
-  } finally {
-    deadline.cancel();
   }
 }

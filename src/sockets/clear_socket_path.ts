@@ -58,14 +58,12 @@ export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean
 }
 
 async function hasListener(path: string, dial: Dial, clock: Clock): Promise<boolean> {
-  const deadline = deadlineAfter(clock, responseMsMax, { reason: () => new Error("no answer") });
+  using deadline = deadlineAfter(clock, responseMsMax, { reason: () => new Error("no answer") });
   try {
     (await dial({ kind: "unix", path }, { onData() {}, onClosed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
     // Other errors, such as a full backlog, do not prove that no process listens.
     return !noListenerCodes.includes((error as NodeJS.ErrnoException).code);
-  } finally {
-    deadline.cancel();
   }
 }

@@ -77,28 +77,24 @@ export class TcpForwarder {
   async #serve(client: SpliceEnd, peer: string): Promise<void> {
     const { clock, connectTimeoutMs, log } = this.#options;
     let why = "there is no leader";
-    const deadline = deadlineAfter(clock, connectTimeoutMs, { reason: () => null });
-    try {
-      for (let failures = 0; !deadline.signal.aborted && !client.isClosed && !this.#isClosed; failures++) {
-        const leader = this.#leader;
-        const { address } = leader;
-        if (address === null) {
-          await aborted(AbortSignal.any([leader.replaced.signal, deadline.signal]));
-          continue;
-        }
-        try {
-          return await this.#join(client, address, { leader, signal: deadline.signal });
-        } catch (thrown) {
-          if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = messageOf(thrown);
-        }
-        // Stop waiting when another leader is set.
-        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([leader.replaced.signal, deadline.signal]))
-          .catch(
-            () => {},
-          );
+    using deadline = deadlineAfter(clock, connectTimeoutMs, { reason: () => null });
+    for (let failures = 0; !deadline.signal.aborted && !client.isClosed && !this.#isClosed; failures++) {
+      const leader = this.#leader;
+      const { address } = leader;
+      if (address === null) {
+        await aborted(AbortSignal.any([leader.replaced.signal, deadline.signal]));
+        continue;
       }
-    } finally {
-      deadline.cancel();
+      try {
+        return await this.#join(client, address, { leader, signal: deadline.signal });
+      } catch (thrown) {
+        if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = messageOf(thrown);
+      }
+      // Stop waiting when another leader is set.
+      await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([leader.replaced.signal, deadline.signal]))
+        .catch(
+          () => {},
+        );
     }
     if (!client.isClosed && !this.#isClosed) {
       log(`closed a connection from ${peer} after ${formatDuration(connectTimeoutMs)}: ${why}`);

@@ -1,13 +1,14 @@
 /** Signals that abort after a time limit, or with a parent signal. */
 import { BatonError } from "../errors.ts";
-import { onAbort } from "./abort.ts";
+import { onAbort, TaskScope } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { typeName } from "./text.ts";
 
-export interface Deadline {
+/** Declared by `using`, it is cancelled when the work is done. */
+export interface Deadline extends Disposable {
   readonly signal: AbortSignal;
-  /** Removes the timer and the listener. Call it when the work is done. */
+  /** Removes the timer and the listener. */
   cancel(): void;
 }
 
@@ -17,15 +18,15 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
   readonly reason: () => unknown;
 }): Deadline {
   const controller = new AbortController();
-  const cancelTimer = clock.startTimer(delayMs, () => controller.abort(reason()));
-  const offAbort = onAbort(signal, (parentReason) => controller.abort(parentReason));
-  return {
-    signal: controller.signal,
-    cancel() {
-      cancelTimer();
-      offAbort();
-    },
-  };
+  const ends = new TaskScope(
+    clock.startTimer(delayMs, () => controller.abort(reason())),
+    onAbort(signal, (parentReason) => controller.abort(parentReason)),
+  );
+  return deadlineOf(controller.signal, () => ends[Symbol.dispose]());
+}
+
+function deadlineOf(signal: AbortSignal, cancel: () => void): Deadline {
+  return { signal, cancel, [Symbol.dispose]: cancel };
 }
 
 /** The reason of a time limit. A caller may know a better message. */
@@ -57,7 +58,7 @@ export function waitLimit(
   { signal, sinceMs = clock.now() }: { readonly signal?: AbortSignal | undefined; readonly sinceMs?: number } = {},
 ): Deadline {
   checkWait(waitMs);
-  if (waitMs === undefined) return { signal: signal ?? new AbortController().signal, cancel() {} };
+  if (waitMs === undefined) return deadlineOf(signal ?? new AbortController().signal, () => {});
   const leftMs = Math.max(1, waitMs - (clock.now() - sinceMs));
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });
 }

@@ -101,13 +101,11 @@ async function responseTo(
 
 async function healthInTime(health: StatusSource["health"], clock: Clock): Promise<string | null> {
   const late = new BatonError("IO", `the process or its disk did not respond within ${healthMsMax / 1000} s`);
-  const deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
+  using deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
   try {
     return await abortable(Promise.resolve(health()), deadline.signal);
   } catch (thrown) {
     if (thrown === late) return late.message;
     throw thrown;
-  } finally {
-    deadline.cancel();
   }
 }

@@ -56,7 +56,7 @@ export class Dialer {
 
   async #dial(signal: AbortSignal): Promise<void> {
     const { clock, handshakeMsMax, dial } = this.#options;
-    const deadline = deadlineAfter(clock, handshakeMsMax, {
+    using deadline = deadlineAfter(clock, handshakeMsMax, {
       signal,
       reason: () => new Error(`no connection within ${handshakeMsMax} ms`),
     });
@@ -70,8 +70,6 @@ export class Dialer {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error : new Error(messageOf(error));
       this.#host.onFailed(reason, this.#scheduleAttempt());
-    } finally {
-      deadline.cancel();
     }
   }
 

@@ -86,7 +86,7 @@ export class Connector {
     readonly faults: PermanentFault[];
   }): Promise<RoundOutcome> {
     const { name } = endpoint;
-    const deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
+    using deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
     report.begin(name, this.#clock.now());
     try {
       const established = await establish(endpoint, wanted, {
@@ -104,8 +104,6 @@ export class Connector {
       else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
-    } finally {
-      deadline.cancel();
     }
   }
 
@@ -115,7 +113,7 @@ export class Connector {
     const report = new ConnectReport();
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
-    const deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
+    using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
     const attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
     const wanted: SessionRequest = { identity: null, timeoutMs, lastZxid: 0n };
     try {
@@ -134,8 +132,6 @@ export class Connector {
       const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
       const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
       throw new BatonError("UNREACHABLE", `${tried}: ${report.describe(nowMs)}${hint}`);
-    } finally {
-      deadline.cancel();
     }
   }
 }

@@ -40,20 +40,18 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
   // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
-  const { signal, cancel } = deadlineAfter(clock, limitMs, { reason: () => null });
+  using deadline = deadlineAfter(clock, limitMs, { reason: () => null });
   try {
     for (let failures = 0;; failures++) {
-      const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs, signal });
+      const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs, signal: deadline.signal });
       if (outcome.kind === "expired") return true;
       if (outcome.kind === "refused") return false;
-      const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, signal) : null;
+      const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, deadline.signal) : null;
       if (err !== null) return err === 0; // other errors would be returned again
-      await sleep(clock, backoffMs(failures, retryWait), signal);
+      await sleep(clock, backoffMs(failures, retryWait), deadline.signal);
     }
   } catch {
     return false; // the time limit is over
-  } finally {
-    cancel();
   }
 }
 

@@ -120,7 +120,7 @@ export class Hosts {
   async #lookup(host: string, lookupMs: number, signal: AbortSignal): Promise<string[]> {
     if (isIpLiteral(host)) return [host];
     const { clock, resolve } = this.#options;
-    const deadline = deadlineAfter(clock, lookupMs, {
+    using deadline = deadlineAfter(clock, lookupMs, {
       signal,
       reason: () => new Error(`its name could not be resolved within ${formatDuration(lookupMs)}`),
     });
@@ -132,8 +132,6 @@ export class Hosts {
       const known = this.#known.get(host);
       if (known === undefined || signal.aborted) throw error;
       return known;
-    } finally {
-      deadline.cancel();
     }
   }
 

@@ -63,7 +63,7 @@ export async function waitGate(
   const gate = objectPath("gates", name, options.root);
   const { clock = systemClock(), waitMs } = options;
   const { session } = zk;
-  const limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
+  using limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
   const { signal } = limit;
   let closer: Uint8Array | null = null;
   let event = new Event();
@@ -93,7 +93,6 @@ export async function waitGate(
     if (!(thrown instanceof WaitTimeout)) throw thrown;
     throw closer === null ? noResponseError(name, thrown) : gateClosedError(name, thrown.waitMs, closer);
   } finally {
-    limit.cancel();
     off();
   }
 }

@@ -102,11 +102,10 @@ class BarrierEntry {
     const passing = this.#party.run();
     passing.catch(() => {}); // handled below
     const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
-    const limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
+    using limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
     using _ends = new TaskScope(
       onAbort(session.ended, () => stopped.resolve("session")),
       onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitTimeout ? reason : "signal")),
-      limit.cancel,
     );
     try {
       const first = await Promise.race([passing, stopped.promise]);

@@ -182,12 +182,11 @@ class LockAcquisition {
     }
     const { progressMs = 0, onWaiting } = this.#options;
     const stop = new AbortController();
-    const limit = this.#deadline();
+    using limit = this.#deadline();
     using _ends = new TaskScope(
       onAbort(this.#options.signal, (reason) => stop.abort(reason)),
       onAbort(session.ended, (reason) => stop.abort(reason)),
       onAbort(limit.signal, (reason) => stop.abort(reason)),
-      limit.cancel,
       progressMs > 0 && onWaiting !== undefined ? this.#startReports(progressMs) : () => {},
     );
     try {

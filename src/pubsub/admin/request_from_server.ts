@@ -50,7 +50,7 @@ export async function requestFromServer(
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
-  const deadline = deadlineAfter(clock, withinMs, { signal: anySignal(lost.signal, signal), reason });
+  using deadline = deadlineAfter(clock, withinMs, { signal: anySignal(lost.signal, signal), reason });
   try {
     dealer.connect(endpoint);
     await dealer.send([nothing, ...encodeMessage(question)], { signal: deadline.signal });
@@ -62,7 +62,6 @@ export async function requestFromServer(
     return message as MessageOf<"STATUS">;
   } finally {
     cancelLost();
-    deadline.cancel();
   }
 }
 

@@ -294,7 +294,7 @@ export class Requester implements AsyncDisposable {
         "UNREACHABLE",
         `no proxy could be looked up${this.#lookupSuffix} within ${Math.round(withinMs)} ms`,
       );
-    const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
+    using deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
     this.#pendingSearch ??= this.#options.findProxies(deadline.signal).then((proxies) => {
       this.#proxies = proxies;
       this.#proxyIndex = 0;
@@ -309,8 +309,6 @@ export class Requester implements AsyncDisposable {
       throwIfAborted(signal);
       if (!(thrown instanceof BatonError) || !temporaryCodes.has(thrown.code)) throw thrown;
       this.#lastProblem = thrown.message;
-    } finally {
-      deadline.cancel();
     }
   }
 

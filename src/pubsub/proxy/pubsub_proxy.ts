@@ -258,14 +258,12 @@ export class PubsubProxy implements AsyncDisposable {
   async #listTopics(deadlineMs: number | undefined): Promise<ProxyResponse> {
     const { clock, directory, requestTimeoutMs = requestTimeoutMsDefault } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", "The coordination service has not answered in time");
-    const deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
+    using deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
     try {
       const topics = await abortable(directory.listTopics(), deadline.signal);
       return { status: "OK", body: encodeTopicList(topics) };
     } catch (thrown) {
       return { status: "OVERLOADED", reason: `Cannot list the topics: ${messageOf(thrown)}` };
-    } finally {
-      deadline.cancel();
     }
   }
 

@@ -153,16 +153,12 @@ class IncomingTransfer {
   /** Rejects if no piece comes in time. */
   async #takePiece(): Promise<TransferPiece> {
     const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMs} ms`);
-    const idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
-    try {
-      for (;;) {
-        if (this.#failure !== null) throw this.#failure;
-        const piece = this.#pieces.shift();
-        if (piece !== undefined) return piece;
-        await abortable(new Promise<void>((resolve) => this.#wake = resolve), idle.signal);
-      }
-    } finally {
-      idle.cancel();
+    using idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
+    for (;;) {
+      if (this.#failure !== null) throw this.#failure;
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) return piece;
+      await abortable(new Promise<void>((resolve) => this.#wake = resolve), idle.signal);
     }
   }
 

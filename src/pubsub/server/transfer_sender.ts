@@ -55,12 +55,8 @@ export class TransferSender implements TransferChannel {
     const inTime = async <T>(work: (idle: AbortSignal) => Promise<T>): Promise<T> => {
       const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`;
       const reason = () => new BatonError("UNREACHABLE", late);
-      const idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
-      try {
-        return await work(idle.signal);
-      } finally {
-        idle.cancel();
-      }
+      using idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
+      return await work(idle.signal);
     };
     const send = async (body: Uint8Array | undefined, more: MessageHeaders = {}) => {
       const headers = { version: 1, epoch, incarnation, baseOffset, part: part++, ...more };

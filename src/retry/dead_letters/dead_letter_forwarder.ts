@@ -170,12 +170,8 @@ export class DeadLetterForwarder {
     const { sink, clock, openTimeoutMs } = this.#options;
     if (openTimeoutMs === undefined) return await sink.open(signal);
     const reason = () => new BatonError("UNREACHABLE", `no response from --dead-letter within ${openTimeoutMs} ms`);
-    const deadline = deadlineAfter(clock, openTimeoutMs, { signal, reason });
-    try {
-      return await sink.open(deadline.signal);
-    } finally {
-      deadline.cancel();
-    }
+    using deadline = deadlineAfter(clock, openTimeoutMs, { signal, reason });
+    return await sink.open(deadline.signal);
   }
 
   /** False: other dead letters would probably fail as well. Rejects with errors that do not concern this dead letter. */

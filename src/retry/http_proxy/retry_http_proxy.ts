@@ -135,9 +135,8 @@ export class RetryHttpProxy {
     this.#server.close();
     await this.#waitUntilIdle(signal);
     this.#ending.abort(new Error("the service is stopping"));
-    const deadline = deadlineAfter(this.#options.clock, finalStoreMs, { reason: () => null });
+    using deadline = deadlineAfter(this.#options.clock, finalStoreMs, { reason: () => null });
     await this.#waitUntilIdle(deadline.signal);
-    deadline.cancel();
     this.#server.closeAllConnections();
   }
 

@@ -77,12 +77,8 @@ export class TopicIngest {
     const { clock, subscriber: { topic } } = this.#options;
     const reason = () =>
       new BatonError("UNREACHABLE", `Cannot read topic "${topic}": no response within ${firstMs} ms`);
-    const deadline = deadlineAfter(clock, firstMs, { signal, reason });
-    try {
-      await this.#subscribe(deadline.signal);
-    } finally {
-      deadline.cancel();
-    }
+    using deadline = deadlineAfter(clock, firstMs, { signal, reason });
+    await this.#subscribe(deadline.signal);
     while (await this.#ingestNext(0, signal) > 0);
   }
 

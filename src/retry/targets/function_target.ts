@@ -32,7 +32,7 @@ export class FunctionTarget implements Target {
   async deliver(message: ClaimedMessage, { lost, stopped }: TryLease): Promise<TryResult> {
     const { run, timeoutMs, clock } = this.#options;
     const reason = () => new BatonError("TIME_LIMIT", `took longer than ${formatDuration(timeoutMs)}`);
-    const limit = deadlineAfter(clock, timeoutMs, { signal: lost, reason });
+    using limit = deadlineAfter(clock, timeoutMs, { signal: lost, reason });
     try {
       await run(message, limit.signal);
       return tryResult("done", null, true);
@@ -41,8 +41,6 @@ export class FunctionTarget implements Target {
       if (stopped.aborted) return tryResult("retry", "was stopped because the processor stopped", null);
       if (lost.aborted) return { kind: "lost" };
       return failureOf(thrown);
-    } finally {
-      limit.cancel();
     }
   }
 }
