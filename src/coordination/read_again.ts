@@ -1,11 +1,9 @@
 /** Reads again whenever something may have changed, until a signal aborts or the session ends. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { abortable, onAbort, TaskScope } from "../support/abort.ts";
-import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { sleep } from "../support/deadline.ts";
 import { Event } from "../support/event.ts";
-import { isTransient } from "./request_errors.ts";
+import { retryOnConnectionLoss } from "./request_errors.ts";
 
 export interface ReadAgainOptions {
   /** Ends the iteration. */
@@ -14,8 +12,6 @@ export interface ReadAgainOptions {
   /** Waits for the time of the next read. `event` is set by each change since the read, which took `tookMs`. */
   readonly pause: (event: Event, tookMs: number) => Promise<void>;
 }
-
-const retryWait = { firstMs: 50, maxMs: 1000 };
 
 /**
  * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the client keeps a
@@ -37,21 +33,20 @@ export async function* readAgain<T>(
       if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
     }),
   );
-  for (let failures = 0; !signal?.aborted;) {
-    if (session.ended.aborted) throw session.ended.reason;
-    event = new Event();
-    connections = session.connections;
-    const startMs = clock.now();
+  while (!signal?.aborted) {
+    let startMs = 0;
     let value: T;
     try {
-      value = await abortable(read(wake), signal);
-      failures = 0;
+      if (session.ended.aborted) throw session.ended.reason;
+      value = await retryOnConnectionLoss({ session }, () => {
+        event = new Event();
+        connections = session.connections;
+        startMs = clock.now();
+        return abortable(read(wake), signal);
+      }, { clock, limitMs: Infinity, signal });
     } catch (thrown) {
       if (signal?.aborted) return;
-      if (session.ended.aborted) throw session.ended.reason;
-      if (!isTransient(thrown)) throw thrown;
-      await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});
-      continue;
+      throw session.ended.aborted ? session.ended.reason : thrown;
     }
     const tookMs = clock.now() - startMs;
     yield value;

@@ -1,7 +1,6 @@
 /** Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or not. */
-import { backoffMs } from "../support/backoff.ts";
+import { requestBackoff, retry } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { sleep } from "../support/deadline.ts";
 import type { ReadOptions, Stat, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../zookeeper/zookeeper_error.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
@@ -100,24 +99,25 @@ export async function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: (
   return await reading;
 }
 
-const retryWait = { firstMs: 20, maxMs: 500 };
+export interface RetryRequestOptions {
+  readonly clock: Clock;
+  /** How long to repeat the request, in milliseconds. By default T: then the session has lost all that it held. */
+  readonly limitMs?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly isWanted?: () => boolean;
+}
 
 /**
  * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is no
- * longer wanted, and when no response has arrived for T: then the session has lost all that it held.
+ * longer wanted, and when no response has arrived within the limit; and with the reason of the signal.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,
   send: () => Promise<T>,
-  { clock, isWanted = () => true }: { readonly clock: Clock; readonly isWanted?: () => boolean },
+  { clock, limitMs = session.timeoutMs, signal, isWanted = () => true }: RetryRequestOptions,
 ): Promise<T> {
-  const lastMs = clock.now() + session.timeoutMs;
-  for (let failures = 0;; failures++) {
-    try {
-      return await send();
-    } catch (thrown) {
-      if (!isTransient(thrown) || session.ended.aborted || clock.now() >= lastMs || !isWanted()) throw thrown;
-    }
-    await sleep(clock, backoffMs(failures, retryWait));
-  }
+  const lastMs = clock.now() + limitMs;
+  const mayRetry = (thrown: unknown) =>
+    isTransient(thrown) && !session.ended.aborted && clock.now() < lastMs && isWanted();
+  return await retry(send, { clock, backoff: requestBackoff, signal, mayRetry });
 }

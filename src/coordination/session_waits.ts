@@ -3,17 +3,16 @@ import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../zookeeper/session_timing.ts";
 import { BatonError } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
-import { backoffMs } from "../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { Event } from "../support/event.ts";
+import { isTransient } from "./request_errors.ts";
 
 /** A watch and the number of the connection it was armed on. */
 export interface ArmedWatch {
   readonly event: Event;
   readonly connections: number;
 }
-
-const retryWait = { firstMs: 20, maxMs: 500 };
 
 /** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
 export class AttemptWaits {
@@ -34,7 +33,32 @@ export class AttemptWaits {
   /** Ends the current wait. Later waits end immediately; pauses still take their time. */
   stop(): void {
     this.#isStopped = true;
+    this.wake();
+  }
+
+  /** Ends the current wait or pause. */
+  wake(): void {
     this.#event?.set();
+  }
+
+  /**
+   * Calls `advance` until it returns a result. After a lost response, `recover` chooses the next step, which follows immediately the
+   * first time. Returns null after `stop`.
+   */
+  async repeat<T>(advance: () => Promise<T | null>, recover: () => void): Promise<T | null> {
+    for (let failures = 0; !this.#isStopped;) {
+      try {
+        const result = await advance();
+        if (result !== null && !this.#isStopped) return result;
+        failures = 0;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+        recover();
+        if (failures > 0) await this.pause(failures);
+        failures++;
+      }
+    }
+    return null;
   }
 
   /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
@@ -66,7 +90,7 @@ export class AttemptWaits {
   async pause(failures: number): Promise<void> {
     const event = new Event();
     if (!this.#isStopped) this.#event = event;
-    const cancel = this.#clock.startTimer(backoffMs(failures, retryWait), event.set);
+    const cancel = this.#clock.startTimer(backoffMs(failures, requestBackoff), event.set);
     await event.wait();
     cancel();
   }

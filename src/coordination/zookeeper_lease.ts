@@ -6,14 +6,12 @@
 import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
-import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { sleep } from "../support/deadline.ts";
 import { printable } from "../support/text.ts";
 import { Event, ListenerSet } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./request_errors.ts";
 
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
@@ -35,7 +33,8 @@ export interface ZooKeeperLeaseOptions
 const watchDelayMsDefault = 50;
 /** Listeners are notified when the lease end has moved by at least T divided by this. */
 const reportedPart = 50;
-const retryWait = { firstMs: 50, maxMs: 1000 };
+/** Milliseconds until the node is read again after a lost response. */
+const rereadMs = 1000;
 
 export class ZooKeeperLease implements Lease {
   readonly name: string;
@@ -171,18 +170,16 @@ export class ZooKeeperLease implements Lease {
 
   /** Deletes the holder's node. A node that is gone, or a session that has ended, is a lock released. */
   async #retryDeletion(first: Promise<unknown>): Promise<void> {
-    let deleting = first;
-    for (let failures = 0;; failures++) {
-      try {
-        await deleting; // also after the session's end: every rejection needs a handler
-        return;
-      } catch (thrown) {
-        if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
-        if (!isTransient(thrown)) throw thrown;
-      }
-      await sleep(this.#clock, backoffMs(failures, retryWait));
-      if (this.#zk.session.ended.aborted) return;
-      deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
+    let sent: Promise<unknown> | null = first;
+    const remove = () => {
+      const deleting = sent ?? nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
+      sent = null;
+      return deleting;
+    };
+    try {
+      await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
+    } catch (thrown) {
+      if (!this.#zk.session.ended.aborted && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
   }
 
@@ -226,7 +223,7 @@ export class ZooKeeperLease implements Lease {
       this.#notify();
     } catch (thrown) {
       // The clock and the session's end are watched independently.
-      if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
+      if (isTransient(thrown)) this.#watchNodeIn(rereadMs);
       else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
     }
   }

@@ -5,7 +5,7 @@
  */
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
-import { backoffMs } from "../support/backoff.ts";
+import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import {
@@ -39,7 +39,6 @@ export interface KafkaProducerOptions extends BrokersOptions {
   readonly timeoutMs: number;
 }
 
-const backoff = { firstMs: 100, maxMs: 1000 };
 /** The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its limit. */
 const connectionLossesMax = 3;
 
@@ -91,7 +90,7 @@ export class KafkaProducer {
         if (obstacle === null) return;
         losses += this.#connectionLosses - before;
         if (losses >= connectionLossesMax) throw this.#producerError("CONNECTION_LOST", obstacle);
-        await sleep(this.#options.clock, backoffMs(attempt, backoff), ending).catch(describe);
+        await sleep(this.#options.clock, backoffMs(attempt, serverBackoff), ending).catch(describe);
       }
     });
   }
@@ -227,7 +226,7 @@ export class KafkaProducer {
         isAsked = refusal === null;
         why = refusal ?? why;
       }
-      const wait = sleep(clock, backoffMs(attempt, backoff), signal);
+      const wait = sleep(clock, backoffMs(attempt, serverBackoff), signal);
       await wait.catch(() => {
         throw this.#producerError("UNREACHABLE", why);
       });

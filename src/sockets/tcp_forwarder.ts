@@ -4,7 +4,7 @@
  */
 import { messageOf } from "../errors.ts";
 import { aborted, onAbort } from "../support/abort.ts";
-import { backoffMs } from "../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
@@ -28,9 +28,6 @@ interface CurrentLeader {
   readonly address: Address | null;
   readonly replaced: AbortController;
 }
-
-/** A new leader may not listen yet. */
-const retryWait = { firstMs: 20, maxMs: 250 };
 
 export class TcpForwarder {
   readonly #options: TcpForwarderOptions;
@@ -91,7 +88,11 @@ export class TcpForwarder {
         if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = messageOf(thrown);
       }
       // Stop waiting when another leader is set.
-      await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([leader.replaced.signal, deadline.signal]))
+      await sleep(
+        clock,
+        backoffMs(failures, requestBackoff),
+        AbortSignal.any([leader.replaced.signal, deadline.signal]),
+      )
         .catch(
           () => {},
         );

@@ -78,7 +78,7 @@ export class Dialer {
     const stop = this.#stop;
     if (stop === null) return 0;
     const { clock, reconnect, random } = this.#options;
-    const waitMs = backoffMs(this.#attempt++, { firstMs: reconnect.minMs, maxMs: reconnect.maxMs, random });
+    const waitMs = backoffMs(this.#attempt++, { firstMs: reconnect.minMs, maxMs: reconnect.maxMs, jitter: 1 }, random);
     this.#cancelWait = clock.startTimer(waitMs, () => void this.#dial(stop.signal));
     return waitMs;
   }

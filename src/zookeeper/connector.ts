@@ -1,7 +1,7 @@
 /** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
-import { backoffMs } from "../support/backoff.ts";
+import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import { onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep, WaitTimeout } from "../support/deadline.ts";
@@ -123,7 +123,7 @@ export class Connector {
         if (outcome.kind === "accepted") return outcome.established;
         if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
         if (retries !== undefined && retry >= retries) throw tooLate;
-        const pauseMs = delayMs ?? backoffMs(retry, { firstMs: 50, maxMs: 1000 });
+        const pauseMs = delayMs ?? backoffMs(retry, serverBackoff);
         await sleep(this.#clock, pauseMs, deadline.signal);
       }
     } catch (error) {

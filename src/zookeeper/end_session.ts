@@ -5,7 +5,7 @@
 import { dial } from "../sockets/dial.ts";
 import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
-import { backoffMs } from "../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { Connector } from "./connector.ts";
@@ -30,7 +30,6 @@ interface EndSessionOptions {
 /** Pauses that keep one server that hangs from using all the time. */
 const staggerMs = 200;
 const attemptMs = 2000;
-const retryWait = { firstMs: 20, maxMs: 500 };
 
 /** Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects. */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
@@ -48,7 +47,7 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
       if (outcome.kind === "refused") return false;
       const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, deadline.signal) : null;
       if (err !== null) return err === 0; // other errors would be returned again
-      await sleep(clock, backoffMs(failures, retryWait), deadline.signal);
+      await sleep(clock, backoffMs(failures, requestBackoff), deadline.signal);
     }
   } catch {
     return false; // the time limit is over

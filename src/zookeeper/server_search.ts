@@ -1,5 +1,5 @@
 /** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
-import { backoffMs, type BackoffOptions } from "../support/backoff.ts";
+import { type Backoff, backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import type { Connector, RoundOptions, RoundOutcome } from "./connector.ts";
 import type { SessionRequest } from "./establish.ts";
@@ -9,7 +9,7 @@ import { ZooKeeperError } from "./zookeeper_error.ts";
 export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
   /** The pause after a failed round. */
-  readonly backoff: BackoffOptions;
+  readonly backoff: Backoff;
 }
 
 /** A result that another round would not change: accepted, unknown to the servers, or credentials refused. */

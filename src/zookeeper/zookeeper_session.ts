@@ -281,7 +281,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
       staggerMs: timingOf(this.timeoutMs).staggerMs,
       except: this.#link === null ? undefined : this.#established.endpoint.address,
-      backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40 },
+      backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40, jitter: 1 },
     };
   }
 

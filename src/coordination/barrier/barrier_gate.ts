@@ -1,22 +1,24 @@
 /** A gate: one process closes and opens it, and other processes wait while it is closed. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
 import { systemClock } from "../../support/clock.ts";
-import { sleep, waitLimit, WaitTimeout } from "../../support/deadline.ts";
+import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
-import { Event } from "../../support/event.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { objectPath } from "../lock/lock_path.ts";
 import { createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterSync } from "../request_errors.ts";
+import { readAgain } from "../read_again.ts";
+import {
+  isRefusal,
+  nullIfNoNode,
+  readAfterSync,
+  retryOnConnectionLoss,
+  type RetryRequestOptions,
+} from "../request_errors.ts";
 
 export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
-
-const retryWait = { firstMs: 20, maxMs: 1000 };
 
 /** Closes the gate. It stays closed after the end of this process, until it is opened. Returns false if it was closed already. */
 export async function setGate(
@@ -27,27 +29,25 @@ export async function setGate(
   const gate = objectPath("gates", name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
   const data = formatNewNode(info, zk.session);
-  return await repeatUntilKnown(zk, options, async () => {
-    try {
-      await zk.create(gate, data, { acl });
-      return true;
-    } catch (thrown) {
-      if (isRefusal(thrown, "NODEEXISTS")) return false;
-      if (!isRefusal(thrown, "NONODE")) throw thrown;
+  return await retryOnConnectionLoss(zk, async () => {
+    for (;;) {
+      try {
+        await zk.create(gate, data, { acl });
+        return true;
+      } catch (thrown) {
+        if (isRefusal(thrown, "NODEEXISTS")) return false;
+        if (!isRefusal(thrown, "NONODE")) throw thrown;
+      }
       await createParents(zk, gate, acl);
-      return null;
     }
-  });
+  }, retriesOf(options));
 }
 
 /** Opens the gate. Returns false if it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
   const gate = objectPath("gates", name, options.root);
-  return await repeatUntilKnown(
-    zk,
-    options,
-    async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false,
-  );
+  const open = async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false;
+  return await retryOnConnectionLoss(zk, open, retriesOf(options));
 }
 
 /**
@@ -66,34 +66,18 @@ export async function waitGate(
   using limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
   const { signal } = limit;
   let closer: Uint8Array | null = null;
-  let event = new Event();
-  const wake = () => event.set();
-  const off = session.subscribe((change) => change === "state" && wake());
+  const read = (wake: () => void) => readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate, { watch: wake })));
   try {
-    for (let failures = 0;;) {
-      throwIfAborted(signal);
-      event = new Event();
-      try {
-        const looking = readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate, { watch: wake })));
-        const found = await abortable(looking, signal);
-        failures = 0;
-        if (found === null) return;
-        closer = found.data;
-      } catch (thrown) {
-        throwIfAborted(signal);
-        if (session.ended.aborted) throw sessionEndedError(name, session.ended.reason);
-        if (!isTransient(thrown)) throw thrown;
-        await sleep(clock, backoffMs(failures++, retryWait), signal);
-        continue;
-      }
+    for await (const found of readAgain(zk, read, { signal, clock, pause: (event) => event.wait() })) {
+      if (found === null) return;
+      closer = found.data;
       if (waitMs === 0) throw gateClosedError(name, 0, closer);
-      await abortable(event.wait(), signal);
     }
+    throw signal.reason;
   } catch (thrown) {
+    if (session.ended.aborted && thrown === session.ended.reason) throw sessionEndedError(name, thrown);
     if (!(thrown instanceof WaitTimeout)) throw thrown;
     throw closer === null ? noResponseError(name, thrown) : gateClosedError(name, thrown.waitMs, closer);
-  } finally {
-    off();
   }
 }
 
@@ -114,16 +98,7 @@ function sessionEndedError(name: string, reason: unknown): BatonError {
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }
 
-/** Repeats `work` until its outcome is known; `null` requests another try. */
-async function repeatUntilKnown<T>(zk: ZooKeeper, options: GateOptions, work: () => Promise<T | null>): Promise<T> {
-  for (let failures = 0;; failures++) {
-    throwIfAborted(options.signal);
-    try {
-      const result = await work();
-      if (result !== null) return result;
-    } catch (thrown) {
-      if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-      await sleep(options.clock ?? systemClock(), backoffMs(failures, retryWait), options.signal);
-    }
-  }
+/** The outcome of a change must be known, however long that takes. */
+function retriesOf({ clock = systemClock(), signal }: GateOptions): RetryRequestOptions {
+  return { clock, signal, limitMs: Infinity };
 }

@@ -3,15 +3,14 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import type { Event } from "../../support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
 import { participantNodes } from "./barrier_view.ts";
 import type { Lease } from "../../process/lease.ts";
-import { childNames, isTransient, readAfterSync } from "../request_errors.ts";
-import { AttemptWaits } from "../session_waits.ts";
+import { readAgain } from "../read_again.ts";
+import { childNames, readAfterSync } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
@@ -38,8 +37,6 @@ export interface BarrierMembershipOptions {
   readonly waitedMs: number;
   readonly clock: Clock;
 }
-
-const retryWait = { firstMs: 50, maxMs: 1000 };
 
 export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMembership {
   readonly rank: number;
@@ -75,35 +72,28 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
 
   async leave({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     await this.release();
-    for (let failures = 0;;) {
-      throwIfAborted(signal);
-      if (this.#zk.session.ended.aborted) throw this.#sessionEndedError(this.#zk.session.ended.reason);
-      try {
-        if (await this.#hasSeenAllLeave(signal)) return;
-        failures = 0;
-      } catch (thrown) {
-        if (this.#zk.session.ended.aborted) throw this.#sessionEndedError(thrown);
-        if (!isTransient(thrown)) throw thrown;
-        await sleep(this.#clock, backoffMs(failures++, retryWait), signal);
-      }
+    const { session } = this.#zk;
+    const reading = { signal, clock: this.#clock, pause: (event: Event) => event.wait() };
+    try {
+      for await (const isEmpty of readAgain(this.#zk, (wake) => this.#haveAllLeft(wake), reading)) if (isEmpty) return;
+    } catch (thrown) {
+      throw session.ended.aborted ? this.#sessionEndedError(thrown) : thrown;
     }
+    throwIfAborted(signal);
   }
 
   /**
    * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the wait. The sync
    * ensures that the deletion of the own node is not missed after a lost response.
    */
-  async #hasSeenAllLeave(signal: AbortSignal | undefined): Promise<boolean> {
+  async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;
-    const waits = new AttemptWaits(this.#zk.session, this.#clock);
-    using _stop = new TaskScope(onAbort(signal, () => waits.stop()));
-    const armed = waits.arm();
     const children = await readAfterSync(this.#zk, barrier, () => childNames(this.#zk, barrier));
     const there = new Map(participantNodes(children).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
-    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: armed.event.set });
-    if (found !== null) await waits.waitFor(armed);
+    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: wake });
+    if (found === null) wake();
     return false;
   }
 

@@ -3,11 +3,11 @@
  * reading the state. The decisions are in barrier_decision.ts; test/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { TaskScope } from "../../support/abort.ts";
+import { type Backoff, backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { Event } from "../../support/event.ts";
 import {
   type BarrierChange,
   barrierDecision,
@@ -30,7 +30,8 @@ import {
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
+import { isRefusal, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 
 export interface ParticipantOptions {
   /** The node of the barrier. Its data is the state, its version protects changes, and its children are the participants. */
@@ -86,9 +87,8 @@ type ParticipantStep =
   | { readonly do: "end"; readonly outcome: ParticipantOutcome };
 
 const read: ParticipantStep = { do: "read" };
-const retryWait = { firstMs: 20, maxMs: 500 };
 /** How long a round may take before a participant checks it; the interval of further checks grows. */
-const roundCheck = { firstMs: 400, maxMs: 5000 };
+const roundCheck: Backoff = { firstMs: 400, maxMs: 5000, jitter: 0.5 };
 /** The maximum number of names of other participants that are kept, for the message about a lost member. */
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
@@ -104,17 +104,18 @@ export class BarrierParticipant {
   /** The name of the own node in the last list. */
   #mine: string | null = null;
   #watchesAll = false;
-  #isStopped = false;
   #leaving: string | null = null;
   #checks = 0;
   #refusals = 0;
-  /** An event arrived since the last read. */
-  #hasEvent = false;
-  #event: Event | null = null;
+  readonly #waits: AttemptWaits;
+  /** Set by each event since the last read. */
+  #armed: ArmedWatch;
 
   constructor(zk: ZooKeeper, options: ParticipantOptions) {
     this.#zk = zk;
     this.#options = options;
+    this.#waits = new AttemptWaits(zk.session, options.clock);
+    this.#armed = this.#waits.arm();
   }
 
   /** 128 random bits, new for each entry. */
@@ -125,32 +126,26 @@ export class BarrierParticipant {
   /** Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server, and when the session ends. */
   async run(): Promise<ParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
-    for (let failures = 0; !this.#isStopped;) {
-      try {
-        if (step.do === "end") return step.outcome;
-        step = await this.#runStep(step);
-        failures = 0;
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
-        // A deletion is repeated. The outcome of any other request must be read first.
-        if (step.do !== "drop") step = { do: "recover" };
-        if (failures > 0) await this.#pause(failures);
-        failures++;
-      }
-    }
-    return { do: "left" };
+    const outcome = await this.#waits.repeat(async () => {
+      if (step.do !== "end") step = await this.#runStep(step);
+      return step.do === "end" ? step.outcome : null;
+    }, () => {
+      // A deletion is repeated. The outcome of any other request must be read first.
+      if (step.do !== "drop") step = { do: "recover" };
+    });
+    return outcome ?? { do: "left" };
   }
 
   /** Requests to leave before the start; `run` returns whether it was in time. `why` is the reason that the others print. */
   giveUp(why: string): void {
     this.#leaving ??= why;
-    this.#wake();
+    this.#onEvent();
+    this.#waits.wake();
   }
 
   /** Stops sending requests. */
   stop(): void {
-    this.#isStopped = true;
-    this.#wake();
+    this.#waits.stop();
   }
 
   #runStep(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
@@ -179,7 +174,7 @@ export class BarrierParticipant {
     const { path, acl } = this.#options;
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     const found = await nullIfNoNode(this.#zk.getData(path));
-    if (this.#leaving !== null || this.#isStopped) return { do: "enter" };
+    if (this.#leaving !== null || this.#waits.isStopped) return { do: "enter" };
     try {
       // Requests are processed in this order, so the list contains the own node.
       const entering = this.#zk.multi(this.#entryRequests(found));
@@ -193,7 +188,7 @@ export class BarrierParticipant {
       // The container was created or removed, or another participant was faster: read again.
       if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
       if (found === null && isRefusal(thrown, "NONODE")) await createParents(this.#zk, path, acl);
-      if (++this.#refusals > 2) await this.#pause(this.#refusals - 2);
+      if (++this.#refusals > 2) await this.#waits.pause(this.#refusals - 2);
       return { do: "enter" };
     }
   }
@@ -215,10 +210,10 @@ export class BarrierParticipant {
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
 
-  readonly #onEvent = (): void => this.#wake();
+  readonly #onEvent = (): void => this.#armed.event.set();
 
   async #read(impatient: boolean): Promise<ParticipantStep> {
-    this.#hasEvent = false;
+    this.#armed = this.#waits.arm();
     const watchState = this.#onEvent;
     const view = await readBarrier(
       this.#zk,
@@ -292,42 +287,30 @@ export class BarrierParticipant {
     } catch (thrown) {
       // Another participant was faster, or a node is gone: read again.
       if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
-      if (++this.#refusals > 2) await this.#pause(this.#refusals - 2);
+      if (++this.#refusals > 2) await this.#waits.pause(this.#refusals - 2);
     }
     return read;
   }
 
   async #wait({ predecessor, round }: BarrierWaiting): Promise<ParticipantStep> {
     const { path: barrier, clock } = this.#options;
-    const { session } = this.#zk;
-    const { connections } = session;
     const mine = this.#mine;
     const [own, before] = await Promise.all([
       mine === null ? null : this.#zk.exists(`${barrier}/${mine}`, { watch: this.#onEvent }),
       predecessor === null ? null : this.#zk.exists(`${barrier}/${predecessor.name}`, { watch: this.#onEvent }),
     ]);
     if (own === null || (predecessor !== null && before === null)) return read;
-    const event = new Event();
     let impatient = false;
-    const check = () => {
-      if (session.connections !== connections || session.state === "ended") event.set();
-    };
-    const offs = [session.subscribe((change) => change === "state" && check())];
-    if (round !== null) {
-      const delayMs = backoffMs(this.#checks++, { ...roundCheck, random: () => 0.5 + Math.random() / 2 });
-      offs.push(clock.startTimer(delayMs, () => {
+    using timers = new TaskScope();
+    if (round === null) this.#checks = 0;
+    else {
+      timers.add(clock.startTimer(backoffMs(this.#checks++, roundCheck), () => {
         impatient = true;
-        event.set();
+        this.#onEvent();
       }));
-    } else this.#checks = 0;
-    this.#event = event;
-    check();
-    if (this.#hasEvent || this.#isStopped) event.set();
-    await event.wait();
-    this.#event = null;
-    for (const off of offs) off();
+    }
     // The new server may lag behind the previous one.
-    return { do: session.connections !== connections ? "recover" : impatient ? "impatient" : "read" };
+    return await this.#waits.waitFor(this.#armed) ? { do: impatient ? "impatient" : "read" } : { do: "recover" };
   }
 
   /** Leaves before the start. If the version has changed, read again: the barrier may have been started. */
@@ -380,19 +363,5 @@ export class BarrierParticipant {
   #namesOf(guids: readonly string[]): string[] {
     const named = guids.slice(0, 10).map((guid) => this.#names.get(guid) ?? `a member with the id ${guid}`);
     return guids.length > named.length ? [...named, `${guids.length - named.length} more`] : named;
-  }
-
-  #wake(): void {
-    this.#hasEvent = true;
-    this.#event?.set();
-  }
-
-  async #pause(failures: number): Promise<void> {
-    const event = new Event();
-    if (!this.#isStopped) this.#event = event;
-    const cancel = this.#options.clock.startTimer(backoffMs(failures, retryWait), event.set);
-    await event.wait();
-    this.#event = null;
-    cancel();
   }
 }

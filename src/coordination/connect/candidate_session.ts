@@ -2,9 +2,8 @@
 import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { retry, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
 import { closeSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
@@ -19,8 +18,6 @@ export interface CandidateSessionOptions {
   readonly onUnreachable: (why: string) => unknown;
 }
 
-const retryWait = { firstMs: 500, maxMs: 5000 };
-
 export class CandidateSession {
   readonly #options: CandidateSessionOptions;
   #zk: ZooKeeper | null = null;
@@ -34,18 +31,18 @@ export class CandidateSession {
   async openSession(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;
-    for (let failures = 0;; failures++) {
-      try {
-        this.#zk = await connect({ ...options, signal });
-        onOpened?.(this.#zk, this.#sessions++ === 0);
-        return this.#zk;
-      } catch (thrown) {
-        const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";
-        if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) throw thrown;
-        if (failures === 0) onUnreachable(messageOf(thrown));
-        await sleep(clock, backoffMs(failures, retryWait), signal);
-      }
-    }
+    const open = async () => {
+      this.#zk = await connect({ ...options, signal });
+      onOpened?.(this.#zk, this.#sessions++ === 0);
+      return this.#zk;
+    };
+    const mayRetry = (thrown: unknown, failures: number) => {
+      const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";
+      if (!isAway || !isPatient || this.#sessions === 0) return false;
+      if (failures === 0) onUnreachable(messageOf(thrown));
+      return true;
+    };
+    return await retry(open, { clock, backoff: serverBackoff, signal, mayRetry });
   }
 
   /** Closes the session, which also deletes its ephemeral nodes. */

@@ -8,7 +8,7 @@
 import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -17,7 +17,14 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_nodes.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { ancestorsOf, folderOf } from "../lock/lock_path.ts";
-import { childNames, hiddenIfNoAuth, isRefusal, isTransient, readAfterOwnWrites } from "../request_errors.ts";
+import {
+  childNames,
+  hiddenIfNoAuth,
+  isRefusal,
+  isTransient,
+  readAfterOwnWrites,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
 
 export interface HeldNode {
@@ -40,7 +47,6 @@ export interface FencedWriteResult {
 }
 
 const empty = new Uint8Array();
-const retryWait = { firstMs: 20, maxMs: 500 };
 /** The maximum number of tries: parents of the node or of the mark may be created and deleted meanwhile. */
 const triesMax = 20;
 /** The number of nodes that are read at the same time. */
@@ -96,7 +102,7 @@ class FencedWrite {
           });
         }
         if (tries >= triesMax) throw thrown;
-        if (tries > 3) await sleep(this.#clock, backoffMs(tries, retryWait));
+        if (tries > 3) await sleep(this.#clock, backoffMs(tries, requestBackoff));
       }
     }
   }
@@ -174,18 +180,13 @@ class FencedWrite {
 
   /** Determines the outcome after a lost response; null if nothing was written. */
   async #resolveOutcome(cause: unknown): Promise<FencedWriteResult | null> {
-    const deadlineMs = this.#clock.now() + this.#zk.session.timeoutMs;
-    for (let failures = 0;; failures++) {
-      try {
-        const mark = await readAfterOwnWrites(this.#zk, this.#mark, () => this.#zk.exists(this.#mark));
-        return mark === null ? null : await this.#findResult(mark.czxid);
-      } catch (thrown) {
-        if (!isTransient(thrown) || this.#zk.session.ended.aborted || this.#clock.now() >= deadlineMs) {
-          throw this.#unknownOutcomeError(cause);
-        }
-        await sleep(this.#clock, backoffMs(failures, retryWait));
-      }
-    }
+    const findOutcome = async () => {
+      const mark = await readAfterOwnWrites(this.#zk, this.#mark, () => this.#zk.exists(this.#mark));
+      return mark === null ? null : await this.#findResult(mark.czxid);
+    };
+    return await retryOnConnectionLoss(this.#zk, findOutcome, { clock: this.#clock }).catch(() => {
+      throw this.#unknownOutcomeError(cause);
+    });
   }
 
   async #findResult(zxid: bigint): Promise<FencedWriteResult> {

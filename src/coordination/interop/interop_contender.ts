@@ -11,7 +11,7 @@ import { containerRequest } from "../lock/create_nodes.ts";
 import { ancestorsOf } from "../lock/lock_path.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
-import { childNames, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { childNames, isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import {
   interopPath,
   type InteropRecipe,
@@ -58,36 +58,25 @@ class InteropContender {
 
   /** Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has ended. */
   async run(): Promise<ContenderOutcome> {
-    for (let failures = 0;;) {
-      if (this.#waits.isStopped) return { do: "stopped" };
-      try {
-        if (this.#guid === "") await this.#contend();
-        const outcome = await this.#advance();
-        if (outcome !== null) return outcome;
-        failures = 0;
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
-        this.#mustSettle = true;
-        if (failures > 0) await this.#waits.pause(failures);
-        failures++;
-      }
-    }
+    const outcome = await this.#waits.repeat(async () => {
+      if (this.#guid === "") await this.#contend();
+      return await this.#advance();
+    }, () => {
+      this.#mustSettle = true;
+    });
+    return outcome ?? { do: "stopped" };
   }
 
   /** Deletes its node. Ends when that is done or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
-    for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
-      try {
-        const children = await this.#listChildrenAfterOwnWrites();
-        const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
-        if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
-        return;
-      } catch (thrown) {
-        if (!isTransient(thrown)) return; // the session has ended, or the ACL has changed: no retry can help
-        await this.#waits.pause(failures);
-      }
-    }
+    if (this.#guid === "") return;
+    await retryOnConnectionLoss(this.#zk, async () => {
+      const children = await this.#listChildrenAfterOwnWrites();
+      const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
+      if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
+    }, { clock: this.#options.clock, limitMs: Infinity })
+      .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
   /** Reads the queue once and acts on it. Returns null when it has to be read again. */

@@ -14,7 +14,7 @@ import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { childNames, isRefusal, isTransient, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { childNames, isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
@@ -101,20 +101,16 @@ export class Contender {
 
   /** Runs until granted, busy or stopped. Rejects with a permanent refusal of the server, and when the session has ended. */
   async run(): Promise<ContenderOutcome> {
-    let step: ContenderStep = { do: "contend" };
-    for (let failures = 0;;) {
-      if (this.#waits.isStopped) return { do: "stopped" };
-      try {
-        if (step.do === "granted" || step.do === "busy" || step.do === "stopped") return step;
-        step = await this.#runStep(step);
-        failures = 0;
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
-        step = { do: "recover" };
-        if (failures > 0) await this.#waits.pause(failures);
-        failures++;
-      }
-    }
+    let step: Exclude<ContenderStep, ContenderOutcome> = { do: "contend" };
+    const outcome = await this.#waits.repeat(async () => {
+      const next = await this.#runStep(step);
+      if (next.do === "granted" || next.do === "busy" || next.do === "stopped") return next;
+      step = next;
+      return null;
+    }, () => {
+      step = { do: "recover" };
+    });
+    return outcome ?? { do: "stopped" };
   }
 
   /**
@@ -123,21 +119,17 @@ export class Contender {
    */
   async leave(): Promise<void> {
     this.#waits.stop();
-    for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
-      try {
-        this.#node ??= await this.#findNode();
-        if (this.#node === null) return;
-        const { path } = this.#options;
-        const leaving = [`${path.queue}/${this.#node}`];
-        // The grant is a write of the same session: both deletions are executed after it.
-        if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
-        await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
-        return;
-      } catch (thrown) {
-        if (!isTransient(thrown)) return; // the session has ended, or the ACL has changed: no retry can help
-        await this.#waits.pause(failures);
-      }
-    }
+    if (this.#guid === "") return;
+    await retryOnConnectionLoss(this.#zk, async () => {
+      this.#node ??= await this.#findNode();
+      if (this.#node === null) return;
+      const { path } = this.#options;
+      const leaving = [`${path.queue}/${this.#node}`];
+      // The grant is a write of the same session: both deletions are executed after it.
+      if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
+      await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
+    }, { clock: this.#options.clock, limitMs: Infinity })
+      .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
   #runStep(step: Exclude<ContenderStep, ContenderOutcome>): Promise<ContenderStep> {

@@ -5,7 +5,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { newGuid } from "../../support/guid.ts";
 import { containerRequest, createMember, createParents, type MissingNodes } from "../lock/create_nodes.ts";
@@ -28,7 +28,6 @@ type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 const triesWithoutPause = 5;
 /** The time that refused runs have to withdraw, in milliseconds. */
 const withdrawMsMax = 2000;
-const recheckWait = { firstMs: 20, maxMs: 200 };
 
 export class PoolMembership {
   readonly #zk: ZooKeeper;
@@ -175,20 +174,12 @@ export class PoolMembership {
   }
 
   /** Retries without a time limit, like the wait for the component. */
-  async #retryPatiently<T>(ask: () => Promise<T>): Promise<T> {
+  #retryPatiently<T>(ask: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
-    const isWanted = () => this.#signal?.aborted !== true;
-    for (;;) {
-      try {
-        return await retryOnConnectionLoss(this.#zk, ask, { clock, isWanted });
-      } catch (thrown) {
-        throwIfAborted(this.#signal);
-        if (!isTransient(thrown) || this.#zk.session.ended.aborted) throw thrown;
-      }
-    }
+    return retryOnConnectionLoss(this.#zk, ask, { clock, signal: this.#signal, limitMs: Infinity });
   }
 
   #pause(waits: number): Promise<void> {
-    return sleep(this.#options.clock, backoffMs(waits, recheckWait));
+    return sleep(this.#options.clock, backoffMs(waits, requestBackoff));
   }
 }

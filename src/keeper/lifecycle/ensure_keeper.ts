@@ -64,7 +64,7 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
     if (dir !== null && (leftForAnother === null || leftForAnother()) && claimStart(dir)) {
       leftForAnother = startDetached({ dir, socketPath }, options);
     }
-    await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
+    await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50, jitter: 1 }));
     if (await keeperServes(socketPath)) return;
     if (performance.now() <= deadlineMs) continue;
     const waited = formatDuration(withinMs);

@@ -7,7 +7,7 @@ import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -58,7 +58,6 @@ const damageAdvice =
   "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later calls " +
   "continue at the position that the servers know: move away";
 
-const openWait = { firstMs: 20, maxMs: 200 };
 const reportWaitMs = 1000;
 
 export class ClientState implements Disposable {
@@ -104,7 +103,7 @@ export class ClientState implements Disposable {
           hasReported = true;
           onWait(describeUser(folder, id));
         }
-        await sleep(clock, Math.min(leftMs, 5 + backoffMs(attempt, openWait)), signal);
+        await sleep(clock, Math.min(leftMs, 5 + backoffMs(attempt, requestBackoff)), signal);
       }
     }
   }

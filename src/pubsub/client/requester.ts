@@ -5,7 +5,7 @@
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
@@ -75,8 +75,6 @@ interface RequestProgress extends WatchedRequest {
   lastResult: string | null;
 }
 
-/** Delay between tries. */
-const retryWait = { firstMs: 50, maxMs: 2000 };
 /** Milliseconds to wait for a connection before the next proxy is tried. */
 const connectMsMax = 2000;
 /** The same if there is only one proxy, before proxies are looked up again: as long as a handshake may take. */
@@ -173,7 +171,7 @@ export class Requester implements AsyncDisposable {
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
-      const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
+      const waitMs = backoffMs(attempts - 1, serverBackoff, random);
       const leftMs = endMs - clock.now() - waitMs - attemptMsLeast;
       const decision = decideAfterAttempt({
         changesState: changes,

@@ -4,7 +4,7 @@
  */
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, outageBackoff, retry, serverBackoff } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
@@ -43,9 +43,6 @@ export type HandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
   /** The topic is still on this server. */
   | { readonly kind: "kept"; readonly why: string };
-
-const retryWait = { firstMs: 50, maxMs: 2000 };
-const recheckWait = { firstMs: 500, maxMs: 30_000 };
 
 export class OwnedTopic {
   /** Not null while requests may be admitted. */
@@ -265,18 +262,18 @@ export class OwnedTopic {
 
   async #settle(): Promise<void> {
     this.#isReadAfterSync = false;
+    const { clock, signal } = this.#context;
+    const mayRetry = (thrown: unknown) => {
+      this.knownNode = undefined;
+      return isTransient(thrown);
+    };
     try {
-      for (let failures = 0;;) {
-        throwIfAborted(this.#context.signal);
-        try {
-          if (await this.#executeNextAction() === "settled") return;
-          failures = 0;
-        } catch (thrown) {
-          if (!isTransient(thrown)) throw thrown;
-          this.knownNode = undefined;
-          await this.#pause(failures++);
+      await retry(async (succeeded) => {
+        while (await this.#executeNextAction() !== "settled") {
+          succeeded();
+          throwIfAborted(signal);
         }
-      }
+      }, { clock, signal, backoff: serverBackoff, mayRetry });
     } finally {
       this.isInTransfer = false;
     }
@@ -425,14 +422,14 @@ export class OwnedTopic {
 
   async #pause(failures: number): Promise<void> {
     const { clock, signal } = this.#context;
-    await sleep(clock, backoffMs(failures, retryWait), signal);
+    await sleep(clock, backoffMs(failures, serverBackoff), signal);
   }
 
   /** Checks again later: data is left here that waits for another server. */
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
-    this.#cancelRecheck = clock.startTimer(recheckWait.firstMs + backoffMs(this.#rechecks++, recheckWait), () => {
+    this.#cancelRecheck = clock.startTimer(backoffMs(this.#rechecks++, outageBackoff), () => {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#context.onProblem(thrown));
     });

@@ -3,15 +3,12 @@
  * every change. They are few and change rarely.
  */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { backoffMs } from "../../support/backoff.ts";
-import { sleep } from "../../support/deadline.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
+import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "./announcements.ts";
 import { makeParents } from "./topic_nodes.ts";
 import { ListenerSet } from "../../support/event.ts";
-
-const retryWait = { firstMs: 50, maxMs: 2000 };
 
 export class AnnouncedServers implements Disposable {
   readonly #zk: ZooKeeper;
@@ -29,15 +26,9 @@ export class AnnouncedServers implements Disposable {
   /** Resolves after the first read. `path` is the parent node. The list ends with the session. */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {
     const list = new AnnouncedServers(zk, path, clock);
-    for (let failures = 0;; failures++) {
-      try {
-        await list.#read();
-        return list;
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
-      }
-      await sleep(clock, backoffMs(failures, retryWait), zk.session.ended);
-    }
+    const { ended } = zk.session;
+    await retryOnConnectionLoss(zk, () => list.#read(), { clock, limitMs: Infinity, signal: ended });
+    return list;
   }
 
   private constructor(zk: ZooKeeper, path: string, clock: Clock) {
@@ -69,7 +60,7 @@ export class AnnouncedServers implements Disposable {
       await this.#reading;
     } catch {
       // A response was lost, or the session has ended.
-      this.#clock.startTimer(backoffMs(failures, retryWait), () => void this.#refresh(failures + 1));
+      this.#clock.startTimer(backoffMs(failures, serverBackoff), () => void this.#refresh(failures + 1));
       return;
     } finally {
       this.#reading = null;

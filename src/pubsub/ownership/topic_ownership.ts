@@ -2,11 +2,10 @@
  * A server's ownership of topics over all its sessions. Starts again after each session; in between, topics are "away".
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { aborted, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
-import { sleep } from "../../support/deadline.ts";
+import { aborted, onAbort, TaskScope } from "../../support/abort.ts";
 import { BatonError } from "../../errors.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
+import { serveSessions } from "./serve_sessions.ts";
 import type { HandoffResult, Permit } from "./owned_topic.ts";
 import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
@@ -25,8 +24,6 @@ export type RequestAvailability =
   | { readonly kind: "serving"; readonly permit: RequestPermit }
   | Exclude<Availability, { kind: "serving" }>;
 
-const retryWait = { firstMs: 100, maxMs: 5000 };
-
 export class TopicOwnership {
   readonly #options: OwnershipOptions;
   #session: OwnershipSession | null = null;
@@ -43,19 +40,9 @@ export class TopicOwnership {
    * Keeps the server announced until the signal aborts: opens a session, serves, opens the next one. Rejects with the
    * signal's reason, and with CONFIG if the id belongs to another server.
    */
-  async run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
-    for (let failures = 0;; failures++) {
-      throwIfAborted(signal);
-      try {
-        await using zk = await open(signal);
-        await this.#serve(zk, signal, () => failures = 0);
-      } catch (thrown) {
-        throwIfAborted(signal);
-        if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
-        this.#options.onProblem(thrown);
-      }
-      await sleep(this.#options.clock, backoffMs(failures, retryWait), signal);
-    }
+  run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
+    const { clock, onProblem } = this.#options;
+    return serveSessions(open, (zk, begun) => this.#serve(zk, signal, begun), { clock, onProblem, signal });
   }
 
   /** Whether the server is announced and has its lease. */

@@ -4,7 +4,7 @@
  */
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
@@ -55,8 +55,6 @@ export interface IncomingRequest {
 
 /** Milliseconds without a connection to a server before this is reported. */
 const reportAfterMs = 1000;
-/** Delay before a request is sent again after no server was available or it was OVERLOADED. */
-const retryDelay = { firstMs: 20, maxMs: 1000 };
 
 const decoder = new TextDecoder();
 
@@ -252,7 +250,7 @@ export class RequestForwarder implements ServerLinkHost {
 
   /** Delays a request: it is sent again after a back-off, or when servers join or leave. */
   #delay(request: ProxyRequest): void {
-    const delayMs = backoffMs(request.delayCount++, { ...retryDelay, random: this.#options.random ?? Math.random });
+    const delayMs = backoffMs(request.delayCount++, requestBackoff, this.#options.random);
     const cancel = this.clock.startTimer(delayMs, () => this.#resume(request));
     request.location = { kind: "delayed", cancel };
     this.#delayed.add(request);

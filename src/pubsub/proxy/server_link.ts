@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers";
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { CachedClock } from "../../support/cached_clock.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
@@ -47,7 +47,6 @@ interface SentRequest {
 
 /** Milliseconds: a connection that was shorter counts as a failure, and increases the delay before the next one. */
 const stableMsMin = 1000;
-const reconnectDelay = { firstMs: 50, maxMs: 2000 };
 /** Milliseconds after which a response is no longer expected; its part of the window is released. */
 const lateMsMax = 30_000;
 /** Milliseconds before a full socket is tried again if no response arrives. */
@@ -180,7 +179,7 @@ export class ServerLink {
       limits: socketLimits,
       ...this.#host.socketOptions,
       sendHighWater,
-      reconnect: { minMs: reconnectDelay.firstMs, maxMs: reconnectDelay.maxMs },
+      reconnect: { minMs: serverBackoff.firstMs, maxMs: serverBackoff.maxMs },
       onEvent: (event) => {
         if (socket !== this.#socket) return;
         if (event.kind === "connected") this.#handleConnected();
@@ -216,7 +215,7 @@ export class ServerLink {
     this.#windowCount = this.#windowBytes = 0;
     const isSound = this.#host.clock.now() - this.#connectedMs >= stableMsMin;
     this.#failures = isSound ? 0 : this.#failures + 1;
-    const waitMs = isSound ? 0 : backoffMs(this.#failures, reconnectDelay);
+    const waitMs = isSound ? 0 : backoffMs(this.#failures, serverBackoff);
     this.#cancelRetry = this.#host.clock.startTimer(waitMs, () => this.#open());
     this.#host.onLost(lost, this);
   }

@@ -4,14 +4,13 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { aborted, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { aborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
 import { announce, type Announcement } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
+import { serveSessions } from "../ownership/serve_sessions.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
 import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
 import { ListenerSet } from "../../support/event.ts";
@@ -23,7 +22,6 @@ export interface ZookeeperDirectoryOptions {
   readonly onProblem: (problem: unknown) => void;
 }
 
-const retryWait = { firstMs: 100, maxMs: 5000 };
 /** Milliseconds: the maximum age of a list of topics. A new list costs one read for each topic. */
 const topicsMsMax = 1000;
 
@@ -61,23 +59,14 @@ export class ZookeeperDirectory implements TopicDirectory {
    * Keeps the proxy announced until the signal aborts. Rejects with the signal's reason, and with CONFIG when another
    * proxy has this ID.
    */
-  async run(
+  run(
     open: (signal: AbortSignal) => Promise<ZooKeeper>,
     announcement: Announcement,
     signal: AbortSignal,
   ): Promise<never> {
-    for (let failures = 0;; failures++) {
-      throwIfAborted(signal);
-      try {
-        await using zk = await open(signal);
-        await this.#serve(zk, announcement, { signal, announced: () => failures = 0 });
-      } catch (thrown) {
-        throwIfAborted(signal);
-        if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
-        this.#options.onProblem(thrown);
-      }
-      await sleep(this.#options.clock, backoffMs(failures, retryWait), signal);
-    }
+    const { clock, onProblem } = this.#options;
+    const serve = (zk: ZooKeeper, announced: () => void) => this.#serve(zk, announcement, { signal, announced });
+    return serveSessions(open, serve, { clock, onProblem, signal });
   }
 
   cachedRoute(topic: string): Route | null {

@@ -5,7 +5,7 @@
  */
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
@@ -54,8 +54,6 @@ export interface DeadLetterForwarderOptions {
 const pollMs = 1000;
 const failureDelayMsMax = 60_000;
 const batchSize = 16;
-/** Milliseconds between two tries at the end of a run that ends by itself. */
-const finalBackoff = { firstMs: 500, maxMs: 1000 };
 /** Time for sending after a stop was requested, in milliseconds. */
 const finalSendMs = 10_000;
 
@@ -134,8 +132,7 @@ export class DeadLetterForwarder {
       if (await this.#sendAll(signal) === "sent" || signal.aborted) return;
       const leftMs = endMs - clock.now();
       if (leftMs <= 0) return;
-      const waitMs = Math.max(finalBackoff.firstMs / 4, backoffMs(attempt, finalBackoff));
-      await sleep(clock, Math.min(leftMs, waitMs), signal).catch(() => {});
+      await sleep(clock, Math.min(leftMs, backoffMs(attempt, serverBackoff)), signal).catch(() => {});
     }
   }
 

@@ -4,7 +4,7 @@
  * again: the store recognizes them by their ids, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
+import { backoffMs, outageBackoff, retry } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
@@ -31,7 +31,6 @@ export interface TopicIngestOptions {
 const fetchMax = 256;
 /** How long one request waits for a message, in milliseconds. */
 const fetchWaitMs = 20_000;
-const failureBackoff = { firstMs: 1000, maxMs: 30_000 };
 
 /** Errors that do not go away by trying again. */
 const finalCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -54,19 +53,20 @@ export class TopicIngest {
   /** Runs until the signal. Rejects with one of `finalCodes`. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, onFailure } = this.#options;
-    let failures = 0;
-    while (!signal.aborted) {
-      try {
+    const mayRetry = (error: unknown) => {
+      if (!(error instanceof BatonError) || finalCodes.has(error.code)) return false;
+      onFailure(messageOf(error));
+      return true;
+    };
+    const ingest = async (succeeded: () => void) => {
+      while (!signal.aborted) {
         await this.#ingestNext(fetchWaitMs, signal);
-        failures = 0;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!(error instanceof BatonError) || finalCodes.has(error.code)) throw error;
-        onFailure(messageOf(error));
-        const waitMs = Math.max(failureBackoff.firstMs / 2, backoffMs(failures++, failureBackoff));
-        await sleep(clock, waitMs, signal).catch(() => {});
+        succeeded();
       }
-    }
+    };
+    await retry(ingest, { clock, backoff: outageBackoff, signal, mayRetry }).catch((error) => {
+      if (!signal.aborted) throw error;
+    });
   }
 
   /**
@@ -129,7 +129,7 @@ export class TopicIngest {
         if (part.length > 1) size = Math.ceil(part.length / 2);
         else {
           if (failures === 0) onFailure(`${message}; messages of "${subscriber.topic}" stay there`);
-          await sleep(clock, Math.max(failureBackoff.firstMs / 2, backoffMs(failures++, failureBackoff)), signal);
+          await sleep(clock, backoffMs(failures++, outageBackoff), signal);
         }
       }
     }

@@ -1,0 +1,34 @@
+/** Serves on one session after the other: a server that owns topics, and a proxy that finds them. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { throwIfAborted } from "../../support/abort.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import { BatonError } from "../../errors.ts";
+
+/**
+ * Opens a session and serves on it until it ends; then opens the next one. `serve` calls `begun` when it is announced: then the next
+ * pause is short. Rejects with the signal's reason, and with CONFIG, which no other session can change.
+ */
+export async function serveSessions(
+  open: (signal: AbortSignal) => Promise<ZooKeeper>,
+  serve: (zk: ZooKeeper, begun: () => void) => Promise<void>,
+  { clock, signal, onProblem }: {
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly onProblem: (problem: unknown) => void;
+  },
+): Promise<never> {
+  for (let failures = 0;; failures++) {
+    throwIfAborted(signal);
+    try {
+      await using zk = await open(signal);
+      await serve(zk, () => failures = 0);
+    } catch (thrown) {
+      throwIfAborted(signal);
+      if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
+      onProblem(thrown);
+    }
+    await sleep(clock, backoffMs(failures, serverBackoff), signal);
+  }
+}
