@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { enterBarrier, type EnterBarrierOptions } from "../../src/coordination/barrier/enter_barrier.ts";
 import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
-import { participantNodes } from "../../src/coordination/barrier/barrier_view.ts";
+import { participantNodes } from "../../src/coordination/barrier/barrier_state.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";

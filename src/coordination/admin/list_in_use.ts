@@ -1,7 +1,8 @@
 /** Lists everything below a root by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
+import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
+import { readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName, folderOf, lockPathAt } from "../lock/lock_path.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
 
@@ -79,11 +80,8 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     const view = await hiddenIfNoAuth(readBarrier(zk, barrier));
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
-    const { epoch, generation } = view.state;
     const participants = participantNodes(view.children);
-    const waiters = participants.filter((participant) =>
-      participant.epoch === epoch && participant.generation === generation
-    ).length;
+    const waiters = participants.filter((participant) => isGathering(view.state, participant)).length;
     return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
     if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // a barrier of another layout

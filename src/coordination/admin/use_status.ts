@@ -1,7 +1,7 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { cameBefore } from "../barrier/barrier_state.ts";
-import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
+import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
+import { type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
 import { electionPath, lockPath, objectPath } from "../lock/lock_path.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
 import { interopStatus } from "../interop/interop_status.ts";
@@ -83,9 +83,8 @@ async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | unde
   const path = objectPath("barriers", name, root);
   const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
-  participants.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
-  const { epoch = "", generation = 0, started = null } = view?.state ?? {};
-  const isWaiting = ({ node }: ParticipantStatus) => node.epoch === epoch && node.generation === generation;
+  const { started = null } = view?.state ?? {};
+  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isGathering(view.state, node);
   const common = (status: ParticipantStatus) => ({ ...status, id: status.node.guid, mode: null });
   const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;

@@ -8,10 +8,10 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import {
   type BarrierState,
   type BrokenGeneration,
-  cameBefore,
   formatBarrierState,
-  parseParticipant,
+  isGathering,
   type ParticipantNode,
+  participantNodes,
   responseName,
 } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
@@ -65,7 +65,7 @@ const sparesMax = 64;
 
 export function barrierDecision(look: BarrierObservation): BarrierDecision {
   const { state, guid } = look;
-  const parties = look.children.map(parseParticipant).filter((node) => node !== null);
+  const parties = participantNodes(look.children);
   const mine = parties.find((node) => node.guid === guid);
   const rank = state.started?.members.indexOf(guid) ?? -1;
   if (rank >= 0) return { do: "run", rank, isThere: mine !== undefined };
@@ -75,7 +75,7 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
     // No other generation can have started since: it would have waited until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
-  const gathering = gatheredParticipants(state, parties);
+  const gathering = parties.filter((node) => isGathering(state, node));
   const first = gathering[0] ?? mine;
   const gathered = gathering.filter((node) => hasSameOptions(node, first));
   if (!hasSameOptions(mine, first)) return { do: "disagree", first };
@@ -89,16 +89,10 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
 export function participantsSeen(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
 ): string[] {
-  const gathering = gatheredParticipants(state, children.map(parseParticipant).filter((node) => node !== null));
+  const gathering = participantNodes(children).filter((node) => isGathering(state, node));
   const [first] = gathering;
   const there = gathering.filter((node) => first !== undefined && hasSameOptions(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
-}
-
-/** The participants of the current generation, in the order of their arrival. */
-function gatheredParticipants(state: BarrierState, parties: readonly ParticipantNode[]): ParticipantNode[] {
-  const isGathered = (node: ParticipantNode) => node.epoch === state.epoch && node.generation === state.generation;
-  return parties.filter(isGathered).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
 }
 
 function hasSameOptions(left: ParticipantNode, right: ParticipantNode): boolean {
@@ -154,8 +148,7 @@ export function stateAfterLeaving(
   mine: ParticipantNode,
   loss: Pick<BrokenGeneration, "lost" | "why">,
 ): BarrierState | null {
-  const isGathered = mine.epoch === state.epoch && mine.generation === state.generation;
-  return isGathered && mine.onLost === "fail" ? brokenState(state, loss) : null;
+  return isGathering(state, mine) && mine.onLost === "fail" ? brokenState(state, loss) : null;
 }
 
 export function brokenState(state: BarrierState, { lost, why }: Pick<BrokenGeneration, "lost" | "why">): BarrierState {

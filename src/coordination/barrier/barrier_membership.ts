@@ -7,7 +7,7 @@ import { throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Event } from "../../support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
-import { participantNodes } from "./barrier_view.ts";
+import { participantNodes } from "./barrier_state.ts";
 import type { Lease } from "../../process/lease.ts";
 import { readAgain } from "../read_again.ts";
 import { childNames, readAfterSync } from "../request_errors.ts";

@@ -150,8 +150,16 @@ export function responseName(round: string, guid: string): string {
   return `r-${round}-${guid}`;
 }
 
-/** The order of arrival. At 2^31-1 the server gives the same sequence to all participants; then the GUID decides. */
-export function cameBefore(left: ParticipantNode, right: ParticipantNode): boolean {
-  if (left.sequence !== right.sequence) return left.sequence < right.sequence;
-  return left.guid < right.guid;
+/**
+ * Parses the names of the participants, in the order of their arrival. At 2^31-1 the server gives the same sequence to all participants;
+ * then the GUID decides.
+ */
+export function participantNodes(children: readonly string[]): ParticipantNode[] {
+  const nodes = children.map(parseParticipant).filter((node) => node !== null);
+  return nodes.sort((one, other) => one.sequence - other.sequence || (one.guid < other.guid ? -1 : 1));
+}
+
+/** Whether the participant is in the generation that can be entered now. */
+export function isGathering(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
+  return epoch === state.epoch && generation === state.generation;
 }

@@ -1,6 +1,6 @@
 /** Reads a barrier in a safe order, and the names of its participants. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { type BarrierState, parseBarrierState, parseParticipant, type ParticipantNode } from "./barrier_state.ts";
+import { type BarrierState, parseBarrierState, type ParticipantNode } from "./barrier_state.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import { nullIfNoNode, readNodes } from "../request_errors.ts";
 
@@ -51,8 +51,4 @@ export async function participantStatuses(
 ): Promise<ParticipantStatus[]> {
   const found = await readNodes(zk, barrier, nodes);
   return found.map(({ node, data, stat }) => ({ ...parseNodeInfo(data), node, sessionId: stat.ephemeralOwner }));
-}
-
-export function participantNodes(children: readonly string[]): ParticipantNode[] {
-  return children.map(parseParticipant).filter((node) => node !== null);
 }

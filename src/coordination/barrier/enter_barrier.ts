@@ -11,14 +11,21 @@ import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
-import { cameBefore, type OnMemberLost, type ParticipantNode, partiesMax, responseName } from "./barrier_state.ts";
+import {
+  isGathering,
+  type OnMemberLost,
+  type ParticipantNode,
+  participantNodes,
+  partiesMax,
+  responseName,
+} from "./barrier_state.ts";
 import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
 import { objectPath } from "../lock/lock_path.ts";
 import { nameOfHolder, unknownHolder } from "../holder_info.ts";
 import { readAfterSync } from "../request_errors.ts";
 import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
 import { type AcquireOptions, sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
-import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
+import { type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
 
 export interface EnterBarrierOptions
   extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
@@ -268,11 +275,9 @@ async function barrierStatus(
   path: string,
   { parties, guid }: { readonly parties: number; readonly guid: string },
 ): Promise<BarrierStatus> {
-  // A sync is needed: a server that lags behind would not show the latest participants.
   const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
-  const nodes = participantNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
-  const isOpen = (node: { epoch: string; generation: number }) =>
-    node.epoch === view?.state.epoch && node.generation === view.state.generation;
+  const nodes = participantNodes(view?.children ?? []);
+  const isOpen = (node: ParticipantNode) => view !== null && isGathering(view.state, node);
   const gathered = nodes.filter(isOpen);
   const round = view?.state.round ?? null;
   const silent = gathered.filter((node) =>
