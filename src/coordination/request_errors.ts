@@ -55,15 +55,18 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   }
 }
 
-/** Returns null when the node does not exist. */
-export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
+/** Returns null when the server refuses the request for one of these reasons. */
+export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeeperErrorName[]): Promise<T | null> {
   try {
-    return await reading;
+    return await request;
   } catch (thrown) {
-    if (isRefusal(thrown, "NONODE")) return null;
+    if (isRefusal(thrown, ...reasons)) return null;
     throw thrown;
   }
 }
+
+/** Returns null when the node does not exist. */
+export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
 /** Returns the names of the children; none when the node does not exist. */
 export async function childNames(
@@ -87,15 +90,30 @@ export async function readNodes<N extends { readonly name: string }>(
   return found.filter((read) => read !== null);
 }
 
+/** Reads what the leader knows now: a follower that lags could miss the newest holder. Not for the outcome of an own write. */
+export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  return readAfter(zk.sync(path), read);
+}
+
 /**
- * Reads what the leader knows now: a follower that lags could miss the newest holder, or a write whose response was lost. The sync and
- * the reads go in one packet.
+ * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A sync
+ * is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has. A write
+ * needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in their order.
  */
-export async function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
-  const syncing = zk.sync(path);
+export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
+  await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
+}
+
+/** Reads after a lost response: shows every earlier write of this session. */
+export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  return readAfter(settleWrites(zk, path), read);
+}
+
+/** Sends both requests in one packet. */
+async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Promise<T> {
   const reading = read();
-  reading.catch(() => {}); // the failure of the write is reported first
-  await settling;
+  reading.catch(() => {}); // the failure of the first request is reported
+  await sent;
   return await reading;
 }
 

@@ -266,7 +266,7 @@ export class BarrierParticipant {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     // As in lock_contender.ts: another server may still have it.
-    if (this.#mine !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.barrier}/${this.#mine}`, -1));
+    if (this.#mine !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path}/${this.#mine}`, -1));
     this.#mine = null;
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
     this.#guid = newGuid();

@@ -11,7 +11,13 @@ import { containerRequest } from "../lock/create_nodes.ts";
 import { ancestorsOf } from "../lock/lock_path.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
-import { childNames, isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import {
+  childNames,
+  nullIfNoNode,
+  nullIfRefused,
+  readAfterOwnWrites,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
 import {
   interopPath,
   type InteropRecipe,
@@ -131,22 +137,14 @@ class InteropContender {
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
     const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
-      try {
-        await this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
-        return;
-      } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
-      }
-      try {
-        await this.#zk.multi([
-          ...await this.#createMissingRequests(),
-          { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
-        ]);
-        return;
-      } catch (thrown) {
-        // Other clients create the same nodes, and the server removes empty containers.
-        if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
-      }
+      const creating = this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
+      if (await nullIfNoNode(creating) !== null) return;
+      const requests: MultiRequest[] = [
+        ...await this.#createMissingRequests(),
+        { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
+      ];
+      // Other clients create the same nodes, and the server removes empty containers.
+      if (await nullIfRefused(this.#zk.multi(requests), "NONODE", "NODEEXISTS") !== null) return;
       if (tries > 0) await this.#makeFirst();
       if (tries > 3) await this.#waits.pause(tries);
     }
@@ -156,11 +154,8 @@ class InteropContender {
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
-    try {
-      await this.#zk.create(ancestorsOf(path.lock)[0] ?? path.lock, new Uint8Array(), { mode, acl });
-    } catch (thrown) {
-      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    }
+    const first = ancestorsOf(path.lock)[0] ?? path.lock;
+    await nullIfRefused(this.#zk.create(first, new Uint8Array(), { mode, acl }), "NODEEXISTS");
   }
 
   /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */

@@ -2,7 +2,7 @@
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { ancestorsOf } from "./lock_path.ts";
-import { isRefusal } from "../request_errors.ts";
+import { isRefusal, nullIfRefused } from "../request_errors.ts";
 
 /** Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes above these. */
 export type MissingNodes = "nothing" | "inner" | "outer" | "parents";
@@ -56,11 +56,7 @@ export function containerRequest(path: string, acl: Acl[], data: Uint8Array = ne
 /** Creates the missing nodes above a path. */
 export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   for (const parent of ancestorsOf(path)) {
-    try {
-      await zk.create(parent, new Uint8Array(), { acl });
-    } catch (thrown) {
-      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    }
+    await nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
   }
 }
 

@@ -14,7 +14,13 @@ import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { childNames, isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import {
+  childNames,
+  nullIfNoNode,
+  nullIfRefused,
+  readAfterOwnWrites,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
@@ -230,11 +236,8 @@ export class Contender {
    * queue again; a later contender of better priority changes the version, so that this request fails and the queue is read.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
-    try {
-      await this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
-    } catch (thrown) {
-      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: a grant has changed the version already
-    }
+    const writing = this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
+    await nullIfRefused(writing, "BADVERSION", "NONODE"); // refused: a grant has changed the version already
     this.#hasAnnounced = true;
     return readAndWatch;
   }
@@ -284,15 +287,12 @@ export class Contender {
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
     if (!view.hasHolders) multi.splice(1, 0, containerRequest(path.holders, acl));
-    try {
-      const [guarded] = await this.#zk.multi(multi);
-      if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
-      return this.#toGranted(node, { token: guarded.stat.mzxid, limit });
-    } catch (thrown) {
-      // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
-      if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return readOnly;
-      throw thrown;
-    }
+    const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS");
+    // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
+    if (made === null) return readOnly;
+    const [guarded] = made;
+    if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
+    return this.#toGranted(node, { token: guarded.stat.mzxid, limit });
   }
 
   #toGranted(node: string, { token, limit }: { token: bigint; limit: number | null }): Granted {

@@ -105,7 +105,7 @@ async function requestGrant(
       }
       if (!isTransient(thrown)) throw thrown;
     }
-    // The outcome is unknown: only a sync makes sure that the server has seen the request.
+    // The outcome is unknown.
     const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(`${path.holders}/${node}`));
     const stat = await retryOnConnectionLoss(zk, reading, { clock });
     return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;

@@ -4,7 +4,7 @@ import type { Clock } from "../../support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
 import { CompletionLog } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { isRefusal, retryOnConnectionLoss } from "../request_errors.ts";
+import { nullIfRefused, retryOnConnectionLoss } from "../request_errors.ts";
 
 /**
  * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and
@@ -36,18 +36,10 @@ export async function clearPoolResults(
       lock,
       path.own,
     ];
-    for (const node of nodes) await deleteEmpty(zk, { node, clock });
+    for (const node of nodes) {
+      const deleting = retryOnConnectionLoss(zk, () => zk.delete(node, -1), { clock });
+      await nullIfRefused(deleting, "NONODE", "NOTEMPTY");
+    }
   }
   return count;
-}
-
-async function deleteEmpty(
-  zk: ZooKeeper,
-  { node, clock }: { readonly node: string; readonly clock: Clock },
-): Promise<void> {
-  try {
-    await retryOnConnectionLoss(zk, () => zk.delete(node, -1), { clock });
-  } catch (thrown) {
-    if (!isRefusal(thrown, "NONODE", "NOTEMPTY")) throw thrown;
-  }
 }

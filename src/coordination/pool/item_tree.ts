@@ -1,7 +1,7 @@
 /** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_path.ts";
-import { childNames, isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../request_errors.ts";
 
 export interface ItemRow {
   readonly item: string;
@@ -69,12 +69,7 @@ export class ItemTree {
   async forEachInBatches<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
     await mapInBatches(all, batchSize, async (one) => {
-      try {
-        await work(one);
-        count++;
-      } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE", "BADVERSION")) throw thrown;
-      }
+      if (await nullIfRefused(work(one).then(() => true), "NONODE", "BADVERSION")) count++;
     });
     return count;
   }

@@ -25,17 +25,7 @@ export interface NamedProcess {
   readonly name: string;
 }
 
-export type SupervisedProcesses = Pick<
-  CommandProcesses,
-  | "alive"
-  | "claimUndecided"
-  | "commandEnded"
-  | "isUndecided"
-  | "reapOrphans"
-  | "signalAll"
-  | "signalCommand"
-  | "subscribe"
->;
+export type SupervisedProcesses = Pick<CommandProcesses, keyof CommandProcesses>;
 
 export interface ChildRunOptions {
   readonly lease: Lease;
