@@ -1,6 +1,9 @@
-/** Finds the process that has a lock on a file, for messages. */
+/** The locks of stores: which file is locked, and which process has the lock, for messages. */
 import { readFileSync, statSync } from "node:fs";
 import process from "node:process";
+
+/** The file in a store's folder that its owner locks, so that other processes can read the database meanwhile. */
+export const ownerName = "owner.sqlite";
 
 /** Returns the process ID; null if there is none, or if it cannot be known: outside Linux, or in another PID namespace. */
 export function lockHolderOf(path: string): number | null {

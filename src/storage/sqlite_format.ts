@@ -15,12 +15,11 @@ export interface SqliteFormat {
 
 /** Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file passes. */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
-  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
-  const before = pragma("user_version");
-  const application = pragma("application_id");
+  const before = pragmaOf(database, "user_version");
+  const application = pragmaOf(database, "application_id");
   if (before === 0 && application === 0) return;
   // Another process may have created the tables between the two reads.
-  const format = before === 0 ? pragma("user_version") : before;
+  const format = before === 0 ? pragmaOf(database, "user_version") : before;
   const { what, folder, path } = wanted;
   if (application !== wanted.applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
@@ -45,10 +44,9 @@ export function checkSchema(database: DatabaseSync, schema: string): void {
   }
 }
 
-/** Returns the size that a copy without free pages has. */
-export function usedBytes(database: DatabaseSync): number {
-  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
-  return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+/** A number that SQLite keeps: `user_version`. */
+export function pragmaOf(database: DatabaseSync, name: string): number {
+  return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
 }
 
 function schemaOf(database: DatabaseSync): string {

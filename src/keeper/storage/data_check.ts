@@ -1,12 +1,13 @@
 /** Verification and backup of a data directory, also while a keeper uses it. */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
-import { flushPath } from "../../storage/durable_file.ts";
-import { describeOlderThanMark, ownerOfCopies, readPieces, storedFormat } from "./keeper_database.ts";
-import { usedBytes } from "../../storage/sqlite_format.ts";
+import { copyDatabase } from "../../storage/sqlite_file.ts";
+import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
+import { isDiskFull } from "../../storage/storage_error.ts";
+import { busyMs, describeOlderThanMark, keeperFormat, ownerOfCopies, readPieces } from "./keeper_database.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
@@ -43,12 +44,6 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
   progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
   const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
   if (found[0] !== "ok") throw new Error(found.join("; "));
-  const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
-  if (format !== storedFormat) {
-    throw new Error(
-      `its format is ${format}; this version of baton verifies format ${storedFormat}`,
-    );
-  }
   const paths = new Set<string>();
   const sessions = new Set<bigint>();
   let zxid = 0n;
@@ -70,27 +65,18 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
  */
 export function backUpData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");
-  // The copy has another name until it is complete: a killed backup leaves nothing that could be taken for a copy.
-  const part = `${file}.part`;
-  const copy = createPart(part, file);
-  let made = part;
-  try {
+  const read = (copy: (database: DatabaseSync) => void) =>
     withData(dataDir, "back up", (database) => {
-      progress.startPart({ noun: "byte", verb: "copied", total: usedBytes(database), file: part });
-      vacuumInto(database, part, file);
-      markAsCopy(part);
-      fsyncSync(copy);
+      try {
+        copy(database);
+      } catch (error) {
+        throw isDiskFull(error) ? backupError(file, error) : error;
+      }
     });
-    checkCopy(part, progress);
-    renameSync(part, file);
-    made = file;
-    flushPath(dirname(file));
+  try {
+    copyDatabase(read, file, { complete: markAsCopy, check: (copy) => void checkRows(copy, progress), progress });
   } catch (error) {
-    for (const name of [made, `${made}-journal`]) rmSync(name, { force: true });
-    if (error instanceof BatonError) throw error;
-    throw new BatonError("IO", `The backup ${file} is not usable: ${messageOf(error)}`, { cause: error });
-  } finally {
-    closeSync(copy);
+    throw backupError(file, error);
   }
 }
 
@@ -101,29 +87,17 @@ function markAsCopy(file: string): void {
   copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);
 }
 
-function checkCopy(file: string, progress: WorkProgress): void {
-  using copied = new DatabaseSync(file, { readOnly: true });
-  checkRows(copied, progress);
-}
-
-/** Copies the database. SQLite accepts an empty target file, and does not flush it. */
-function vacuumInto(database: DatabaseSync, part: string, file: string): void {
-  try {
-    database.prepare("VACUUM INTO ?").run(part);
-  } catch (error) {
-    if (!/disk is full/.test(messageOf(error))) throw error;
-    throw new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
+function backupError(file: string, error: unknown): BatonError {
+  if (error instanceof BatonError) return error;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === "EEXIST") {
+    return cannotWrite(file, `${file}.part exists: another backup is running or was interrupted`, error);
   }
-}
-
-/** Creates the file for its owner only: it will contain passwords of sessions. */
-function createPart(part: string, file: string): number {
-  try {
-    return openSync(part, "wx", 0o600);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw cannotWrite(file, messageOf(error), error);
-    throw cannotWrite(file, `${part} exists: another backup is running or was interrupted`, error);
+  if (syscall === "open") return cannotWrite(file, messageOf(error), error);
+  if (isDiskFull(error)) {
+    return new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
+  return new BatonError("IO", `The backup ${file} is not usable: ${messageOf(error)}`, { cause: error });
 }
 
 function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
@@ -159,7 +133,8 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
     const damage = damageInLog(path) ?? describeOlderThanMark(path);
     if (damage !== null) throw new Error(damage);
     using database = new DatabaseSync(path);
-    database.exec("PRAGMA busy_timeout = 5000");
+    database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+    checkSqliteFormat(database, keeperFormat(path));
     return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;

@@ -7,7 +7,8 @@ import { statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
-import { databaseName, ownerName } from "./stored_records.ts";
+import { ownerName } from "../../storage/file_lock_holder.ts";
+import { databaseName } from "./stored_records.ts";
 
 /**
  * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full timeout from

@@ -1,43 +1,45 @@
 /**
- * The keeper's files: an SQLite database with the rows, and a second database that is only locked, so that a data directory has
- * one owner while other processes can read it (backup, verify). If the second file is removed, another owner can get in: the
- * rows therefore name their last owner, and no other process changes them. Synchronous: it runs in the storage thread.
+ * The keeper's files: an SQLite database with the rows, which names its owner (sqlite_file.ts), and a mark beside it
+ * (committed_mark.ts). Synchronous: it runs in the storage thread.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../../errors.ts";
-import { flushParentFolders, reserveFile } from "../../storage/durable_file.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
 import { CommittedMark, readMark } from "../../storage/committed_mark.ts";
-import { checkSchema } from "../../storage/sqlite_format.ts";
+import { SqliteFile } from "../../storage/sqlite_file.ts";
+import type { SqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
-import {
-  databaseName,
-  decodeRows,
-  encodeRows,
-  markName,
-  ownerName,
-  type StoredRow,
-  zxidChecksum,
-} from "./stored_records.ts";
-
-/** PRAGMA user_version: the format of the tables and rows below. */
-export const storedFormat = 2;
+import { databaseName, decodeRows, encodeRows, markName, type StoredRow, zxidChecksum } from "./stored_records.ts";
 
 /**
- * The size reserved for the write-ahead log: a flush that extends the file takes twice as long. A checkpoint copies the log into
- * the database before it is full; it is then written from its beginning again.
+ * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is then written
+ * from its beginning again.
  */
 const logBytes = 8 << 20;
 /** The size from which an idle keeper makes a checkpoint. */
 const idleCheckpointBytes = 1 << 20;
-const pageBytes = 4096;
+/** Backups read the database and hold locks for short times. Milliseconds. */
+export const busyMs = 5_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL, checksum INTEGER);
   CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);`;
+
+const statements = {
+  nodes: {
+    put: "INSERT OR REPLACE INTO nodes (id, body) VALUES (?, ?)",
+    drop: "DELETE FROM nodes WHERE id = ?",
+  },
+  sessions: {
+    put: "INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)",
+    drop: "DELETE FROM sessions WHERE id = ?",
+  },
+  progress: "INSERT OR REPLACE INTO progress (id, zxid, checksum) VALUES (0, ?, ?)",
+} as const;
 
 const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
   "move the folder away while no lock is held";
@@ -45,95 +47,83 @@ const damageRemedy = "Acknowledged data cannot be read; start from a backup (bat
 /** The approximate size of the parts in which rows are sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-export class DataDirectoryOwned extends Error {}
+/** The tables above, and the format of their rows (stored_records.ts). The database in `folder` is named `path`. */
+export function keeperFormat(path: string): SqliteFormat {
+  return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
+}
 
 export class KeeperDatabase {
-  readonly #owner: DatabaseSync;
-  readonly #database: DatabaseSync;
+  readonly #file: SqliteFile;
   readonly #logPath: string;
   readonly #mark: CommittedMark;
   /** Whether the next commit may be the first one in a restarted log. */
   #logBegins = true;
-  /** This owner's name in the rows; random, because a copy would repeat a number. */
-  readonly #name = crypto.randomUUID();
-  #loggedBytes = 0;
-  readonly #statements: Readonly<
-    Record<"owner" | "putNode" | "dropNode" | "putSession" | "dropSession" | "putZxid", StatementSync>
-  >;
 
+  /** Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other errors. */
   constructor(dataDir: string) {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
-    this.#mark = new CommittedMark(join(dataDir, markName));
-    this.#owner = openLocked(join(dataDir, ownerName));
-    try {
-      const damage = damageInLog(path) ?? describeOlderThanMark(path);
-      // SQLite would silently leave out what it cannot read: locks that are held would be free.
-      if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
-      this.#database = openRows(path, { owner: this.#name, mark: this.#mark });
-    } catch (error) {
-      this.#owner.close();
-      throw error;
-    }
-    const prepare = (sql: string) => this.#database.prepare(sql);
-    this.#statements = {
-      owner: prepare("SELECT keeper FROM owner"),
-      putNode: prepare("INSERT OR REPLACE INTO nodes (id, body) VALUES (?, ?)"),
-      dropNode: prepare("DELETE FROM nodes WHERE id = ?"),
-      putSession: prepare("INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)"),
-      dropSession: prepare("DELETE FROM sessions WHERE id = ?"),
-      putZxid: prepare("INSERT OR REPLACE INTO progress (id, zxid, checksum) VALUES (0, ?, ?)"),
-    };
+    const mark = this.#mark = new CommittedMark(join(dataDir, markName));
+    const owned = () => new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${dataDir}`);
+    let isRestored = false;
+    this.#file = new SqliteFile({
+      format: keeperFormat(path),
+      busyMs,
+      pragmas: `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`,
+      owner: { column: "keeper", busy: owned, takenOver: owned },
+      prepare: () => prepareFile(path, mark),
+      inspect: (database) => {
+        isRestored = isCopy(database);
+        if (!isRestored) return;
+        mark.remove();
+        flushParentFolders(dataDir);
+      },
+    });
+    // A copy needs no mark. From now on the mark applies to this file, also without its log.
+    if (isRestored) this.#file.checkpoint("FULL");
   }
 
   load(): Generator<Uint8Array, void, void> {
-    return readPieces(this.#database);
+    return readPieces(this.#file.database);
   }
 
-  /** Throws DataDirectoryOwned when another keeper has opened the rows since. */
+  /** Throws LOCK_BUSY when another keeper has opened the rows since. */
   confirmOwner(): void {
-    if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DataDirectoryOwned("another keeper owns it");
+    this.#file.requireOwnership();
   }
 
   /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirmOwner` or otherwise. */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
-    const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      this.confirmOwner(); // inside the transaction: a later owner then finds what this one stored
-      for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
-      for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
-      putZxid.run(zxid, zxidChecksum(zxid));
-      this.#database.exec("COMMIT");
-      this.#raiseMark(zxid);
-      // This is an upper limit: rows that are close together share a page.
-      this.#loggedBytes += changes.byteLength + (nodes.length + sessions.length + 1) * pageBytes;
-    } catch (error) {
-      rollBack(this.#database);
-      throw error;
-    }
+    this.#file.transaction(() => {
+      this.#store(nodes, statements.nodes);
+      this.#store(sessions, statements.sessions);
+      this.#file.run(statements.progress, zxid, zxidChecksum(zxid));
+    });
+    this.#raiseMark(zxid);
+  }
+
+  #store(rows: readonly StoredRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
+    for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
   /** Copies the log into the database if it is large enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
-    if (this.#loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
+    if (this.#file.loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
     this.#logBegins = true;
-    this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
-    this.#loggedBytes = 0;
+    this.#file.checkpoint();
   }
 
-  /** Extends the log's file to its final size. SQLite ignores the zeros at its end, which are no frame with a valid checksum. */
   reserveLog(): void {
-    reserveFile(this.#logPath, logBytes);
+    this.#file.reserveLog(logBytes);
   }
 
   close(): void {
-    this.#database.close();
-    // SQLite deletes the log when the database contains all of it and no other process reads.
-    if (existsSync(this.#logPath)) this.#mark.close();
-    else this.#mark.remove();
-    this.#owner.close();
+    this.#file.close(() => {
+      // SQLite deletes the log when the database contains all of it and no other process reads.
+      if (existsSync(this.#logPath)) this.#mark.close();
+      else this.#mark.remove();
+    });
   }
 
   /** Raises the mark before the commit is acknowledged. If the mark cannot be written, the next commit tries again. */
@@ -145,6 +135,18 @@ export class KeeperDatabase {
       this.#logBegins = true;
     }
   }
+}
+
+/** Creates the file if there is none. Throws if SQLite would silently leave out what it cannot read: locks that are held would be free. */
+function prepareFile(path: string, mark: CommittedMark): void {
+  const damage = damageInLog(path) ?? describeOlderThanMark(path);
+  if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) {
+    mark.remove(); // it belongs to removed data
+    createDatabaseFile(path);
+  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
+  else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
 }
 
 /** The owner's name in a copy. */
@@ -207,65 +209,7 @@ function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void
   }
 }
 
-function openRows(
-  path: string,
-  { owner, mark }: { readonly owner: string; readonly mark: CommittedMark },
-): DatabaseSync {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) {
-    mark.remove(); // it belongs to removed data
-    createDatabaseFile(path);
-  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
-  else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
-  const database = new DatabaseSync(path);
-  try {
-    // Backups read the database and hold locks for short times.
-    database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`);
-    const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
-    if (format !== 0 && format !== storedFormat) {
-      throw new Error(`its format is ${format}; this version of baton knows format ${storedFormat}`);
-    }
-    if (format === storedFormat) checkSchema(database, schema);
-    const isRestored = isCopy(database);
-    if (isRestored) mark.remove();
-    // Flush the folder entries before the database contains anything, so that later owners need not.
-    if (format === 0 || isRestored) flushParentFolders(dirname(path));
-    database.exec(`BEGIN IMMEDIATE; ${schema}
-      INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
-      PRAGMA user_version = ${storedFormat};
-      COMMIT`);
-    // A copy needs no mark. From now on the mark applies to this file, also without its log.
-    if (isRestored) database.exec("PRAGMA wal_checkpoint(FULL)");
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
 function truncatedMessage(path: string): string {
   return `The keeper's data ${path} is empty: the file was truncated. Replace it with ` +
     "a backup (baton keeper backup), or remove it while no lock is held";
-}
-
-/** Locks the file until it is closed or the process ends. */
-function openLocked(path: string): DatabaseSync {
-  const database = new DatabaseSync(path);
-  try {
-    database.exec("BEGIN EXCLUSIVE");
-    return database;
-  } catch (error) {
-    database.close();
-    if (/locked|busy/i.test(String(error))) throw new DataDirectoryOwned("another keeper owns it");
-    throw error;
-  }
-}
-
-function rollBack(database: DatabaseSync): void {
-  try {
-    database.exec("ROLLBACK");
-  } catch {
-    // SQLite has rolled back by itself, as it does when the disk is full
-  }
 }

@@ -12,10 +12,13 @@ import type { NodeKind, ZNode } from "../state/tree.ts";
 
 /** The database's file in the data directory. */
 export const databaseName = "keeper.sqlite";
-/** This file is only locked. */
-export const ownerName = "owner.sqlite";
 /** The file with the mark: at least this zxid was committed; see storage/committed_mark.ts. */
 export const markName = "stored.zxid";
+
+/** The data directory as the subject of an error's sentence. */
+export function describeData(dataDir: string): string {
+  return `The keeper's data in ${dataDir}`;
+}
 
 /** A row: its ID and its content; null deletes the row. */
 export interface StoredRow {

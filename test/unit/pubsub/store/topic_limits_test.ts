@@ -237,7 +237,7 @@ test("a topic with rows left to delete keeps its content from the seal on", () =
 test("files that were removed while in use are noticed before anything more is answered", () => {
   const store = driver();
   store.execute({ kind: "subscribe", client: "alice" });
-  rmSync(store.database.dataDir, { recursive: true });
+  rmSync(store.database.folder, { recursive: true });
   const responded: StoreResponse[] = [];
   store.onResponse = (response) => responded.push(response);
   store.database.invalidateFileCheck();

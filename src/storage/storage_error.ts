@@ -1,0 +1,27 @@
+/** Errors of SQLite and of the file system, and their meaning for a store. Pure. */
+import { BatonError, messageOf } from "../errors.ts";
+
+/** SQLite reports that a file is locked when its busy timeout is over. */
+export function isLocked(error: unknown): boolean {
+  return saysSqlite(error, /locked|busy/i);
+}
+
+/**
+ * SQLITE_FULL or ENOSPC: a write found no space. SQLite reports it before the last frame of a commit is in the log, so nothing was
+ * stored. A failed flush is another error.
+ */
+export function isDiskFull(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "ENOSPC" || saysSqlite(error, /database or disk is full/);
+}
+
+/** Errors of the system name a path, which may contain any word; those of baton are sentences. */
+function saysSqlite(error: unknown, words: RegExp): boolean {
+  if (error instanceof BatonError || (error as NodeJS.ErrnoException).syscall !== undefined) return false;
+  return words.test(messageOf(error));
+}
+
+/** An error of a store as a BatonError; IO unless it is one. `what`: the subject of the sentence: "The topic store in /data". */
+export function storageError(what: string, error: unknown): BatonError {
+  if (error instanceof BatonError) return error;
+  return new BatonError("IO", `${what} cannot be read or written: ${messageOf(error)}`, { cause: error });
+}

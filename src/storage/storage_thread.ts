@@ -1,0 +1,261 @@
+/**
+ * A store in a thread of its own, which waits for the disk so that the process does not. `StorageThread` is the side of the process:
+ * typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their order. Neither knows what
+ * the store is made of: the calls are the store's interface.
+ */
+import { parentPort, type Worker } from "node:worker_threads";
+import { BatonError, type ErrorCode } from "../errors.ts";
+import { storageError } from "./storage_error.ts";
+
+/** The calls of a store by name. `open` and `close` are the first and the last one. */
+export type StoreCalls = {
+  // deno-lint-ignore no-explicit-any
+  readonly [name: string]: (...values: any[]) => unknown;
+} & {
+  // deno-lint-ignore no-explicit-any
+  readonly open: (...values: any[]) => unknown;
+  readonly close: () => void;
+};
+
+interface ThreadCall {
+  readonly id: number;
+  readonly method: PropertyKey;
+  readonly values: readonly unknown[];
+}
+
+/** A call that runs alone, or calls that run together. */
+export type ThreadRequest = ThreadCall | readonly ThreadCall[];
+
+interface ThreadError {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+interface ThreadResult {
+  readonly id: number;
+  readonly value?: unknown;
+  /** The call has changed nothing. */
+  readonly refusal?: ThreadError;
+}
+
+/** Results, an event of the store, or its failure: the outcome of all calls without a result is unknown. */
+type ThreadReply<Event> =
+  | ThreadResult
+  | readonly ThreadResult[]
+  | { readonly event: Event }
+  | { readonly broken: ThreadError };
+
+/** Calls that are run together at most. */
+const togetherMax = 1024;
+
+export interface StorageThreadHooks<Event> {
+  /** The subject of an error's sentence: "The topic store in /data". */
+  readonly what: string;
+  readonly onEvent?: (event: Event) => void;
+  /** The store has failed while it was open. Called once; every later call is rejected with the error. */
+  readonly onBroken?: (error: BatonError) => void;
+}
+
+interface PendingCall {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: BatonError) => void;
+}
+
+/** Owns the thread. A call is rejected with the error of the store's method; after IO its outcome is unknown. */
+export class StorageThread<Calls extends StoreCalls, Event = never> {
+  readonly #worker: Worker;
+  readonly #hooks: StorageThreadHooks<Event>;
+  readonly #pending = new Map<number, PendingCall>();
+  /** Calls that wait until the thread has returned all results. */
+  #gathered: ThreadCall[] = [];
+  #nextId = 0;
+  #isOpen = false;
+  #broken: BatonError | null = null;
+
+  constructor(worker: Worker, hooks: StorageThreadHooks<Event>) {
+    this.#worker = worker;
+    this.#hooks = hooks;
+    worker.on("message", (reply: ThreadReply<Event>) => this.#handleReply(reply));
+    worker.on("error", (error) => this.#break(storageError(hooks.what, error)));
+    worker.on("exit", () => this.#break(storageError(hooks.what, new Error("its thread ended"))));
+  }
+
+  /** Must be the first call. If it is rejected, the thread has ended. */
+  async open(...values: Parameters<Calls["open"]>): Promise<ReturnType<Calls["open"]>> {
+    try {
+      const opened = await this.call("open", ...values);
+      this.#isOpen = true;
+      return opened;
+    } catch (error) {
+      await this.#end();
+      throw error;
+    }
+  }
+
+  /** Runs after all earlier calls. */
+  call<Name extends keyof Calls>(
+    method: Name,
+    ...values: Parameters<Calls[Name]>
+  ): Promise<ReturnType<Calls[Name]>> {
+    return this.#call(method, values);
+  }
+
+  /**
+   * Calls that are made while the thread is busy are sent when it is not, in one message, which costs as much as storing one of
+   * them; and they run together.
+   */
+  callTogether<Name extends keyof Calls>(
+    method: Name,
+    ...values: Parameters<Calls[Name]>
+  ): Promise<ReturnType<Calls[Name]>> {
+    return this.#add((id) => {
+      this.#gathered.push({ id, method, values });
+      if (this.#pending.size === 1) setImmediate(() => this.#sendGathered());
+    });
+  }
+
+  /** Closes the store after all earlier calls and ends the thread. Rejects if the store could not be closed. */
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    try {
+      await this.#call("close", []);
+    } finally {
+      await this.#end();
+    }
+  }
+
+  #call<Result>(method: PropertyKey, values: readonly unknown[]): Promise<Result> {
+    this.#sendGathered();
+    return this.#add((id) => this.#worker.postMessage({ id, method, values }));
+  }
+
+  #add<Result>(send: (id: number) => void): Promise<Result> {
+    if (this.#broken !== null) return Promise.reject(this.#broken);
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId++;
+      this.#pending.set(id, { resolve: resolve as PendingCall["resolve"], reject });
+      send(id);
+    });
+  }
+
+  #sendGathered(): void {
+    const calls = this.#gathered;
+    this.#gathered = [];
+    if (this.#broken !== null) return;
+    for (let at = 0; at < calls.length; at += togetherMax) {
+      this.#worker.postMessage(calls.slice(at, at + togetherMax));
+    }
+  }
+
+  #handleReply(reply: ThreadReply<Event>): void {
+    if ("event" in reply) return this.#hooks.onEvent?.(reply.event);
+    if ("broken" in reply) return this.#break(new BatonError(reply.broken.code, reply.broken.message));
+    if ("id" in reply) this.#settle(reply);
+    else for (const result of reply) this.#settle(result);
+    // Waits for the end of this turn: callers that just got a result often make another call.
+    if (this.#gathered.length > 0 && this.#pending.size === this.#gathered.length) {
+      setImmediate(() => this.#sendGathered());
+    }
+  }
+
+  #settle({ id, value, refusal }: ThreadResult): void {
+    const call = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (refusal === undefined) call?.resolve(value);
+    else call?.reject(new BatonError(refusal.code, refusal.message));
+  }
+
+  #break(error: BatonError): void {
+    if (this.#broken !== null) return;
+    this.#broken = error;
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+    if (this.#isOpen) this.#hooks.onBroken?.(error);
+  }
+
+  async #end(): Promise<void> {
+    this.#isOpen = false;
+    this.#break(storageError(this.#hooks.what, new Error("it was closed")));
+    await this.#worker.terminate();
+  }
+}
+
+export interface StoragePortOptions<Calls extends StoreCalls> {
+  readonly calls: Calls;
+  /** The error as the process gets it. */
+  readonly errorOf: (error: unknown) => BatonError;
+  /** Whether the store can still be used after this error of a call. Default: every error but IO. */
+  readonly isRefusal?: (error: unknown) => boolean;
+  /** Runs calls that were made together, in one transaction. If it throws, none of them has changed anything, or the store fails. */
+  readonly together?: <Result>(work: () => Result) => Result;
+  /** Called when the result of a call was sent. */
+  readonly after?: (method: keyof Calls) => void;
+}
+
+export class StoragePort<Calls extends StoreCalls, Event = never> {
+  readonly #options: StoragePortOptions<Calls>;
+  #isBroken = false;
+
+  constructor(options: StoragePortOptions<Calls>) {
+    this.#options = options;
+    requiredPort().on("message", (request: ThreadRequest) => this.#handleRequest(request));
+  }
+
+  emit(event: Event): void {
+    this.#send({ event });
+  }
+
+  #handleRequest(request: ThreadRequest): void {
+    if (this.#isBroken) return;
+    try {
+      if (!("id" in request)) return this.#runTogether(request);
+      this.#send(this.#resultOf(request));
+      this.#options.after?.(request.method as keyof Calls);
+    } catch (error) {
+      this.#isBroken = true;
+      this.#send({ broken: this.#describe(error) });
+    }
+  }
+
+  /** An error that is no refusal undoes all of the calls. */
+  #runTogether(calls: readonly ThreadCall[]): void {
+    const { together = (work) => work() } = this.#options;
+    let results: ThreadResult[];
+    try {
+      results = together(() => calls.map((call) => this.#resultOf(call)));
+    } catch (error) {
+      if (!this.#isRefusal(error)) throw error;
+      const refusal = this.#describe(error);
+      results = calls.map(({ id }) => ({ id, refusal }));
+    }
+    this.#send(results);
+  }
+
+  /** Throws what is no refusal. */
+  #resultOf({ id, method, values }: ThreadCall): ThreadResult {
+    try {
+      return { id, value: (this.#options.calls[method as string] as Calls[string])(...values) };
+    } catch (error) {
+      if (!this.#isRefusal(error)) throw error;
+      return { id, refusal: this.#describe(error) };
+    }
+  }
+
+  #isRefusal(error: unknown): boolean {
+    return this.#options.isRefusal?.(error) ?? (error instanceof BatonError && error.code !== "IO");
+  }
+
+  #describe(error: unknown): ThreadError {
+    const { code, message } = this.#options.errorOf(error);
+    return { code, message };
+  }
+
+  #send(reply: ThreadReply<Event>): void {
+    requiredPort().postMessage(reply);
+  }
+}
+
+function requiredPort() {
+  if (parentPort === null) throw new Error("The storage thread was started as a program");
+  return parentPort;
+}
