@@ -171,7 +171,7 @@ export class RetryAdmin {
 
   /** Removes a damaged message for an operator. Returns the number of removed rows. */
   #remove(seq: number): number {
-    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq).changes;
+    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq);
     let gone: number;
     try {
       gone = drop();

@@ -3,18 +3,15 @@
  * is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and its writes. Synchronous:
  * services run it in a thread, short-lived commands call it directly.
  */
-import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import process from "node:process";
 import { join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { nameInDatabase, userName } from "../../support/user_name.ts";
-import { blockFor } from "../../support/write_whole.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { OpenFilesCheck } from "../../storage/open_files_check.ts";
-import { flushParentFolders } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
-import { reserveFile } from "../../storage/durable_file.ts";
-import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
+import { SqliteFile } from "../../storage/sqlite_file.ts";
+import { isDiskFull, isLocked, storageError } from "../../storage/storage_error.ts";
 import { DamageLog, describeDamagedRow } from "../../storage/damage.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../storage/sql_row.ts";
@@ -25,74 +22,40 @@ import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "
 
 export const databaseName = "messages.sqlite";
 
-/** Maximum age of the check of the files at a commit, in milliseconds. */
-const checkMs = 100;
-
 export type { SqlRow };
 
-export class RetryDatabase {
-  readonly folder: string;
-  readonly #database: DatabaseSync;
-  readonly #files: OpenFilesCheck;
-  readonly #statements = new Map<string, StatementSync>();
+export class RetryDatabase extends SqliteFile {
   /** Rows that differ from what was stored. */
   readonly damage = new DamageLog();
   #dataVersion = -1;
-  commits = 0;
 
   /**
    * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
    * another program, for a network file system, and for a missing store that must exist; IO otherwise, also for a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
-    this.folder = folder;
     const path = join(folder, databaseName);
-    if (mustExist) refuseMissing(folder, path);
-    try {
-      makeFolder(folder);
-      refuseNetworkFolder(folder);
-      const damage = damageInLog(path);
-      // SQLite would silently skip a log that it cannot read: accepted messages would be lost.
-      if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
-      this.#database = retryWhileLocked(() => openTables(folder));
-    } catch (error) {
-      throw accessError(error, folder, path) ?? storeError(error, folder);
-    }
-    // The directory entries of new files are durable before any message is acknowledged.
-    try {
-      flushParentFolders(folder);
-    } catch (error) {
-      this.#database.close();
-      throw storeError(error, folder);
-    }
-    this.#files = new OpenFilesCheck(folder, [databaseName, `${databaseName}-wal`], { checkMs });
+    super({
+      format: { what: "message store", folder, path, applicationId, format: storedFormat, schema },
+      busyMs,
+      pragmas: `PRAGMA cache_size = -16384; PRAGMA journal_size_limit = ${logBytes}`,
+      prepare: () => prepareStore(folder, { path, mustExist }),
+      addFirstRows: addStoreName,
+      openError: (error) => accessError(error, folder, path) ?? storeError(error, folder),
+      checksFiles: true,
+    });
   }
 
-  /** Returns the number of the inserted row, and how many rows were changed. */
-  run(sql: string, ...values: SqlValue[]): { readonly seq: number; readonly changes: number } {
-    const { lastInsertRowid, changes } = this.#statement(sql).run(...values);
-    return { seq: Number(lastInsertRowid), changes: Number(changes) };
+  override get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
+    return readWithNearestNumbers(this.statement(sql), (statement) => statement.get(...values));
   }
 
-  get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return readWithNearestNumbers(this.#statement(sql), (statement) => statement.get(...values));
-  }
-
-  all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return readWithNearestNumbers(this.#statement(sql), (statement) => statement.all(...values)) ?? [];
+  override all(sql: string, ...values: SqlValue[]): SqlRow[] {
+    return readWithNearestNumbers(this.statement(sql), (statement) => statement.all(...values)) ?? [];
   }
 
   iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
-    return this.#database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
-  }
-
-  /** Inserts a row; `replace` overwrites one with the same key. Called in a transaction, as `changeRow`. */
-  insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.insert, ...table.valuesToBind(row));
-  }
-
-  replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.run(table.replace, ...table.valuesToBind(row));
+    return this.database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
   }
 
   /** The number of the next row of a table with AUTOINCREMENT. */
@@ -100,7 +63,7 @@ export class RetryDatabase {
     return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
   }
 
-  /** Changes the row with this key. False: there is no such row. Throws DamageError without a change if the row is damaged. */
+  /** Changes the row with this key, in a transaction. False: there is no such row. Throws DamageError without a change if the row is damaged. */
   changeRow<Column extends string>(
     table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
@@ -142,67 +105,45 @@ export class RetryDatabase {
    * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the error code IO: then
    * the result is unknown. STORE_FULL: the disk has no room.
    */
-  transaction<T>(work: () => T): T {
+  override transaction<Result>(work: () => Result): Result {
     try {
-      this.#files.check();
-      this.#statement("BEGIN IMMEDIATE").run();
+      return super.transaction(work);
     } catch (error) {
       throw storeError(error, this.folder);
     }
-    let result: T;
-    try {
-      result = work();
-    } catch (error) {
-      this.#rollBack();
-      throw storeError(error, this.folder);
-    }
-    try {
-      this.#statement("COMMIT").run();
-    } catch (error) {
-      this.#rollBack();
-      throw storeError(error, this.folder);
-    }
-    this.commits++;
-    return result;
   }
 
   /** Reads one consistent state of the store. Changes nothing and does not wait for writers. */
   readSnapshot<T>(work: () => T): T {
     try {
-      this.#statement("BEGIN").run();
+      this.statement("BEGIN").run();
       try {
         return work();
       } finally {
-        this.#statement("COMMIT").run();
+        this.statement("COMMIT").run();
       }
     } catch (error) {
       throw storeError(error, this.folder);
     }
   }
 
-  /** Gives access to the database for a check of all rows, inside `readSnapshot`. */
-  verify(look: (database: DatabaseSync) => void): void {
-    look(this.#database);
-  }
-
   /** Whether another process has written since the last call. */
   hasChanged(): boolean {
-    const version = Number(this.get("PRAGMA data_version")?.["data_version"] ?? 0);
+    const version = this.pragma("data_version");
     const has = version !== this.#dataVersion;
     this.#dataVersion = version;
     return has;
   }
 
-  /** Extends the log file to its maximum size, if there is room. Called inside a transaction, so that no other process writes to it. */
-  reserveLog(): void {
-    if (this.availableBytes() < 2 * logBytes) return;
-    reserveFile(join(this.folder, `${databaseName}-wal`), logBytes);
+  /** Reserves the log, if there is room. Called inside a transaction, so that no other process writes to it. */
+  override reserveLog(): void {
+    if (this.availableBytes() >= 2 * logBytes) super.reserveLog(logBytes);
   }
 
   /** Moves the log into the database after a transaction found no room: removed rows may have left space there. */
   truncateLog(): void {
     try {
-      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      this.checkpoint("TRUNCATE");
     } catch {
       // no room for that either: the next transaction reports it
     }
@@ -210,56 +151,29 @@ export class RetryDatabase {
 
   /** The size of the database on the disk, and the free space there for this user. Bytes. */
   diskSpace(): { readonly usedBytes: number; readonly freeBytes: number } {
-    const pragma = (name: string) => Number(this.get(`PRAGMA ${name}`)?.[name] ?? 0);
-    const { bsize, bavail } = statfsSync(this.folder);
-    return {
-      usedBytes: (pragma("page_count") - pragma("freelist_count")) * pragma("page_size"),
-      freeBytes: bavail * bsize,
-    };
+    return { usedBytes: this.usedBytes(), freeBytes: this.fileSystem().freeBytes };
   }
 
   /** How many bytes may still be accepted before only the reserved space is left. */
   availableBytes(): number {
-    const { bsize, blocks, bavail } = statfsSync(this.folder);
-    const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, blocks * bsize * freeShareKept));
-    return bavail * bsize - kept;
-  }
-
-  close(): void {
-    this.#database.close();
-  }
-
-  #rollBack(): void {
-    try {
-      this.#database.exec("ROLLBACK");
-    } catch {
-      // SQLite has already rolled back
-    }
-  }
-
-  #statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
-    return statement;
+    const { bytes, freeBytes } = this.fileSystem();
+    return freeBytes - Math.max(freeBytesLeast, Math.min(freeBytesKept, bytes * freeShareKept));
   }
 }
 
 /** The error of a store as a BatonError. */
 export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
-  const message = messageOf(error);
   const options = { cause: error };
-  const { code, syscall } = error as NodeJS.ErrnoException;
-  // Errors of the system name a path, which may contain any word.
-  const says = (word: RegExp) => syscall === undefined && word.test(message);
-  if (says(/full/i) || code === "ENOSPC") {
-    return new BatonError("STORE_FULL", `The disk of the message store in ${folder} is full: ${message}`, options);
+  if (isDiskFull(error)) {
+    const full = `The disk of the message store in ${folder} is full: ${messageOf(error)}`;
+    return new BatonError("STORE_FULL", full, options);
   }
-  if (says(/locked|busy/i)) {
+  if (isLocked(error)) {
     const busy = `The message store in ${folder} is busy: other processes have used it for ${busyMs / 1000} s`;
     return new BatonError("LOCK_BUSY", busy, options);
   }
-  return new BatonError("IO", `The message store in ${folder} cannot be read or written: ${message}`, options);
+  return storageError(`The message store in ${folder}`, error);
 }
 
 /** The error of a user without write access; null: access is not the problem. `path`: the database. */
@@ -306,48 +220,28 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Repeats `open` while the database is locked: SQLite does not wait for the switch to a write-ahead log. */
-function retryWhileLocked<T>(open: () => T): T {
-  const startMs = performance.now();
-  for (;;) {
-    try {
-      return open();
-    } catch (error) {
-      if (!/locked|busy/i.test(messageOf(error)) || performance.now() - startMs > busyMs) throw error;
-      blockFor(10);
-    }
-  }
-}
-
-function openTables(folder: string): DatabaseSync {
-  const path = join(folder, databaseName);
+/** Creates the file if there is none. Throws if SQLite would silently skip what it cannot read: accepted messages would be lost. */
+function prepareStore(
+  folder: string,
+  { path, mustExist }: { readonly path: string; readonly mustExist: boolean },
+): void {
+  if (mustExist) refuseMissing(folder, path);
+  makeFolder(folder);
+  refuseNetworkFolder(folder);
+  const damage = damageInLog(path);
+  if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
   const found = statSync(path, { throwIfNoEntry: false });
-  const isNew = found === undefined;
   // SQLite takes an empty file for a new database; baton never leaves one.
   if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
   // This setting has to precede the first table. It allows the file to shrink.
-  if (isNew) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
-  const database = new DatabaseSync(path);
-  try {
-    database.exec(`PRAGMA busy_timeout = ${busyMs}`);
-    const format = { what: "message store", folder, path, applicationId, format: storedFormat, schema };
-    if (!isNew) checkSqliteFormat(database, format);
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384");
-    database.exec(`PRAGMA journal_size_limit = ${logBytes}`);
-    checkSqliteFormat(database, format);
-    if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) !== storedFormat) {
-      const name = storeName();
-      const sum = tables.store.checksumOfRow({ id: 0, name, paused: 0, redrives: 0 });
-      database.exec(`BEGIN IMMEDIATE; ${schema}
-        INSERT OR IGNORE INTO store (${tables.store.allColumns}) VALUES (0, '${name}', 0, 0, ${sum});
-        PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
-        COMMIT`);
-    }
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
+  if (found === undefined) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
+}
+
+function addStoreName(database: DatabaseSync): void {
+  const { store } = tables;
+  database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(
+    ...store.valuesToBind({ id: 0, name: storeName(), paused: 0, redrives: 0 }),
+  );
 }
 
 function emptyFileMessage(path: string): string {

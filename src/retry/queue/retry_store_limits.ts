@@ -14,8 +14,6 @@ export const claimsMax = 256;
 export const claimBytesMax = 32 << 20;
 /** Rows that one transaction of an operator changes, so that other transactions do not wait for long. */
 export const changesMax = 1000;
-/** Requests in one transaction. */
-export const requestsPerCommit = 1024;
 /** Reserved size of the write-ahead log, so that tries in flight can be recorded when the disk is full. Bytes. */
 export const logBytes = 4 << 20;
 /**

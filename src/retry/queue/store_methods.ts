@@ -54,31 +54,6 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
 export type StoreMethods = ReturnType<typeof storeMethods>;
 export type StoreMethod = keyof StoreMethods;
 
-export interface StoreCall {
-  readonly id: number;
-  readonly method: StoreMethod;
-  readonly values: readonly unknown[];
-}
-
-/** Requests to the storage thread. A message between threads costs as much as storing one, so all calls of a turn are sent in one. */
-export type StoreRequest =
-  | { readonly kind: "open"; readonly folder: string; readonly rules: StoreRules; readonly mustExist: boolean }
-  | { readonly kind: "calls"; readonly calls: readonly StoreCall[] }
-  /** Asks whether another process has written since the last request. */
-  | { readonly kind: "look" }
-  | { readonly kind: "close" };
-
-export type StoreCallResult =
-  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string };
-
-/** Messages of the storage thread; the results of one transaction are sent together. */
-export type StoreThreadMessage =
-  | { readonly kind: "opened" | "changed" | "closed" }
-  | { readonly kind: "damage"; readonly sentence: string }
-  | { readonly kind: "results"; readonly results: readonly StoreCallResult[] }
-  | { readonly kind: "broken"; readonly code: string; readonly message: string };
-
 /** A store, with or without a thread. */
 export interface StoreClient {
   call<Name extends StoreMethod>(

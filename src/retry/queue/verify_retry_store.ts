@@ -19,7 +19,7 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
   const { problems, addProblem } = problemList();
   try {
     return database.readSnapshot(() => {
-      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), addProblem, progress }));
+      verifyTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
       progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
       let [messages, bytes] = [0, 0];
       verifyPart("the messages", addProblem, () => {
