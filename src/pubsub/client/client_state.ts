@@ -5,16 +5,16 @@
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { createPrivateFile, flushParentFolders } from "../../storage/durable_file.ts";
-import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
+import { createPrivateFile } from "../../storage/durable_file.ts";
+import type { SqlRow } from "../../storage/sql_row.ts";
 import { lockHolderOf } from "../../storage/file_lock_holder.ts";
-import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
+import { SqliteFile } from "../../storage/sqlite_file.ts";
+import { isLocked } from "../../storage/storage_error.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../wire/bytes.ts";
@@ -63,8 +63,7 @@ const reportWaitMs = 1000;
 export class ClientState implements Disposable {
   readonly id: string;
   readonly path: string;
-  readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #file: SqliteFile;
   #session: SessionToken | null = null;
   #nextIntentId: number;
   readonly #registrations = new Map<string, number>();
@@ -93,7 +92,7 @@ export class ClientState implements Disposable {
       try {
         return new ClientState(folder, id);
       } catch (thrown) {
-        if (!isBusy(thrown)) throw stateError(thrown, folder, id);
+        if (!isLocked(thrown)) throw stateError(thrown, folder, id);
         const leftMs = startMs + waitMs - clock.now();
         if (leftMs <= 0) {
           const until = waitMs > 0 ? `, and has not ended within ${formatDuration(waitMs)}` : "";
@@ -111,37 +110,23 @@ export class ClientState implements Disposable {
   private constructor(folder: string, id: string) {
     this.id = id;
     this.path = stateFile(folder, id);
-    createPrivateFile(this.path); // the file contains message bodies
-    const database = new DatabaseSync(this.path);
-    try {
+    const { path } = this;
+    this.#file = new SqliteFile({
+      format: { what: `state of client "${id}"`, folder, path, applicationId, format: storedFormat, schema },
+      busyMs: 0,
       // Exclusive: the lock is held until the file is closed or the process ends for any reason.
-      database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA busy_timeout = 0");
-      database.exec(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
-      );
-      const what = `state of client "${id}"`;
-      checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat, schema });
-      // The folder is flushed before the first write, so that a process that finds data does not have to flush it.
-      if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushParentFolders(folder);
-      database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
-      const { client } = tables;
-      database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(
-        ...client.valuesToBind({ only: 0, id, session: 0 }),
-      );
-      const stored = database.prepare("SELECT id FROM client").get()?.["id"];
-      if (stored !== id) {
-        throw new BatonError(
-          "CONFIG",
-          `${this.path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`,
-        );
-      }
-      database.exec("COMMIT");
-    } catch (thrown) {
-      database.close();
-      throw thrown;
+      pragmas: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000",
+      prepare: () => createPrivateFile(path), // the file contains message bodies
+      addFirstRows: (database) => {
+        database.prepare(tables.client.insert).run(...tables.client.valuesToBind({ only: 0, id, session: 0 }));
+      },
+    });
+    const stored = this.#file.get("SELECT id FROM client")?.["id"];
+    if (stored !== id) {
+      this.#file.close();
+      throw new BatonError("CONFIG", `${path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`);
     }
-    this.#database = database;
-    this.#nextIntentId = Number(this.#get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
+    this.#nextIntentId = Number(this.#file.get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
   }
 
   /**
@@ -169,7 +154,7 @@ export class ClientState implements Disposable {
   }
 
   #setSession(session: number): void {
-    this.#replace(tables.client, { only: 0, id: this.id, session });
+    this.#file.replace(tables.client, { only: 0, id: this.id, session });
   }
 
   subscriberPosition(topic: string): SubscriberPosition {
@@ -186,17 +171,17 @@ export class ClientState implements Disposable {
     { cursor, intent, folder }: SubscriberPosition,
     options?: { readonly durable?: boolean },
   ): void {
-    this.runTransaction(() => this.#replace(tables.places, { topic, cursor, intent, folder }), options);
+    this.runTransaction(() => this.#file.replace(tables.places, { topic, cursor, intent, folder }), options);
   }
 
   forgetPosition(topic: string): void {
-    this.runTransaction(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
+    this.runTransaction(() => this.#file.run("DELETE FROM places WHERE topic = ?", topic));
   }
 
   /** Adds intents. This and all following methods that change something are called inside `runTransaction`. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
-    this.#replace(tables.intents, {
+    this.#file.replace(tables.intents, {
       id: this.#nextIntentId++,
       topic,
       registration,
@@ -220,7 +205,7 @@ export class ClientState implements Disposable {
   }
 
   observeRegistration(topic: string, number: number): void {
-    this.runTransaction(() => this.#replace(tables.registrations, { topic, number }));
+    this.runTransaction(() => this.#file.replace(tables.registrations, { topic, number }));
     this.#registrations.set(topic, number);
   }
 
@@ -232,7 +217,7 @@ export class ClientState implements Disposable {
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
   ): void {
-    this.#run(
+    this.#file.run(
       "DELETE FROM intents WHERE topic = ? AND session = ? AND key = ? AND counter BETWEEN ? AND ?",
       topic,
       session.number,
@@ -266,7 +251,7 @@ export class ClientState implements Disposable {
 
   /** Returns the number of messages in the intents of a topic. */
   countIntents(topic: string): number {
-    return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
+    return Number(this.#file.get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
   inputPosition(topic: string, name: string): InputPosition | null {
@@ -275,19 +260,19 @@ export class ClientState implements Disposable {
   }
 
   setInput(topic: string, { name, taken, digest }: InputPosition): void {
-    this.#replace(tables.inputs, { topic, name, taken, digest });
+    this.#file.replace(tables.inputs, { topic, name, taken, digest });
   }
 
   forgetInput(topic: string, name: string): void {
-    this.#run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
+    this.#file.run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
   }
 
   /** Deletes the least recently used inputs above the limit. */
   trimInputs(topic: string): void {
-    const { count } = this.#get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
+    const { count } = this.#file.get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
     if (Number(count) <= inputsMax) return;
     const sql = "DELETE FROM inputs WHERE rowid IN (SELECT rowid FROM inputs WHERE topic = ? ORDER BY rowid LIMIT ?)";
-    this.runTransaction(() => this.#run(sql, topic, Number(count) - inputsMax));
+    this.runTransaction(() => this.#file.run(sql, topic, Number(count) - inputsMax));
   }
 
   /**
@@ -296,16 +281,11 @@ export class ClientState implements Disposable {
    */
   runTransaction(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
-      if (durable !== this.#isDurable) this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
-      this.#isDurable = durable;
-      this.#statement("BEGIN IMMEDIATE").run();
-      try {
-        work();
-        this.#statement("COMMIT").run();
-      } catch (thrown) {
-        this.#rollBack();
-        throw thrown;
+      if (durable !== this.#isDurable) {
+        this.#file.database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
       }
+      this.#isDurable = durable;
+      this.#file.transaction(work);
     } catch (thrown) {
       throw new BatonError(
         "IO",
@@ -317,30 +297,8 @@ export class ClientState implements Disposable {
     }
   }
 
-  /** Rolls back. SQLite has already done so after a full disk; the error of a second rollback would hide the reason. */
-  #rollBack(): void {
-    try {
-      this.#statement("ROLLBACK").run();
-    } catch {
-      // no transaction is open
-    }
-  }
-
   [Symbol.dispose](): void {
-    this.#database.close();
-  }
-
-  #run(sql: string, ...values: SqlValue[]): void {
-    this.#statement(sql).run(...values);
-  }
-
-  #get(sql: string, ...values: (number | string)[]): Record<string, unknown> | undefined {
-    return this.#statement(sql).get(...values);
-  }
-
-  /** Writes a row. Called inside `runTransaction`. */
-  #replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
-    this.#run(table.replace, ...table.valuesToBind(row));
+    this.#file.close();
   }
 
   /**
@@ -350,19 +308,13 @@ export class ClientState implements Disposable {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
       const sql = `SELECT ${table.allColumns} FROM ${table.name} ${condition}`;
-      const rows = this.#statement(sql).all(...values) as SqlRow[];
+      const rows = this.#file.all(sql, ...values);
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
       if (!isDamage(cause)) throw cause;
       throw new BatonError("IO", `${where}: ${messageOf(cause)}${damageAdvice} ${this.path}`, { cause });
     }
     throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);
-  }
-
-  #statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
-    return statement;
   }
 }
 
@@ -385,10 +337,6 @@ export function stateFile(folder: string, id: string): string {
 function describeUser(folder: string, id: string): string {
   const pid = lockHolderOf(stateFile(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
-}
-
-function isBusy(thrown: unknown): boolean {
-  return !(thrown instanceof BatonError) && /locked|busy/i.test(messageOf(thrown));
 }
 
 function stateError(thrown: unknown, folder: string, id: string): BatonError {
