@@ -3,7 +3,7 @@
  * typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their order. Neither knows what
  * the store is made of: the calls are the store's interface.
  */
-import { parentPort, type Worker } from "node:worker_threads";
+import { type MessagePort, parentPort, receiveMessageOnPort, type Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
 import { storageError } from "./storage_error.ts";
 
@@ -23,8 +23,8 @@ interface ThreadCall {
   readonly values: readonly unknown[];
 }
 
-/** A call that runs alone, or calls that run together. */
-export type ThreadRequest = ThreadCall | readonly ThreadCall[];
+/** A call that runs alone, calls that run together, or a batch that only the store can read. */
+type ThreadRequest = ThreadCall | readonly ThreadCall[] | Uint8Array;
 
 interface ThreadError {
   readonly code: ErrorCode;
@@ -54,6 +54,8 @@ export interface StorageThreadHooks<Event> {
   readonly onEvent?: (event: Event) => void;
   /** The store has failed while it was open. Called once; every later call is rejected with the error. */
   readonly onBroken?: (error: BatonError) => void;
+  /** A port of its own for requests, if the thread takes further batches from it in the middle of its work. */
+  readonly requests?: MessagePort;
 }
 
 interface PendingCall {
@@ -64,6 +66,7 @@ interface PendingCall {
 /** Owns the thread. A call is rejected with the error of the store's method; after IO its outcome is unknown. */
 export class StorageThread<Calls extends StoreCalls, Event = never> {
   readonly #worker: Worker;
+  readonly #requests: Pick<MessagePort, "postMessage">;
   readonly #hooks: StorageThreadHooks<Event>;
   readonly #pending = new Map<number, PendingCall>();
   /** Calls that wait until the thread has returned all results. */
@@ -74,6 +77,7 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
 
   constructor(worker: Worker, hooks: StorageThreadHooks<Event>) {
     this.#worker = worker;
+    this.#requests = hooks.requests ?? worker;
     this.#hooks = hooks;
     worker.on("message", (reply: ThreadReply<Event>) => this.#handleReply(reply));
     worker.on("error", (error) => this.#break(storageError(hooks.what, error)));
@@ -90,6 +94,16 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
       await this.#end();
       throw error;
     }
+  }
+
+  /** Null while the store has not failed and is not closed. */
+  get broken(): BatonError | null {
+    return this.#broken;
+  }
+
+  /** Sends a batch, whose memory is transferred. The thread answers by events. */
+  postBatch(bytes: Uint8Array): void {
+    if (this.#broken === null) this.#requests.postMessage(bytes, [bytes.buffer as ArrayBuffer]);
   }
 
   /** Runs after all earlier calls. */
@@ -126,7 +140,7 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
 
   #call<Result>(method: PropertyKey, values: readonly unknown[]): Promise<Result> {
     this.#sendGathered();
-    return this.#add((id) => this.#worker.postMessage({ id, method, values }));
+    return this.#add((id) => this.#requests.postMessage({ id, method, values }));
   }
 
   #add<Result>(send: (id: number) => void): Promise<Result> {
@@ -143,7 +157,7 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
     this.#gathered = [];
     if (this.#broken !== null) return;
     for (let at = 0; at < calls.length; at += togetherMax) {
-      this.#worker.postMessage(calls.slice(at, at + togetherMax));
+      this.#requests.postMessage(calls.slice(at, at + togetherMax));
     }
   }
 
@@ -190,31 +204,66 @@ export interface StoragePortOptions<Calls extends StoreCalls> {
   readonly together?: <Result>(work: () => Result) => Result;
   /** Called when the result of a call was sent. */
   readonly after?: (method: keyof Calls) => void;
+  /** Memory of a result that is transferred instead of copied. */
+  readonly buffersOf?: (value: unknown) => ArrayBuffer[];
+  /** The other end of the port for requests, if there is one. */
+  readonly requests?: MessagePort;
+  /** Runs a batch, and those that `nextBatch` returns. */
+  readonly onBatch?: (bytes: Uint8Array) => void;
 }
 
 export class StoragePort<Calls extends StoreCalls, Event = never> {
   readonly #options: StoragePortOptions<Calls>;
+  readonly #requests: MessagePort;
+  readonly #replies: MessagePort;
+  /** A request that followed the batches and is no batch. */
+  #heldBack: ThreadRequest | null = null;
   #isBroken = false;
 
   constructor(options: StoragePortOptions<Calls>) {
+    if (parentPort === null) throw new Error("The storage thread was started as a program");
     this.#options = options;
-    requiredPort().on("message", (request: ThreadRequest) => this.#handleRequest(request));
+    this.#replies = parentPort;
+    this.#requests = options.requests ?? parentPort;
+    this.#requests.on("message", (request: ThreadRequest) => {
+      for (let next: ThreadRequest | null = request; next !== null; next = this.#heldBack) {
+        this.#heldBack = null;
+        const current = next;
+        this.run(() => this.#handleRequest(current));
+      }
+    });
   }
 
-  emit(event: Event): void {
-    this.#send({ event });
+  emit(event: Event, transfer: ArrayBuffer[] = []): void {
+    this.#send({ event }, transfer);
   }
 
-  #handleRequest(request: ThreadRequest): void {
+  /** Runs work that no call waits for. If it throws, the store has failed, and nothing runs until another thread opens it. */
+  run(work: () => void): void {
     if (this.#isBroken) return;
     try {
-      if (!("id" in request)) return this.#runTogether(request);
-      this.#send(this.#resultOf(request));
-      this.#options.after?.(request.method as keyof Calls);
+      work();
     } catch (error) {
       this.#isBroken = true;
       this.#send({ broken: this.#describe(error) });
     }
+  }
+
+  /** Returns the next batch that has arrived, keeping the order of requests. */
+  nextBatch(): Uint8Array | null {
+    if (this.#heldBack !== null) return null;
+    const request = (receiveMessageOnPort(this.#requests) as { message: ThreadRequest } | undefined)?.message ?? null;
+    if (request instanceof Uint8Array) return request;
+    this.#heldBack = request;
+    return null;
+  }
+
+  #handleRequest(request: ThreadRequest): void {
+    if (request instanceof Uint8Array) return this.#options.onBatch?.(request);
+    if (!("id" in request)) return this.#runTogether(request);
+    const result = this.#resultOf(request);
+    this.#send(result, this.#options.buffersOf?.(result.value));
+    this.#options.after?.(request.method as keyof Calls);
   }
 
   /** An error that is no refusal undoes all of the calls. */
@@ -250,12 +299,7 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
     return { code, message };
   }
 
-  #send(reply: ThreadReply<Event>): void {
-    requiredPort().postMessage(reply);
+  #send(reply: ThreadReply<Event>, transfer: ArrayBuffer[] = []): void {
+    this.#replies.postMessage(reply, transfer);
   }
-}
-
-function requiredPort() {
-  if (parentPort === null) throw new Error("The storage thread was started as a program");
-  return parentPort;
 }

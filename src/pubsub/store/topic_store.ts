@@ -4,7 +4,8 @@
  * `close` ends the threads.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
-import { BatonError } from "../../errors.ts";
+import type { BatonError } from "../../errors.ts";
+import { StorageThread } from "../../storage/storage_thread.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 import { FrameBatch, unpackFrames } from "./frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
@@ -24,8 +25,8 @@ import {
   storeCalls,
   storeRequests,
   type TopicStoreCalls,
-  type TopicStoreReply,
-  type TopicStoreRequest,
+  type TopicStoreEvent,
+  type TopicThreadCalls,
 } from "./topic_store_messages.ts";
 
 /** A client's request for the store, and what the server adds. */
@@ -66,11 +67,6 @@ export interface TopicStoreHooks {
   readonly onWarning?: (sentence: string) => void;
 }
 
-interface PendingTopicStoreCall {
-  readonly done: (value: unknown) => void;
-  readonly failed: (error: BatonError) => void;
-}
-
 type TopicStoreMethods = {
   readonly [Name in keyof TopicStoreCalls]: (
     ...values: Parameters<TopicStoreCalls[Name]>
@@ -92,15 +88,12 @@ export class TopicStore extends DeclaredMethods {
 
   readonly #dataDir: string;
   readonly #hooks: TopicStoreHooks;
-  readonly #worker: Worker;
-  /** A port of its own: the thread can take further requests from it in the middle of its work. */
+  readonly #thread: StorageThread<TopicThreadCalls, TopicStoreEvent>;
   readonly #requests: MessagePort;
   readonly #checkpointer: Worker;
   readonly #packer = new FrameBatch();
   /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
-  readonly #pendingCalls = new Map<number, PendingTopicStoreCall>();
-  #nextCall = 0;
   /** Random id, created with the store. */
   storeId = "";
   #waitingGets = 0;
@@ -108,9 +101,6 @@ export class TopicStore extends DeclaredMethods {
   /** Batches that the thread has not finished. */
   #batches = 0;
   #isScheduled = false;
-  #broken: BatonError | null = null;
-  #opening: PendingTopicStoreCall | null = null;
-  #closing: PendingTopicStoreCall | null = null;
 
   private constructor(dataDir: string, hooks: TopicStoreHooks) {
     super();
@@ -118,15 +108,18 @@ export class TopicStore extends DeclaredMethods {
     this.#hooks = hooks;
     const { port1, port2 } = new MessageChannel();
     this.#requests = port1;
-    this.#worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url), {
+    const worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url), {
       workerData: port2,
       transferList: [port2],
     });
+    this.#thread = new StorageThread(worker, {
+      what: `The topic store in ${dataDir}`,
+      requests: port1,
+      onEvent: (event) => this.#handleEvent(event),
+      onBroken: (error) => hooks.onBroken(error, [...this.#tickets.keys()]),
+    });
     this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
-    this.#worker.on("message", (reply: TopicStoreReply) => this.#handleReply(reply));
-    this.#worker.on("error", (error) => this.#failAll(this.#ioError(error.message)));
-    this.#worker.on("exit", () => this.#failAll(this.#ioError("its thread ended")));
-    this.#checkpointer.on("message", () => this.#post({ kind: "checkpointed" }));
+    this.#checkpointer.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
     // The storage thread checkpoints itself, later.
     this.#checkpointer.on("error", () => {});
   }
@@ -146,14 +139,11 @@ export class TopicStore extends DeclaredMethods {
   ): Promise<TopicStore> {
     const store = new TopicStore(dataDir, hooks);
     try {
-      await new Promise((done, failed) => {
-        store.#opening = { done, failed };
-        const all = { ...defaultStoreOptions, ...options };
-        store.#post({ kind: "open", dataDir, server, options: all, acceptDamagedLog });
-      });
+      const all = { ...defaultStoreOptions, ...options };
+      store.storeId = await store.#thread.open({ dataDir, server, options: all, acceptDamagedLog });
       return store;
     } catch (error) {
-      await store.#terminate();
+      await store.#endOthers();
       throw error;
     }
   }
@@ -163,7 +153,7 @@ export class TopicStore extends DeclaredMethods {
    * the client gets OVERLOADED. Throws after a failure of the store. The ticket must not be in use.
    */
   submit({ ticket, epoch, frames, wait: waits, bytes: needed }: SubmittedRequest): boolean {
-    if (this.#broken !== null) throw this.#broken;
+    if (this.#thread.broken !== null) throw this.#thread.broken;
     const bytes = waits ? 0 : needed;
     if (waits ? this.#waitingGets >= waitingGetsMax : this.#tickets.size - this.#waitingGets >= operationsMax) {
       return false;
@@ -180,7 +170,7 @@ export class TopicStore extends DeclaredMethods {
 
   /** Cancels a held get, which is then answered immediately. */
   cancel(ticket: number): void {
-    if (this.#broken !== null || !this.#tickets.has(ticket)) return;
+    if (this.#thread.broken !== null || !this.#tickets.has(ticket)) return;
     this.#packer.add({ ticket, kind: storeRequests.cancel, epoch: 0, frames: [] });
     this.#schedule();
   }
@@ -208,7 +198,7 @@ export class TopicStore extends DeclaredMethods {
       await this.importDone(transfer, hash());
       isDone = true;
     } finally {
-      if (!isDone && this.#broken === null) await this.importEnd(transfer);
+      if (!isDone && this.#thread.broken === null) await this.importEnd(transfer);
     }
   }
 
@@ -229,20 +219,15 @@ export class TopicStore extends DeclaredMethods {
         bytes = 0;
       }
     } finally {
-      if (this.#broken === null) await this.exportEnd(transfer);
+      if (this.#thread.broken === null) await this.exportEnd(transfer);
     }
   }
 
   /** Closes the data directory after executing all submitted operations. Held gets are not answered. */
   async close(): Promise<void> {
-    if (this.#broken === null) {
-      await new Promise((done) => {
-        this.#closing = { done, failed: done };
-        if (this.#packer.count > 0) this.#postBatch();
-        this.#post({ kind: "close" });
-      });
-    }
-    await this.#terminate();
+    if (this.#packer.count > 0) this.#postBatch();
+    await this.#thread.close().catch(() => {}); // what was answered is on the disk
+    await this.#endOthers();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -255,65 +240,41 @@ export class TopicStore extends DeclaredMethods {
     // Posted at the end of this event-loop turn: one read from a socket brings many requests.
     queueMicrotask(() => {
       this.#isScheduled = false;
-      if (this.#packer.count > 0 && this.#broken === null) this.#postBatch();
+      if (this.#packer.count > 0 && this.#thread.broken === null) this.#postBatch();
     });
   }
 
   #postBatch(): void {
     const bytes = this.#packer.take();
     this.#batches++;
-    this.#post({ kind: "batch", bytes }, [bytes.buffer as ArrayBuffer]);
-  }
-
-  #post(request: TopicStoreRequest, transfer: ArrayBuffer[] = []): void {
-    if (this.#broken === null) this.#requests.postMessage(request, transfer);
+    this.#thread.postBatch(bytes);
   }
 
   #call(method: keyof TopicStoreCalls, values: unknown[]): Promise<unknown> {
-    if (this.#broken !== null) return Promise.reject(this.#broken);
     // Operations submitted before the call are executed first.
     if (this.#packer.count > 0) this.#postBatch();
-    return new Promise((done, failed) => {
-      const id = this.#nextCall++;
-      this.#pendingCalls.set(id, { done, failed });
-      this.#post({ kind: "call", id, method, values });
-    });
+    return this.#thread.call(method, ...values as Parameters<TopicStoreCalls[typeof method]>);
   }
 
-  #handleReply(reply: TopicStoreReply): void {
-    switch (reply.kind) {
+  #handleEvent(event: TopicStoreEvent): void {
+    switch (event.kind) {
       case "responses":
-        this.#batches -= reply.batches;
-        this.#handleResponses(reply.bytes);
+        this.#batches -= event.batches;
+        this.#handleResponses(event.bytes);
         // Operations submitted by the response handlers are posted as well.
         if (this.#packer.count > 0) this.#schedule();
         break;
-      case "returned":
-      case "refused":
-        this.#settleCall(reply);
-        break;
-      case "broken":
-        this.#failAll(new BatonError(reply.code, reply.message));
-        break;
       case "disk warning":
-        this.#hooks.onDiskWarning?.(reply.sentence);
+        this.#hooks.onDiskWarning?.(event.sentence);
         break;
       case "damage":
-        this.#hooks.onDamage?.(reply.sentence);
+        this.#hooks.onDamage?.(event.sentence);
         break;
       case "warning":
-        this.#hooks.onWarning?.(reply.sentence);
+        this.#hooks.onWarning?.(event.sentence);
         break;
       case "checkpoint":
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });
-        break;
-      case "opened":
-        this.storeId = reply.storeId;
-        this.#opening?.done(undefined);
-        this.#opening = null;
-        break;
-      case "closed":
-        this.#closing?.done(undefined);
         break;
     }
   }
@@ -330,32 +291,8 @@ export class TopicStore extends DeclaredMethods {
     if (responses.length > 0) this.#hooks.onResponses(responses);
   }
 
-  #settleCall(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {
-    const waiting = this.#pendingCalls.get(reply.id);
-    this.#pendingCalls.delete(reply.id);
-    if (reply.kind === "returned") waiting?.done(reply.value);
-    else waiting?.failed(new BatonError(reply.code, reply.message));
-  }
-
-  #failAll(error: BatonError): void {
-    if (this.#broken !== null) return;
-    this.#broken = error;
-    for (const { failed } of this.#pendingCalls.values()) failed(error);
-    this.#pendingCalls.clear();
-    const opening = this.#opening;
-    this.#closing?.failed(error);
-    if (opening !== null) opening.failed(error);
-    else if (this.#closing === null) this.#hooks.onBroken(error, [...this.#tickets.keys()]);
-    this.#tickets.clear();
-  }
-
-  async #terminate(): Promise<void> {
-    this.#broken ??= this.#ioError("it was closed");
+  async #endOthers(): Promise<void> {
     this.#requests.close();
-    await Promise.all([this.#worker.terminate(), this.#checkpointer.terminate()]);
-  }
-
-  #ioError(message: string): BatonError {
-    return new BatonError("IO", `The topic store in ${this.#dataDir} cannot be read or written: ${message}`);
+    await this.#checkpointer.terminate();
   }
 }

@@ -1,5 +1,4 @@
 /** Messages between a topic store and its threads. */
-import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
@@ -57,31 +56,26 @@ export interface TopicStoreStatistics {
 /** Requests of clients: a held get, all others, and the end of a held get, which is then answered immediately. */
 export const storeRequests = { held: 0, immediate: 1, cancel: 2 } as const;
 
-export type TopicStoreRequest =
-  | {
-    readonly kind: "open";
-    readonly dataDir: string;
-    /** The sender of the responses. */
-    readonly server: string;
-    readonly options: StoreOptions;
-    readonly acceptDamagedLog: boolean;
-  }
-  /** A `FrameBatch` of requests; the kinds are `storeRequests`. */
-  | { readonly kind: "batch"; readonly bytes: Uint8Array }
-  | { readonly kind: "call"; readonly id: number; readonly method: keyof TopicStoreCalls; readonly values: unknown[] }
-  /** The other thread has finished a checkpoint. */
-  | { readonly kind: "checkpointed" }
-  | { readonly kind: "close" };
+export interface TopicStoreOpening {
+  readonly dataDir: string;
+  /** The sender of the responses. */
+  readonly server: string;
+  readonly options: StoreOptions;
+  readonly acceptDamagedLog: boolean;
+}
 
-export type TopicStoreReply =
-  | { readonly kind: "opened"; readonly storeId: string }
-  | { readonly kind: "closed" }
+/** All calls to the storage thread. A batch for it is a `FrameBatch` of requests; the kinds are `storeRequests`. */
+export type TopicThreadCalls = TopicStoreCalls & {
+  /** Returns the store's random id. */
+  readonly open: (opening: TopicStoreOpening) => string;
+  /** The other thread has finished a checkpoint. */
+  readonly checkpointed: () => void;
+  readonly close: () => void;
+};
+
+export type TopicStoreEvent =
   /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`; `batches` are finished with them. */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
-  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }
-  /** The store has failed. The outcome of unanswered operations is unknown. */
-  | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "disk warning"; readonly sentence: string | null }
   | { readonly kind: "damage" | "warning"; readonly sentence: string }
   | { readonly kind: "checkpoint" };

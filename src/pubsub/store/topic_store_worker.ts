@@ -2,8 +2,9 @@
  * The storage thread: it waits for the disk, so that the server never does. Executes batches in order; all waiting
  * batches form one transaction.
  */
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { type MessagePort, workerData } from "node:worker_threads";
 import { BatonError, messageOf } from "../../errors.ts";
+import { StoragePort } from "../../storage/storage_thread.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
@@ -16,10 +17,12 @@ import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
 import {
+  storeCalls,
   storeRequests,
   type TopicStoreCalls,
-  type TopicStoreReply,
-  type TopicStoreRequest,
+  type TopicStoreEvent,
+  type TopicStoreOpening,
+  type TopicThreadCalls,
 } from "./topic_store_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
@@ -34,10 +37,6 @@ const shrinkPages = 256;
 /** Interval of the search for expired messages. */
 const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
-
-const port = parentPort;
-if (port === null) throw new Error("The storage thread was started as a program");
-const requests = workerData as MessagePort;
 
 /** Pause of writes after a write found no space. */
 const pauseMs = 1_000;
@@ -72,12 +71,12 @@ class WorkerStore {
   #workedMs = 0;
   readonly #expires: boolean;
 
-  constructor({ dataDir, server, options, acceptDamagedLog }: TopicStoreRequest & { kind: "open" }) {
+  constructor({ dataDir, server, options, acceptDamagedLog }: TopicStoreOpening) {
     this.#server = server;
     this.#options = options;
     this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir, { acceptDamagedLog });
-    this.#database.damage.onFound = (sentence) => reply({ kind: "damage", sentence });
+    this.#database.damage.onFound = (sentence) => port.emit({ kind: "damage", sentence });
     try {
       this.#load();
       this.#transfer.dropIncomplete();
@@ -88,12 +87,12 @@ class WorkerStore {
     this.#afterWork();
   }
 
-  /** Executes this batch, and those that `next` returns at its end, until it returns null. */
-  executeBatches(bytes: Uint8Array, next: () => Uint8Array | null): void {
+  /** Executes this batch, and those that have arrived at its end. */
+  executeBatches(bytes: Uint8Array): void {
     this.#respondedTickets = [];
     const batches = [bytes];
     try {
-      this.#engine.execute(this.#operations(batches, next), this.#isPaused ? diskFull : null);
+      this.#engine.execute(this.#operations(batches, () => port.nextBatch()), this.#isPaused ? diskFull : null);
     } catch (error) {
       this.#recoverFromFullDisk(error);
       this.#engine.execute(this.#operations(batches, () => null, new Set(this.#respondedTickets)), diskFull);
@@ -175,7 +174,7 @@ class WorkerStore {
     this.#engine = new StoreEngine(this.#database, this.#options, {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
-      warn: (sentence) => reply({ kind: "warning", sentence }),
+      warn: (sentence) => port.emit({ kind: "warning", sentence }),
       onResponse: (response) => this.#encode(response),
     });
     this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
@@ -205,17 +204,18 @@ class WorkerStore {
     });
   }
 
-  call(id: number, method: keyof TopicStoreCalls, values: readonly unknown[]): void {
+  /** A refusal changes nothing. After any other error memory and disk may differ. */
+  call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
     try {
-      const value = this.#execute(method, values);
-      reply({ kind: "returned", id, value }, buffersOf(value));
+      return this.#execute(method, values);
     } catch (error) {
-      const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`) : error;
-      if (refusal !== error) this.#recoverFromFullDisk(error);
-      // A refusal changes nothing. After any other error memory and disk may differ.
-      if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
-      reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
+      if (!isDiskFull(error)) throw error;
+      this.#recoverFromFullDisk(error);
+      throw new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`);
     }
+  }
+
+  afterCall(): void {
     if (this.#responses.count > 0) this.#sendResponses(0);
     this.#afterWork();
   }
@@ -273,13 +273,13 @@ class WorkerStore {
 
   #sendResponses(batches: number): void {
     const bytes = this.#responses.take();
-    reply({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+    port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
   }
 
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
     const warning = this.#engine.disk.warningSentence();
-    if ((warning === null) !== (this.#diskWarning === null)) reply({ kind: "disk warning", sentence: warning });
+    if ((warning === null) !== (this.#diskWarning === null)) port.emit({ kind: "disk warning", sentence: warning });
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
     // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
@@ -319,18 +319,17 @@ class WorkerStore {
   }
 
   #runAfter(delayMs: number, work: () => void): void {
-    this.#timer = setTimeout(
-      breakOnError(() => {
-        this.#timer = undefined;
-        try {
-          work();
-        } catch (error) {
-          this.#recoverFromFullDisk(error);
-        }
-        if (this.#responses.count > 0) this.#sendResponses(0);
-      }),
-      delayMs,
-    );
+    this.#timer = setTimeout(() => port.run(() => this.#runNow(work)), delayMs);
+  }
+
+  #runNow(work: () => void): void {
+    this.#timer = undefined;
+    try {
+      work();
+    } catch (error) {
+      this.#recoverFromFullDisk(error);
+    }
+    if (this.#responses.count > 0) this.#sendResponses(0);
   }
 
   #checkpoint(bytesMin: number): void {
@@ -338,7 +337,7 @@ class WorkerStore {
     if (loggedBytes >= blockingCheckpointBytes) this.#database.checkpoint();
     if (loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
-    reply({ kind: "checkpoint" });
+    port.emit({ kind: "checkpoint" });
   }
 }
 
@@ -348,62 +347,27 @@ function buffersOf(value: unknown): ArrayBuffer[] {
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
 }
 
-let store: WorkerStore | null = null;
+let store: WorkerStore;
 let dataDir = "";
-let isBroken = false;
 
-function reply(message: TopicStoreReply, transfer: ArrayBuffer[] = []): void {
-  port?.postMessage(message, transfer);
-}
+const calls = {
+  open: (opening: TopicStoreOpening) => {
+    ({ dataDir } = opening);
+    store = new WorkerStore(opening);
+    return store.storeId;
+  },
+  checkpointed: () => store.checkpointed(),
+  close: () => store.close(),
+  ...Object.fromEntries(storeCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
+};
 
-/** Runs work. A failure ends all work until another thread opens the store and reads the disk. */
-function breakOnError(work: () => void): () => void {
-  return () => {
-    if (isBroken) return;
-    try {
-      work();
-    } catch (error) {
-      isBroken = true;
-      const { code, message } = storeError(error, dataDir);
-      reply({ kind: "broken", code, message });
-    }
-  };
-}
-
-function handleRequest(request: TopicStoreRequest): void {
-  if (request.kind === "open") {
-    dataDir = request.dataDir;
-    store = new WorkerStore(request);
-    return reply({ kind: "opened", storeId: store.storeId });
-  }
-  if (store === null) throw new Error("the store is not open");
-  if (request.kind === "batch") store.executeBatches(request.bytes, nextBatch);
-  else if (request.kind === "call") store.call(request.id, request.method, request.values);
-  else if (request.kind === "checkpointed") store.checkpointed();
-  else {
-    store.close();
-    store = null;
-    reply({ kind: "closed" });
-  }
-}
-
-/** A request that followed the batches and is not a batch. */
-let heldBackRequest: TopicStoreRequest | null = null;
-
-/** Returns the next batch that has arrived, keeping the order of requests. */
-function nextBatch(): Uint8Array | null {
-  if (heldBackRequest !== null) return null;
-  const request = (receiveMessageOnPort(requests) as { message: TopicStoreRequest } | undefined)?.message ?? null;
-  if (request?.kind === "batch") return request.bytes;
-  heldBackRequest = request;
-  return null;
-}
-
-requests.on("message", (request: TopicStoreRequest) => {
-  breakOnError(() => {
-    for (let next: TopicStoreRequest | null = request; next !== null; next = heldBackRequest) {
-      heldBackRequest = null;
-      handleRequest(next);
-    }
-  })();
+const port: StoragePort<TopicThreadCalls, TopicStoreEvent> = new StoragePort({
+  calls: calls as unknown as TopicThreadCalls,
+  errorOf: (error) => storeError(error, dataDir),
+  after: (method) => {
+    if ((storeCalls as readonly string[]).includes(method)) store.afterCall();
+  },
+  buffersOf,
+  requests: workerData as MessagePort,
+  onBatch: (bytes) => store.executeBatches(bytes),
 });
