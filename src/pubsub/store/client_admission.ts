@@ -2,8 +2,7 @@
  * Decides whether the client of a request is admitted: it must not be fenced, it must be registered, and a new client
  * needs capacity at the topic.
  */
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { ClientOperation, StoreResponse } from "./store_operations.ts";
+import { type ClientOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import { DamageError } from "../../storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
@@ -36,12 +35,7 @@ export function decideRegistration(carried: number, { client, topic }: Registrat
 }
 
 export type AdmissionResult =
-  | {
-    readonly kind: "refused";
-    readonly code: StatusCode;
-    readonly reason: string;
-    readonly more?: Partial<StoreResponse>;
-  }
+  | RefusedOperation
   /** `isRaised`: the session is newer than the stored one and must be stored. */
   | { readonly kind: "admitted"; readonly client: TopicClient; readonly isNew: boolean; readonly isRaised: boolean };
 
@@ -121,8 +115,4 @@ export class ClientAdmission {
     if (session === null) topic.plainCount++;
     return this.#clients.create(topic.id, client, topic.registration);
   }
-}
-
-function refuse(code: StatusCode, reason: string, more?: Partial<StoreResponse>): AdmissionResult {
-  return { kind: "refused", code, reason, ...(more === undefined ? {} : { more }) };
 }

@@ -1,11 +1,10 @@
 /** Requests of clients as operations of the store, and the store's responses as messages. Pure. */
-import { noMessageId } from "../../wire/pubsub/field_types.ts";
 import type { InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { Message, MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { idRangesOf } from "./decide_put.ts";
-import type { ClientOperation, StoreResponse, TopicInfo } from "./store_operations.ts";
+import type { ClientOperation, StoreResponse } from "./store_operations.ts";
 
 /** Requests about one topic and one client, which the store executes. */
 export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
@@ -81,43 +80,33 @@ export function statusOfStoreResponse(
   if (
     code === "OK" && ids !== undefined && message.headers !== undefined && (message.headers.epoch ?? epoch) === epoch
   ) {
-    const headers = response.hasNoSubscriber === true ? { ids, subscribers: 0 } : { ids };
+    const headers = response.subscribers === 0 ? { ids, subscribers: 0 } : { ids };
     return { name: "STATUS", sender: server, status: code, headers };
   }
-  const { messages = [] } = response;
+  const { ticket: _ticket, code: _code, reason, messages = [], ...more } = response;
   const known = message.headers !== undefined;
-  const headers: Record<string, unknown> = {};
+  const headers: { -readonly [Name in keyof MessageHeaders]: MessageHeaders[Name] } = {};
   if (known) {
-    if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers["epoch"] = epoch;
-    if (response.missed !== undefined && response.missed > 0) headers["missed"] = response.missed;
-    if (response.redelivered !== undefined && response.redelivered > 0) headers["redelivered"] = response.redelivered;
-    if (response.ids !== undefined) headers["ids"] = response.ids;
-    if (response.hasNoSubscriber === true) headers["subscribers"] = 0;
-    if (response.failedAt !== undefined) headers["failedAt"] = response.failedAt;
-    if (response.registration !== undefined) headers["registration"] = response.registration;
-    if (response.currentSession !== undefined) headers["currentSession"] = response.currentSession;
-    if (response.info !== undefined) Object.assign(headers, infoHeaders(response.info));
+    if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
+    Object.assign(headers, more);
+    if (more.missed === 0) delete headers.missed;
+    if (more.redelivered === 0) delete headers.redelivered;
   }
   if (code !== "OK" || message.name !== "GET") {
     // NO_MESSAGE is frequent and needs no reason.
-    const reason = code === "NO_MESSAGE" ? "" : response.reason;
-    return makeStatus(server, message, code, { reason, headers: headers as MessageHeaders });
+    return makeStatus(server, message, code, { reason: code === "NO_MESSAGE" ? "" : reason, headers });
   }
   const [first] = messages;
   const status: Status = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
   if (!known || message.headers.max === undefined) {
-    if (first?.msgId !== null && first?.msgId !== undefined) headers["msgId"] = first.msgId;
-    return { ...status, ...(known ? { headers: headers as MessageHeaders } : {}), body: first?.body };
+    if (first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
+    return { ...status, ...(known ? { headers } : {}), body: first?.body };
   }
-  if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers["msgId"] = first.msgId;
-  headers["ids"] = idRangesOf(messages.map(({ id }) => id));
+  if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
+  headers.ids = idRangesOf(messages.map(({ id }) => id));
   return {
     ...status,
-    headers: headers as MessageHeaders,
+    headers,
     batch: messages.slice(0, batchMessagesMax).map(({ body }) => body),
   };
-}
-
-function infoHeaders({ position, first, end, pending, subscribers, bytes }: TopicInfo): MessageHeaders {
-  return { position: position ?? noMessageId, first, end, pending, subscribers, bytes, state: "serving" };
 }

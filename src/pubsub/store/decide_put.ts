@@ -1,7 +1,6 @@
 /** Decides what a put does, from the stored state of its publisher and topic. Pure. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { PutOperation } from "./store_operations.ts";
+import { type PutOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { sessionWindowCountersMax } from "./topic_store_limits.ts";
 
@@ -21,7 +20,7 @@ export interface PutView {
 }
 
 export type PutDecision =
-  | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly failedAt?: number }
+  | RefusedOperation
   /** `bound`: the window's new bound. `newIndexes`: indexes of the bodies to store, with ids from `last` + 1. */
   | {
     readonly kind: "done";
@@ -100,23 +99,17 @@ function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecisi
 
 function refuseForgottenSession(put: PutOperation): PutDecision {
   const number = put.fromSession?.number ?? 0;
-  return { ...refuse("STALE_OP", `the puts of session ${number} are no longer remembered`), failedAt: put.counter };
+  return refuse("STALE_OP", `the puts of session ${number} are no longer remembered`, { failedAt: put.counter });
 }
 
 function refuseStale(counter: number, firstUnacked: number): PutDecision {
-  return {
-    ...refuse("STALE_OP", `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`),
-    failedAt: counter,
-  };
+  const reason = `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`;
+  return refuse("STALE_OP", reason, { failedAt: counter });
 }
 
 function refuseReuse(put: PutOperation, counter: number, id: number): PutDecision {
   const what = put.msgId === null
     ? `counter ${counter}`
     : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
-  return { ...refuse("COUNTER_REUSE", `${what} was used for another body, message ${id}`), failedAt: counter };
-}
-
-function refuse(code: StatusCode, reason: string): { kind: "refused"; code: StatusCode; reason: string } {
-  return { kind: "refused", code, reason };
+  return refuse("COUNTER_REUSE", `${what} was used for another body, message ${id}`, { failedAt: counter });
 }

@@ -1,6 +1,11 @@
 /** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { GetOperation, SeekOperation, SubscribeOperation } from "./store_operations.ts";
+import {
+  type GetOperation,
+  refuse,
+  type RefusedOperation,
+  type SeekOperation,
+  type SubscribeOperation,
+} from "./store_operations.ts";
 import { compareOperation, type OperationState } from "./topic_fence.ts";
 
 export interface SubscriberState extends OperationState {
@@ -16,14 +21,8 @@ export interface LogState {
   readonly baseOffset?: number;
 }
 
-interface ReadRefusal {
-  readonly kind: "refused";
-  readonly code: StatusCode;
-  readonly reason: string;
-}
-
 export type GetDecision =
-  | ReadRefusal
+  | RefusedOperation
   /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
@@ -52,7 +51,7 @@ export function countMissed(had: number, next: number, baseOffset = 0): number {
 }
 
 export type PositionDecision =
-  | ReadRefusal
+  | RefusedOperation
   /** A null position: no longer subscribed. `numbered`: the operation's number must be stored. */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
 
@@ -86,10 +85,6 @@ export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): ReadRefusal {
+function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): RefusedOperation {
   return refuse("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
-}
-
-function refuse(code: StatusCode, reason: string): ReadRefusal {
-  return { kind: "refused", code, reason };
 }

@@ -4,16 +4,17 @@
  * memory may be ahead of the disk, and no operation of the batch may be answered.
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type {
-  ClientOperation,
-  GetOperation,
-  InfoOperation,
-  PutOperation,
-  SeekOperation,
-  StoreOperation,
-  StoreResponse,
-  SubscribeOperation,
+import {
+  type ClientOperation,
+  type GetOperation,
+  type InfoOperation,
+  type PutOperation,
+  refuse,
+  type RefusedOperation,
+  type SeekOperation,
+  type StoreOperation,
+  type StoreResponse,
+  type SubscribeOperation,
 } from "./store_operations.ts";
 import type { ClientTable } from "./client_table.ts";
 import type { TopicClient } from "./topic_client.ts";
@@ -102,7 +103,7 @@ export class StoreEngine {
   abandon(reason: string): void {
     this.#responses = [];
     const waiting = new Map([...this.#wokenGets, ...this.#waiting.allGets()].map((get) => [get.ticket, get]));
-    for (const get of waiting.values()) this.#refuse(get, "OVERLOADED", reason);
+    for (const get of waiting.values()) this.#refuse(get, refuse("OVERLOADED", reason));
     this.#release();
   }
 
@@ -155,7 +156,7 @@ export class StoreEngine {
       work();
     } catch (error) {
       if (!(error instanceof DamageError) || operation.kind === "cancel") throw error;
-      this.#refuse(operation, "DAMAGED", error.message);
+      this.#refuse(operation, refuse("DAMAGED", error.message));
     }
   }
 
@@ -166,7 +167,7 @@ export class StoreEngine {
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
       const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
-      return this.#refuse(operation, isEnd ? "OVERLOADED" : "FULL", this.#diskFull);
+      return this.#refuse(operation, refuse(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
     }
     switch (operation.kind) {
       case "put":
@@ -186,11 +187,11 @@ export class StoreEngine {
     const topic = this.topics.get(operation.topic);
     if (topic !== null && topic.epoch === operation.epoch && topic.sealedFor === null) return topic;
     const name = JSON.stringify(operation.topic);
-    if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
+    if (topic === null) this.#refuse(operation, refuse("NOT_OWNER", `topic ${name} is not on this server`));
     else if (topic.epoch !== operation.epoch) {
       const reason = `topic ${name} is at epoch ${topic.epoch}; the request is for epoch ${operation.epoch}`;
-      this.#refuse(operation, "NOT_OWNER", reason);
-    } else this.#refuse(operation, "OVERLOADED", `topic ${name} is moving to another server`);
+      this.#refuse(operation, refuse("NOT_OWNER", reason));
+    } else this.#refuse(operation, refuse("OVERLOADED", `topic ${name} is moving to another server`));
     return null;
   }
 
@@ -199,7 +200,7 @@ export class StoreEngine {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
       if (this.#database.inTransaction) this.#changedTopics.add(topic);
-      this.#refuse(operation, admission.code, admission.reason, admission.more);
+      this.#refuse(operation, admission);
       return null;
     }
     const { client, isNew, isRaised } = admission;
@@ -223,12 +224,7 @@ export class StoreEngine {
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
       this.#admission.withdraw(client, topic);
-      return this.#refuse(
-        put,
-        decision.code,
-        decision.reason,
-        decision.failedAt === undefined ? {} : { failedAt: decision.failedAt },
-      );
+      return this.#refuse(put, decision);
     }
     this.#database.begin();
     const { session, key } = view.window;
@@ -242,7 +238,7 @@ export class StoreEngine {
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const response = { ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids) } as const;
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
-    this.#responses.push(isDropped ? { ...response, hasNoSubscriber: true } : response);
+    this.#responses.push(isDropped ? { ...response, subscribers: 0 } : response);
   }
 
   /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
@@ -309,11 +305,11 @@ export class StoreEngine {
       lastId: topic.log.lastId,
       baseOffset: topic.baseOffset,
     });
-    if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
+    if (decision.kind === "refused") return this.#refuse(get, decision);
     const { next, missed } = decision;
     const { lastId: last } = topic.log;
     const moves = !get.peek && decision.position !== client.position;
-    if (moves && this.#diskFull !== null && next <= last) return this.#refuse(get, "FULL", this.#diskFull);
+    if (moves && this.#diskFull !== null && next <= last) return this.#refuse(get, refuse("FULL", this.#diskFull));
     if (moves && this.#diskFull === null) {
       topic.moveSubscriber(client, decision.position);
       this.topics.clients.markChanged(client);
@@ -323,7 +319,7 @@ export class StoreEngine {
     }
     if (next <= last) this.#readings.push({ get, topic, subscriber: client, next, missed, last });
     else if (get.wait) this.#waiting.add(topic, get);
-    else this.#refuse(get, "NO_MESSAGE", "there is no undelivered message", { missed });
+    else this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message", { missed }));
   }
 
   #changeSubscription(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
@@ -333,7 +329,7 @@ export class StoreEngine {
     const decision: PositionDecision = operation.kind === "seek"
       ? decideSeek(operation, client, topic.log)
       : decideSubscription(operation, client, topic.log);
-    if (decision.kind === "refused") return this.#refuse(operation, decision.code, decision.reason);
+    if (decision.kind === "refused") return this.#refuse(operation, decision);
     this.#mustCommit = true;
     if (decision.numbered) {
       client.op = operation.op ?? 0;
@@ -353,12 +349,12 @@ export class StoreEngine {
   }
 
   #info(info: InfoOperation, topic: StoredTopic): void {
-    this.#responses.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.infoFor(info.client) });
+    this.#responses.push({ ticket: info.ticket, code: "OK", reason: "", ...topic.infoFor(info.client) });
   }
 
   #cancel(ticket: number): void {
     const get = this.#waiting.take(ticket);
-    if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no undelivered message");
+    if (get !== null) this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message"));
   }
 
   #decideGetsOfFencedTopics(topic: StoredTopic, client: TopicClient): void {
@@ -418,9 +414,9 @@ export class StoreEngine {
     this.disk.noteCommit();
   }
 
-  #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreResponse> = {}): void {
-    if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
-    this.#responses.push({ ticket: operation.ticket, code, reason, ...more });
+  #refuse(operation: ClientOperation, { kind: _kind, ...response }: RefusedOperation): void {
+    if (response.code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
+    this.#responses.push({ ticket: operation.ticket, ...response });
   }
 }
 

@@ -1,5 +1,6 @@
 /** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
-import type { IdRange, SessionToken } from "../../wire/pubsub/field_types.ts";
+import type { SessionToken } from "../../wire/pubsub/field_types.ts";
+import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 interface ClientOperationFields {
@@ -75,40 +76,23 @@ export interface TopicMessageContent {
   readonly body: Uint8Array;
 }
 
-/** A topic, and the client's position in it. */
-export interface TopicInfo {
-  /** The oldest stored message; `end` + 1 if there is none. */
-  readonly first: number;
-  /** The newest ID that was assigned. */
-  readonly end: number;
-  /** The last message that the client received; null if it is not subscribed. */
-  readonly position: number | null;
-  readonly pending: number;
-  readonly subscribers: number;
-  /** Bytes of the messages. */
-  readonly bytes: number;
+/** Why an operation is not executed; it has changed nothing. The other fields are headers of the response. */
+export interface RefusedOperation extends MessageHeaders {
+  readonly kind: "refused";
+  readonly code: StatusCode;
+  readonly reason: string;
 }
 
-export interface StoreResponse {
+export function refuse(code: StatusCode, reason: string, headers: MessageHeaders = {}): RefusedOperation {
+  return { kind: "refused", code, reason, ...headers };
+}
+
+/** The other fields are headers of the response. */
+export interface StoreResponse extends MessageHeaders {
   readonly ticket: number;
   readonly code: StatusCode;
   /** A sentence if the code is not OK; otherwise empty. */
   readonly reason: string;
-  /** put: the IDs of its messages, in order. */
-  readonly ids?: readonly IdRange[];
   /** get: the messages. */
   readonly messages?: readonly TopicMessageContent[];
-  /** get: number of messages that the topic removed before this subscriber got them. */
-  readonly missed?: number;
-  /** get: number of messages at the start that were delivered before. */
-  readonly redelivered?: number;
-  /** put: no client is subscribed, so its messages got IDs and were not stored. */
-  readonly hasNoSubscriber?: boolean;
-  /** put: the counter at which a batch was refused. */
-  readonly failedAt?: number;
-  /** FENCED: the newer session's number. */
-  readonly currentSession?: number;
-  /** UNREGISTERED: the number to use next. */
-  readonly registration?: number;
-  readonly info?: TopicInfo;
 }

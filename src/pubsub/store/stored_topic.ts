@@ -1,5 +1,6 @@
 /** One active topic of a store, open or sealed: its log and its subscribers. */
-import type { TopicInfo } from "./store_operations.ts";
+import { noMessageId } from "../../wire/pubsub/field_types.ts";
+import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
 import { decodeName, type TopicClient } from "./topic_client.ts";
@@ -83,12 +84,13 @@ export class StoredTopic {
     return this.log.countMessagesBetween(this.baseOffset, from) + last - (this.baseOffset + 1);
   }
 
-  /** The response to this client's INFO. */
-  infoFor(client: string): TopicInfo {
+  /** Headers of the response to this client's INFO. */
+  infoFor(client: string): MessageHeaders {
     const { firstId: first, lastId: last, bytes } = this.log;
     const position = this.subscribers.get(client)?.position ?? null;
     const pending = position === null ? 0 : this.pendingAfter(position);
-    return { first, end: last, position, pending, subscribers: this.subscribers.size, bytes };
+    const subscribers = this.subscribers.size;
+    return { position: position ?? noMessageId, first, end: last, pending, subscribers, bytes, state: "serving" };
   }
 
   /**

@@ -116,12 +116,12 @@ describe("a put", () => {
 
   test("into a topic without subscribers says that nothing is stored; with one, or repeated, it does not", () => {
     const store = driver();
-    expect(store.execute(put(1, "one"))).toMatchObject([{ code: "OK", hasNoSubscriber: true }]);
-    expect(store.execute(put(1, "one"))[0]).not.toHaveProperty("hasNoSubscriber");
+    expect(store.execute(put(1, "one"))).toMatchObject([{ code: "OK", subscribers: 0 }]);
+    expect(store.execute(put(1, "one"))[0]).not.toHaveProperty("subscribers");
     store.execute({ kind: "subscribe" });
-    expect(store.execute(put(2, "two"))[0]).not.toHaveProperty("hasNoSubscriber");
+    expect(store.execute(put(2, "two"))[0]).not.toHaveProperty("subscribers");
     store.execute({ kind: "unsubscribe" });
-    expect(store.execute(put(3, "three"))).toMatchObject([{ code: "OK", hasNoSubscriber: true }]);
+    expect(store.execute(put(3, "three"))).toMatchObject([{ code: "OK", subscribers: 0 }]);
     store.close();
   });
 

@@ -218,9 +218,9 @@ describe("a handoff", () => {
     from.transfer.seal("news", 1, "s2");
     received(to, from.exported());
     expect(codeThrown(() => to.transfer.activate("news", 1, "staged"))).toBeUndefined(); // it is served in this epoch already
-    expect(to.execute({ kind: "info", client: "zoë" })[0]?.info?.end).toBe(0);
+    expect(to.execute({ kind: "info", client: "zoë" })[0]?.end).toBe(0);
     to.transfer.activate("news", 2, "staged");
-    expect(to.execute({ kind: "info", client: "zoë", epoch: 2 })[0]?.info).toMatchObject({ end: 51, pending: 51 });
+    expect(to.execute({ kind: "info", client: "zoë", epoch: 2 })[0]).toMatchObject({ end: 51, pending: 51 });
     expect(codeThrown(() => to.transfer.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 }))).toBe(
       "STALE_TOKEN",
     );
@@ -247,7 +247,7 @@ describe("a handoff", () => {
       for (const { client, counter, size } of puts) {
         from.execute({ kind: "put", client, counter, bodies: [new Uint8Array(size).fill(counter)] });
       }
-      const end = from.execute({ kind: "info" })[0]?.info?.end ?? 0;
+      const end = from.execute({ kind: "info" })[0]?.end ?? 0;
       for (const client of ["reader", "late"]) {
         from.execute({ kind: "get", client, last: Math.min(acked, end), max: 1 });
       }
@@ -323,7 +323,7 @@ describe("a topic that was put back to an earlier time", () => {
     store.transfer.raiseBaseOffset("news", baseOffset);
     store.reopen();
     const get = (client: string, last: number) => store.execute({ kind: "get", client, last, max: 100 });
-    const pending = (client: string) => store.execute({ kind: "info", client })[0]?.info?.pending;
+    const pending = (client: string) => store.execute({ kind: "info", client })[0]?.pending;
     expect([pending("zoë"), pending("alice"), pending("late")]).toEqual([51, 44, 0]);
     const [put] = store.execute({ kind: "put", counter: 100, bodies: bodies("new") });
     expect(put?.ids).toEqual([{ first: baseOffset + 2, last: baseOffset + 2 }]);
@@ -356,7 +356,7 @@ describe("a topic that was put back to an earlier time", () => {
     for (const piece of pieces) to.transfer.importPiece(transfer, piece);
     to.transfer.importDone(transfer, hash);
     to.transfer.activate("news", 2, "staged");
-    expect(to.execute({ kind: "info", epoch: 2, client: "slow" })[0]?.info).toMatchObject({ pending: 21 });
+    expect(to.execute({ kind: "info", epoch: 2, client: "slow" })[0]).toMatchObject({ pending: 21 });
     const [old] = to.execute({ kind: "get", epoch: 2, client: "slow", last: -1, max: 100 });
     expect([ids([old ?? {}]).length, old?.missed]).toEqual([20, 0]);
     const [next] = to.execute({ kind: "get", epoch: 2, client: "slow", last: 20, max: 100 });
