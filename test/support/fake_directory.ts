@@ -1,7 +1,7 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
 import type { Announcement } from "../../src/pubsub/ownership/announcements.ts";
-import type { Route, RouteOptions } from "../../src/pubsub/ownership/topic_router.ts";
-import type { TopicDirectory, TopicOwner } from "../../src/pubsub/proxy/topic_directory.ts";
+import type { Route, RouteOptions, TopicOwner } from "../../src/pubsub/ownership/topic_router.ts";
+import type { TopicDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 
 export class FakeDirectory implements TopicDirectory {
   readonly servers = new Map<string, Announcement>();

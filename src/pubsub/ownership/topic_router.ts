@@ -31,7 +31,8 @@ export interface RouteOptions {
   readonly creates?: boolean;
 }
 
-interface KnownOwner {
+/** The owner of a topic at an epoch, according to a node or a server. */
+export interface TopicOwner {
   readonly owner: string;
   readonly epoch: number;
 }
@@ -42,7 +43,7 @@ export class TopicRouter {
   readonly #list: AnnouncedServers;
   readonly #nodes: TopicNodes;
   readonly #awaitedServers: () => readonly string[];
-  readonly #routes = new Map<string, KnownOwner>();
+  readonly #routes = new Map<string, TopicOwner>();
   readonly #lookups = new Map<string, Promise<Route>>();
   /** Lookups with `creates` false. */
   readonly #searches = new Map<string, Promise<Route>>();
@@ -78,7 +79,7 @@ export class TopicRouter {
   }
 
   /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is the server's hint. */
-  correctRoute(topic: string, asked: KnownOwner, owner: KnownOwner | null): void {
+  correctRoute(topic: string, asked: TopicOwner, owner: TopicOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
       this.#cacheRoute(topic, owner);
@@ -162,12 +163,12 @@ export class TopicRouter {
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
-  #routeToOwner({ owner, epoch }: KnownOwner): Route | null {
+  #routeToOwner({ owner, epoch }: TopicOwner): Route | null {
     const server = this.#list.servers.get(owner);
     return server === undefined ? null : { kind: "server", id: owner, endpoint: server.endpoint, epoch };
   }
 
-  #cacheRoute(topic: string, { owner, epoch }: KnownOwner): void {
+  #cacheRoute(topic: string, { owner, epoch }: TopicOwner): void {
     this.#routes.delete(topic);
     this.#routes.set(topic, { owner, epoch });
     if (this.#routes.size <= routesMax) return;

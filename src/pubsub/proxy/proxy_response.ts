@@ -2,6 +2,7 @@
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { makeStatus } from "../status_message.ts";
 
 export interface ProxyResponse {
   readonly status: StatusCode;
@@ -12,20 +13,11 @@ export interface ProxyResponse {
   readonly headers?: MessageHeaders;
 }
 
-const encoder = new TextEncoder();
-/** Characters of a sentence, which may quote a refused value. */
-const whyLengthMax = 1000;
-
 /** Returns the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
-  const body = answer.body ?? encoder.encode((answer.reason ?? "").slice(0, whyLengthMax));
-  return encodeMessage({
-    name: "STATUS",
-    sender: proxyId,
-    status: answer.status,
-    body,
-    ...(hasHeaders && answer.headers !== undefined ? { headers: answer.headers } : {}),
-  });
+  const { status, reason = "", headers = {}, body } = answer;
+  const response = makeStatus(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
+  return encodeMessage(body === undefined ? response : { ...response, body });
 }
 
 const blank = 32;

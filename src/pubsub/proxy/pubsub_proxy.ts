@@ -16,7 +16,7 @@ import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import { OverloadReport } from "../overload_report.ts";
-import type { TopicDirectory } from "./topic_directory.ts";
+import type { TopicDirectory } from "./zookeeper_directory.ts";
 import { newProxyCounters, type ProxyCounters, RequestForwarder } from "./request_forwarder.ts";
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";

@@ -10,16 +10,15 @@ import { CachedClock } from "../../support/cached_clock.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
-import type { Route } from "../ownership/topic_router.ts";
+import type { Route, TopicOwner } from "../ownership/topic_router.ts";
 import { RequestAdmission } from "./admission.ts";
 import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
-import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
+import type { TopicDirectory } from "./zookeeper_directory.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
 import { PutDependencies } from "./put_dependencies.ts";
 import { decideForwarding, type ForwardingEvent, mayBeDoneAfter, type ProxyStatus } from "./decide_forwarding.ts";
-import type { RequestTraits } from "./request_traits.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
 
 export interface RequestForwarderOptions {
@@ -45,13 +44,7 @@ export interface RequestForwarderOptions {
 }
 
 /** A request as received from a client. */
-export interface IncomingRequest {
-  readonly client: ProxyClient;
-  readonly envelope: readonly Uint8Array[];
-  readonly frames: readonly Uint8Array[];
-  readonly bytes: number;
-  readonly traits: RequestTraits;
-}
+type IncomingRequest = Pick<ProxyRequest, "client" | "envelope" | "frames" | "bytes" | "traits">;
 
 /** Milliseconds without a connection to a server before this is reported. */
 const reportAfterMs = 1000;

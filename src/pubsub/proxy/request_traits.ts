@@ -4,7 +4,6 @@ import { requestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {
   readonly name: Message["name"];
-  readonly sender: string;
   readonly topic: string;
   /** If no server owns the topic, it is assigned to one. */
   readonly createsTopic: boolean;
@@ -42,7 +41,6 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
   const waitMs = message.name === "GET" ? headers?.waitMs ?? 0 : 0;
   return {
     name: message.name,
-    sender: message.sender,
     topic: message.topic,
     createsTopic: message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReportOfResolvedPuts(message)),
     changesState: message.name !== "GET" && message.name !== "INFO",

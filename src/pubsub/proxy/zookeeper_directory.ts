@@ -11,8 +11,7 @@ import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 import { serveSessions } from "../ownership/serve_sessions.ts";
-import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
-import type { TopicDirectory, TopicOwner } from "./topic_directory.ts";
+import { type Route, type RouteOptions, type TopicOwner, TopicRouter } from "../ownership/topic_router.ts";
 import { ListenerSet } from "../../support/event.ts";
 
 export interface ZookeeperDirectoryOptions {
@@ -31,7 +30,13 @@ interface DirectorySession {
   readonly router: TopicRouter;
 }
 
-export class ZookeeperDirectory implements TopicDirectory {
+/** Topics and servers as a proxy knows them: where to send each request. Tests use a fake. */
+export type TopicDirectory = Pick<
+  ZookeeperDirectory,
+  "servers" | "isConnected" | "cachedRoute" | "findRoute" | "correctRoute" | "listTopics" | "subscribe"
+>;
+
+export class ZookeeperDirectory {
   /** Resolves after the first read of the servers. */
   readonly ready: Promise<void>;
   readonly #ready = Promise.withResolvers<void>();
@@ -47,10 +52,12 @@ export class ZookeeperDirectory implements TopicDirectory {
     this.ready = this.#ready.promise;
   }
 
+  /** Announced servers, by ID, as of the last read. */
   get servers(): ReadonlyMap<string, Announcement> {
     return this.#current?.list.servers ?? new Map();
   }
 
+  /** True if the coordination service responds. */
   get isConnected(): boolean {
     return this.#isConnected && this.#current?.zk.session.state === "connected";
   }
@@ -69,18 +76,28 @@ export class ZookeeperDirectory implements TopicDirectory {
     return serveSessions(open, serve, { clock, onProblem, signal });
   }
 
+  /** Returns the route if it is known without a request; otherwise null. */
   cachedRoute(topic: string): Route | null {
     return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
+  /**
+   * Looks up the route. If `creates` is set, a new topic is assigned to a server. Rejects when the coordination service
+   * cannot be asked.
+   */
   async findRoute(topic: string, options: RouteOptions): Promise<Route> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
+  /**
+   * Corrects the route: the server that was asked does not own the topic. `hint` is the owner according to that server,
+   * if it knows.
+   */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.#current?.router.correctRoute(topic, asked, hint);
   }
 
+  /** Lists all topics. Rejects as `findRoute` does. */
   listTopics(): Promise<readonly string[]> {
     const nowMs = this.#options.clock.now();
     if (this.#topics !== null && nowMs - this.#topics.readMs < topicsMsMax) return this.#topics.names;
@@ -90,6 +107,7 @@ export class ZookeeperDirectory implements TopicDirectory {
     return names;
   }
 
+  /** Calls `listener` when servers join or leave. Returns a function that removes the listener. */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }

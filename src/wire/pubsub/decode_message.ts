@@ -15,7 +15,6 @@ import {
   type MessageHeaders,
   optionalFields,
 } from "./pubsub_messages.ts";
-import { decodeToken } from "./name_token.ts";
 
 /** Why a message is invalid: status BAD_REQUEST, with a sentence for the body of the response. */
 export interface InvalidMessage {
@@ -23,8 +22,6 @@ export interface InvalidMessage {
   readonly field: string;
   readonly value: string;
   readonly reason: string;
-  /** The sender, if it could be read. */
-  readonly sender: string | null;
   /** The message has headers, so its sender knows them. */
   readonly hasHeaders: boolean;
 }
@@ -84,9 +81,7 @@ export function decodeGeneral(frames: readonly Uint8Array[], frame: Uint8Array):
   const wrong = readFields(words, shape, message) ??
     (headers === null ? null : readHeaders(header, lineEnd + 2, headers)) ??
     readBodies(frames, end + 4, shape, headers, message);
-  if (wrong !== null) {
-    return { ...wrong, sender: decodeToken(words[1] ?? "") ?? null, hasHeaders: headers !== null };
-  }
+  if (wrong !== null) return { ...wrong, hasHeaders: headers !== null };
   if (headers !== null) message["headers"] = headers as MessageHeaders;
   return message as unknown as Message;
 }
@@ -217,7 +212,6 @@ function invalidMessage(field: string, value: string, why: string): InvalidMessa
     field,
     value: quoted,
     reason: `Cannot read the ${field} ${JSON.stringify(quoted)}: ${why}`,
-    sender: null,
     hasHeaders: false,
   };
 }
