@@ -11,6 +11,7 @@ import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
 import type { ContentName, IncomingContent, OwnedStore, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import { decideTopic, decideTransfer, type DeleteResult, type TopicAction, whyNotDeleted } from "./topic_decision.ts";
+import type { OwnershipLease } from "./ownership_lease.ts";
 import { forgottenNode, takenBackNode, type TopicNode } from "./topic_node.ts";
 import type { TopicNodes, VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
 import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
@@ -24,6 +25,7 @@ export interface OwnershipContext {
   readonly clock: Clock;
   /** Aborts when the session ends. */
   readonly signal: AbortSignal;
+  readonly lease: OwnershipLease;
   /** Returns null if the server is not running. */
   addressOf(id: string): Promise<ServerAddress | null>;
   readonly nodes: TopicNodes;
@@ -33,10 +35,12 @@ export interface OwnershipContext {
   onProblem(problem: unknown): void;
 }
 
-/** Identifies the content for which requests are admitted. */
+/** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
 export interface Permit {
   readonly epoch: number;
   readonly incarnation: string;
+  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
+  readonly lease: Pick<OwnershipLease, "isConfirmed">;
 }
 
 export type HandoffResult =
@@ -325,11 +329,11 @@ export class OwnedTopic {
   }
 
   #serve({ copy }: TopicCopies): void {
-    const { nodes, id } = this.#context;
+    const { nodes, id, lease } = this.#context;
     this.#handoffDeadlineMs = 0;
     this.#rechecks = 0;
     if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.incarnation === copy.incarnation)) return;
-    this.permit = { epoch: copy.epoch, incarnation: copy.incarnation };
+    this.permit = { epoch: copy.epoch, incarnation: copy.incarnation, lease };
     if (this.#isCounted) return;
     this.#isCounted = true;
     void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments

@@ -115,6 +115,7 @@ export class OwnershipSession {
       onProblem: (problem) => this.#reportOnce(problem),
       nodes,
       signal: this.#ended.signal,
+      lease: this.lease,
       handoffMs: options.handoffMs ?? 30_000,
       addressOf: (id) => announcementAt(zk, options.path.server(id)),
     };
@@ -188,8 +189,8 @@ export class OwnershipSession {
   }
 
   /** The topics that are served now. */
-  *servedTopics(): Generator<readonly [topic: string, permit: Permit]> {
-    for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield [topic, permit];
+  *servedTopics(): Generator<string, void, void> {
+    for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield topic;
   }
 
   /** Records the generation repeatedly during the session. Stops serving if the store turns out to be an older copy. */

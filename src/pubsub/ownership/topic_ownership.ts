@@ -10,27 +10,13 @@ import type { HandoffResult, Permit } from "./owned_topic.ts";
 import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
-import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 import { ListenerSet } from "../../support/event.ts";
-
-/** Kept from the admission of a request to its response. */
-export interface RequestPermit extends Permit {
-  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
-  readonly lease: Pick<OwnershipLease, "isConfirmed">;
-}
-
-export type RequestAvailability =
-  | { readonly kind: "serving"; readonly permit: RequestPermit }
-  | Exclude<Availability, { kind: "serving" }>;
 
 export class TopicOwnership {
   readonly #options: OwnershipOptions;
   #session: OwnershipSession | null = null;
   readonly #changes = new ListenerSet();
-  /** The last permit that was returned: topics are asked for again and again. */
-  #lastPermit: { readonly session: OwnershipSession; readonly permit: Permit; readonly request: RequestPermit } | null =
-    null;
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
@@ -56,24 +42,15 @@ export class TopicOwnership {
   }
 
   /** Returns the permit without waiting: the path of almost every request. Null: call `availability`. */
-  currentPermit(topic: string): RequestPermit | null {
-    const session = this.#session;
-    const permit = session?.currentPermit(topic) ?? null;
-    if (session === null || permit === null) return null;
-    if (this.#lastPermit?.permit !== permit || this.#lastPermit.session !== session) {
-      this.#lastPermit = { session, permit, request: permitOf(session, permit) };
-    }
-    return this.#lastPermit.request;
+  currentPermit(topic: string): Permit | null {
+    return this.#session?.currentPermit(topic) ?? null;
   }
 
-  async availability(topic: string, epoch: number | null = null): Promise<RequestAvailability> {
+  async availability(topic: string, epoch: number | null = null): Promise<Availability> {
     const session = this.#session;
     if (session === null) return { kind: "away" };
     try {
-      const availability = await session.availability(topic, epoch);
-      return availability.kind === "serving"
-        ? { kind: "serving", permit: permitOf(session, availability.permit) }
-        : availability;
+      return await session.availability(topic, epoch);
     } catch (thrown) {
       if (session.ended.aborted || isTransient(thrown)) return { kind: "away" };
       throw thrown;
@@ -103,7 +80,7 @@ export class TopicOwnership {
   }
 
   /** The topics that are served now. */
-  servedTopics(): Iterable<readonly [topic: string, permit: Permit]> {
+  servedTopics(): Iterable<string> {
     return this.#session?.servedTopics() ?? [];
   }
 
@@ -121,8 +98,4 @@ export class TopicOwnership {
       await session.endAndWait(new BatonError("NOT_HELD", "The server is shutting down"));
     }
   }
-}
-
-function permitOf({ lease }: OwnershipSession, { epoch, incarnation }: Permit): RequestPermit {
-  return { epoch, incarnation, lease };
 }

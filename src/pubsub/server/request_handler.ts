@@ -9,7 +9,9 @@ import { messageOf } from "../../errors.ts";
 import { totalByteLength } from "../../wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { recordLatency, type RequestLatency } from "../request_latency.ts";
-import type { RequestAvailability, RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
+import type { Permit } from "../ownership/owned_topic.ts";
+import type { Availability } from "../ownership/ownership_session.ts";
+import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { unavailableResponse, unconfirmedResponse } from "./response_message.ts";
 import type { ClientMessage } from "../store/client_request.ts";
@@ -34,7 +36,7 @@ export interface RequestHandlerOptions {
 /** A request that was submitted to the store. */
 interface InFlightRequest {
   readonly request: ClientRequest;
-  readonly permit: RequestPermit;
+  readonly permit: Permit;
   readonly arrivedAtMs: number;
   /** Set for a held get, together with its key. */
   readonly cancelTimer: (() => void) | null;
@@ -122,7 +124,7 @@ export class RequestHandler {
   /** Handles durable responses of the store. */
   handleStoreResponses(responses: readonly EncodedResponse[]): void {
     const nowMs = this.#options.clock.now();
-    const confirmed = new Map<RequestPermit["lease"], boolean>();
+    const confirmed = new Map<Permit["lease"], boolean>();
     for (const response of responses) {
       const inFlight = this.#inFlight.get(response.ticket);
       if (inFlight === undefined) continue;
@@ -195,7 +197,7 @@ export class RequestHandler {
   }
 
   async #checkAvailability(topic: string, queue: Set<PendingAdmission>, epoch: number | null): Promise<void> {
-    let availability: RequestAvailability | null = null;
+    let availability: Availability | null = null;
     let why = "";
     try {
       availability = await this.#options.ownership.availability(topic, epoch);
@@ -220,7 +222,7 @@ export class RequestHandler {
     }
   }
 
-  #submit(request: ClientRequest, permit: RequestPermit, arrivedAtMs = this.#cachedClock.now()): void {
+  #submit(request: ClientRequest, permit: Permit, arrivedAtMs = this.#cachedClock.now()): void {
     const { server, store, clock } = this.#options;
     const { frames, message, envelope } = request;
     const longestMs = waitMsOf(message);

@@ -1,7 +1,7 @@
 /** Responses to requests that the store did not execute, or whose result must not be sent. Pure. */
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { RequestAvailability } from "../ownership/topic_ownership.ts";
+import type { Availability } from "../ownership/ownership_session.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import type { ClientMessage } from "../store/client_request.ts";
 
@@ -9,7 +9,7 @@ import type { ClientMessage } from "../store/client_request.ts";
 export function unavailableResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
-  availability: Exclude<RequestAvailability, { kind: "serving" }>,
+  availability: Exclude<Availability, { kind: "serving" }>,
   endpointOf: (id: string) => string | null,
 ): Status {
   const topic = JSON.stringify(message.topic);

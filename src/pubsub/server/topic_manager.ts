@@ -3,7 +3,8 @@ import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
 import { countWithNoun } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { RequestPermit, TopicOwnership } from "../ownership/topic_ownership.ts";
+import type { Permit } from "../ownership/owned_topic.ts";
+import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { unavailableResponse } from "./response_message.ts";
@@ -68,7 +69,7 @@ export class TopicManager {
   }
 
   /** Returns the result, or null for an unknown action. */
-  async #execute({ topic, headers = {} }: ManageMessage, { epoch }: RequestPermit): Promise<unknown> {
+  async #execute({ topic, headers = {} }: ManageMessage, { epoch }: Permit): Promise<unknown> {
     const { store } = this.#options;
     const acceptsLoss = headers.acceptLoss === true;
     switch (headers.action) {

@@ -150,8 +150,8 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /** Names of the topics that are served now. */
-  *topics(): Generator<string, void, void> {
-    for (const [topic] of this.#ownership.servedTopics()) yield topic;
+  topics(): Iterable<string> {
+    return this.#ownership.servedTopics();
   }
 
   /** Load and counters, for the status page and metrics. */

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import type { RequestAvailability, RequestPermit } from "../../../../src/pubsub/ownership/topic_ownership.ts";
+import type { Permit } from "../../../../src/pubsub/ownership/owned_topic.ts";
+import type { Availability } from "../../../../src/pubsub/ownership/ownership_session.ts";
 import type { Status } from "../../../../src/pubsub/status_message.ts";
 import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/client_request.ts";
 import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
@@ -32,7 +33,7 @@ function rig() {
   const invalid: InvalidMessage[] = [];
   const cancelled: number[] = [];
   const responses: Status[] = [];
-  const lookups: ((availability: RequestAvailability) => void)[] = [];
+  const lookups: ((availability: Availability) => void)[] = [];
   const world = { isHeld: true, epoch: 3 as number | null, isFull: false, confirmations: 0 };
   const lease = {
     isConfirmed() {
@@ -40,7 +41,7 @@ function rig() {
       return world.isHeld;
     },
   };
-  const permit = (): RequestPermit => ({
+  const permit = (): Permit => ({
     epoch: world.epoch ?? 0,
     incarnation: "b",
     lease,
@@ -144,7 +145,7 @@ test("requests for a topic that is being looked at stay in their order, and one 
   expect(submitted.map((request) => (decoded(request) as { counter?: number }).counter)).toEqual([1, 2, 3]);
 });
 
-const refusals: [RequestAvailability, string, string][] = [
+const refusals: [Availability, string, string][] = [
   [{ kind: "elsewhere", owner: "s2", epoch: 9 }, "NOT_OWNER", "tcp://b:1"],
   [{ kind: "unassigned" }, "NOT_OWNER", ""],
   [{ kind: "moving" }, "OVERLOADED", ""],
