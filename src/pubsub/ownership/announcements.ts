@@ -4,8 +4,8 @@ import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
 import { jsonFields } from "../../support/json_fields.ts";
 import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
-import { createWithParents } from "./topic_nodes.ts";
+import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
+import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 export interface Announcement {
@@ -52,7 +52,7 @@ export async function announce(
     if (existing.stat.ephemeralOwner === zk.session.id) return;
     const other = parseAnnouncement(existing.data);
     if (other?.storeId === announcement.storeId) {
-      await removeIfUnchanged(zk, path, existing.stat.version);
+      await writeOutcomeOf(() => zk.delete(path, existing.stat.version));
       continue;
     }
     // An operator's command (forget, restore) may take long, but its node disappears afterwards.
@@ -108,22 +108,9 @@ export async function announcementsBelow(zk: ZooKeeper, parent: string): Promise
 
 /** Returns false if a node exists or may exist (the response was lost). */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
-  try {
-    await createWithParents(zk, path, data, { mode: "ephemeral" });
-    return true;
-  } catch (thrown) {
-    if (isTransient(thrown)) await settleWrites(zk, path);
-    else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    return false;
-  }
-}
-
-async function removeIfUnchanged(zk: ZooKeeper, path: string, version: number): Promise<void> {
-  try {
-    await zk.delete(path, version);
-  } catch (thrown) {
-    if (!isRefusal(thrown, "NONODE", "BADVERSION") && !isTransient(thrown)) throw thrown;
-  }
+  const outcome = await writeOutcomeOf(() => createWithParents(zk, path, data, { mode: "ephemeral" }));
+  if (outcome === "unknown") await settleWrites(zk, path);
+  return outcome === "written";
 }
 
 /** Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running. */

@@ -7,10 +7,10 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { jsonFields } from "../../support/json_fields.ts";
-import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
+import { nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { createWithParents } from "./topic_nodes.ts";
+import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
 
 /**
  * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
@@ -92,16 +92,13 @@ export class StoreGeneration {
     const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, generation }));
     const version = this.#version;
     this.#version = null;
-    try {
+    const outcome = await writeOutcomeOf(async () => {
       if (version === null) {
         await createWithParents(this.#zk, this.#path, data);
         this.#version = 0;
       } else this.#version = (await this.#zk.setData(this.#path, data, version)).version;
-      return true;
-    } catch (thrown) {
-      if (isRefusal(thrown, "NODEEXISTS", "BADVERSION", "NONODE") || isTransient(thrown)) return false;
-      throw thrown;
-    }
+    });
+    return outcome === "written";
   }
 }
 

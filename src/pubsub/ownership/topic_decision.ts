@@ -3,16 +3,14 @@
  * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions are
  * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
-import type { DroppedTopic, StagedCopy, TopicCopy } from "../store/owned_store.ts";
+import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import { confirmedNode, restoredNode, takenNode, type TopicNode } from "./topic_node.ts";
 
-export interface TopicFacts {
+export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged"> {
   /** This server's id. */
   readonly me: string;
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
-  readonly copy: TopicCopy | null;
-  readonly staged: StagedCopy | null;
 }
 
 export type TopicAction =
@@ -102,13 +100,13 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
 export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
 
 /** Decides whether a server stages content that another server sends. */
-export function decideTransfer({ incarnation, owner, epoch }: StagedCopy, { node, copy, staged, dropped }: {
-  /** The node as read in this session. */
-  readonly node: TopicNode | null;
-  readonly copy: TopicCopy | null;
-  readonly staged: StagedCopy | null;
-  readonly dropped: DroppedTopic | null;
-}): TransferDecision {
+export function decideTransfer(
+  { incarnation, owner, epoch }: StagedCopy,
+  { node, copy, staged, dropped }: TopicCopies & {
+    /** The node as read in this session. */
+    readonly node: TopicNode | null;
+  },
+): TransferDecision {
   if (copy?.incarnation === incarnation && copy.epoch >= epoch) return "passed";
   if (dropped?.incarnation === incarnation && dropped.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
@@ -133,10 +131,11 @@ export type RestoreDecision =
   | { readonly do: "leave" };
 
 /** Decides what happens to a topic when its owner's store was restored from an older copy. */
-export function decideRestore(me: string, node: TopicNode, { copy, staged }: {
-  readonly copy: TopicCopy | null;
-  readonly staged: StagedCopy | null;
-}): RestoreDecision {
+export function decideRestore(
+  me: string,
+  node: TopicNode,
+  { copy, staged }: Pick<TopicCopies, "copy" | "staged">,
+): RestoreDecision {
   if (node.owner !== me || node.state === "new") return { do: "keep" };
   const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
   if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {

@@ -118,7 +118,8 @@ export class TopicNodes {
   }
 }
 
-async function writeOutcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
+/** Runs a write. Rejects with errors other than a refusal and a lost response. */
+export async function writeOutcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
   try {
     await write();
     return "written";
@@ -158,10 +159,8 @@ export async function makeParents(zk: ZooKeeper, path: string): Promise<void> {
   }
 }
 
-export interface ListedTopic {
+export interface ListedTopic extends VersionedTopicNode {
   readonly topic: string;
-  readonly node: TopicNode;
-  readonly version: number;
 }
 
 /** Reads that are sent in one write. */
