@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeGeneral } from "../../../../src/wire/pubsub/decode_message.ts";
-import { decodePut } from "../../../../src/wire/pubsub/decode_put.ts";
+import { decodePut, topicOfPut } from "../../../../src/wire/pubsub/decode_put.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
@@ -62,7 +62,11 @@ const ordinary = fc.record({
 
 function same(frame: Uint8Array): void {
   const quick = decodePut(frame);
-  if (quick !== null) expect(quick as unknown).toEqual(decodeGeneral([frame], frame));
+  const whole = decodeGeneral([frame], frame);
+  if (quick !== null) expect(quick as unknown).toEqual(whole);
+  // A request is admitted by the topic that was read alone, and executed on the topic of the whole.
+  const topic = topicOfPut(frame);
+  if (topic !== null && whole.name !== null) expect(whole).toMatchObject({ name: "PUT", topic });
 }
 
 property(
@@ -91,6 +95,7 @@ property(
     );
     same(frame);
     if (headers?.session?.key !== "w%" && headers?.session?.key !== "long key") expect(decodePut(frame)).not.toBeNull();
+    expect(topicOfPut(frame)).toBe(message.topic);
     same(frame.with(at % frame.byteLength, byte));
     same(frame.subarray(0, at % frame.byteLength));
   },
