@@ -40,18 +40,11 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
   });
 };
 
-function tlsSettings(tls: TlsOptions, address: Address) {
+function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
   // An IP literal is not a server name (RFC 6066, section 3); the certificate is then checked against the address.
   const host = address.kind === "tcp" ? address.host : "localhost";
-  const name = tls.serverName ?? (isIpLiteral(host) ? undefined : host);
-  return {
-    ca: tls.ca,
-    cert: tls.cert,
-    key: tls.key,
-    passphrase: tls.passphrase,
-    ...(name === undefined ? {} : { servername: name }),
-    rejectUnauthorized: true,
-  };
+  const name = serverName ?? (isIpLiteral(host) ? undefined : host);
+  return { ...material, ...(name === undefined ? {} : { servername: name }), rejectUnauthorized: true };
 }
 
 function isIpLiteral(host: string): boolean {

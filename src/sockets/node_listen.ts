@@ -21,10 +21,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
   const server: Server = tls === undefined
     ? net.createServer({ allowHalfOpen }, opened)
     : (await import("node:tls")).createServer({
-      ca: tls.ca,
-      cert: tls.cert,
-      key: tls.key,
-      passphrase: tls.passphrase,
+      ...tls,
       requestCert: tls.ca !== undefined,
       rejectUnauthorized: tls.ca !== undefined,
       handshakeTimeout: handshakeMsMax,

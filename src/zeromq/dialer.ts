@@ -1,38 +1,31 @@
 /** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */
 import { messageOf } from "../errors.ts";
-import type { Address, Connection, ConnectionHandlers } from "../sockets/connection.ts";
+import type { Address } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
 import { deadlineAfter } from "../support/deadline.ts";
+import { formatEndpoint } from "./endpoint.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
-
-/** Callbacks for one connection. */
-export interface DialedLink extends ConnectionHandlers {
-  attach(connection: Connection): void;
-}
-
-export interface DialerHost {
-  /** Creates a link for one attempt. An attached link has to call `handleLoss` when it is over. */
-  openLink(): DialedLink;
-  /** No connection was made; the next attempt follows after `retryMs`. */
-  onFailed(reason: Error, retryMs: number): void;
-}
+import { type DialedPeer, Link, type LinkOwner } from "./zeromq_link.ts";
+import { Peer } from "./zeromq_peer.ts";
 
 /** Milliseconds: a connection that lasted for less counts as a failure, and the delays keep growing. */
 const stableMsMin = 1000;
 
-export class Dialer {
+export class Dialer implements DialedPeer {
+  readonly peer: Peer;
   readonly #address: Address;
-  readonly #host: DialerHost;
+  readonly #owner: LinkOwner;
   readonly #options: ResolvedOptions;
   #attempt = 0;
   #connectedMs = 0;
   #stop: AbortController | null = null;
   #cancelWait: (() => void) | null = null;
 
-  constructor(address: Address, host: DialerHost, options: ResolvedOptions) {
+  constructor(address: Address, owner: LinkOwner) {
     this.#address = address;
-    this.#host = host;
-    this.#options = options;
+    this.#owner = owner;
+    this.#options = owner.host.options;
+    this.peer = new Peer(this.#options);
   }
 
   start(): void {
@@ -55,12 +48,14 @@ export class Dialer {
   }
 
   async #dial(signal: AbortSignal): Promise<void> {
-    const { clock, handshakeMsMax, dial } = this.#options;
+    const { clock, handshakeMsMax, dial, onEvent } = this.#options;
     using deadline = deadlineAfter(clock, handshakeMsMax, {
       signal,
       reason: () => new Error(`no connection within ${handshakeMsMax} ms`),
     });
-    const link = this.#host.openLink();
+    const endpoint = formatEndpoint(this.#address);
+    const link = new Link(this.#owner, { endpoint, dialed: this });
+    this.#owner.onDial(link);
     try {
       const connection = await dial(this.#address, link, { signal: deadline.signal });
       if (signal.aborted) return connection.destroy();
@@ -69,7 +64,9 @@ export class Dialer {
     } catch (error) {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error : new Error(messageOf(error));
-      this.#host.onFailed(reason, this.#scheduleAttempt());
+      const retryMs = this.#scheduleAttempt();
+      link.leave("destroy");
+      onEvent({ kind: "connectFailed", endpoint, reason, retryMs });
     }
   }
 

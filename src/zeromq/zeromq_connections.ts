@@ -8,7 +8,7 @@ import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import { Dialer } from "./dialer.ts";
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
 import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
-import { Peer } from "./zeromq_peer.ts";
+import type { Peer } from "./zeromq_peer.ts";
 import { Link, type LinkOwner, type PeersHost } from "./zeromq_link.ts";
 import { type BigIntStats, rmSync } from "node:fs";
 import { clearSocketPath, isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
@@ -75,22 +75,9 @@ export class ZeroMqConnections implements LinkOwner {
     const address = parseEndpoint(endpoint);
     const name = formatEndpoint(address);
     if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
-    const { options } = this.host;
-    const peer = new Peer(options);
-    let link: Link | null = null;
-    const dialer = new Dialer(address, {
-      openLink: () => {
-        link = new Link(this, { endpoint: name, dialed: { peer, dialer } });
-        this.#connections.add(link);
-        return link;
-      },
-      onFailed: (reason, retryMs) => {
-        link?.leave("destroy");
-        options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
-      },
-    }, options);
+    const dialer = new Dialer(address, this);
     this.#dialers.set(name, dialer);
-    this.add(peer);
+    this.add(dialer.peer);
     dialer.start();
   }
 
@@ -126,7 +113,11 @@ export class ZeroMqConnections implements LinkOwner {
     while (this.#connections.size > 0) await this.#waitForChange();
   }
 
-  /** The following methods are called by the links. */
+  /** The following methods are called by the links and dialers. */
+  onDial(link: Link): void {
+    this.#connections.add(link);
+  }
+
   onSettled(): void {
     if (this.#isClosing) this.#onChange?.();
   }

@@ -9,7 +9,6 @@ import type { SocketType } from "../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
 import { type PeerDescription, type ReceiveOptions, ZmtpPeer, type ZmtpPeerEvents } from "../wire/zmtp/zmtp_peer.ts";
 import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
-import type { Dialer } from "./dialer.ts";
 import type { SocketCounters } from "./socket_event.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 import { Peer } from "./zeromq_peer.ts";
@@ -49,6 +48,8 @@ export interface PeersHost {
 /** The owner of the links. */
 export interface LinkOwner {
   readonly host: PeersHost;
+  /** A link was created, and its connection is being made. */
+  onDial(link: Link): void;
   /** Something that was to be sent was sent, or will not be sent. */
   onSettled(): void;
   /** A peer has connected to a bound endpoint. */
@@ -68,8 +69,15 @@ export interface LinkOwner {
 
 export interface LinkOptions {
   readonly endpoint: string;
-  /** The peer and the dialer of a `connect`; null for an accepted connection. */
-  readonly dialed: { readonly peer: Peer; readonly dialer: Dialer } | null;
+  /** Null for an accepted connection. */
+  readonly dialed: DialedPeer | null;
+}
+
+/** The peer of a `connect`. */
+export interface DialedPeer {
+  readonly peer: Peer;
+  /** An attached link is over. `wasReady`: its handshake had succeeded. */
+  handleLoss(wasReady: boolean): void;
 }
 
 /** Bytes: from this amount on, waiting messages of one turn are written immediately. */
@@ -415,7 +423,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     }
     if (this.#wasReady) this.#losePeer(reason);
     else if (!this.#isLeaving) this.#reportFailedHandshake(reason);
-    if (!this.#isLeaving) this.#options.dialed?.dialer.handleLoss(this.#wasReady);
+    if (!this.#isLeaving) this.#options.dialed?.handleLoss(this.#wasReady);
     this.#owner.onSettled();
   }
 
