@@ -175,6 +175,20 @@ export class ByteWriter {
   }
 }
 
+/** Reads four bytes as a number from 0 to 2^32 - 1. Unchecked: bytes beyond the end count as zero. */
+export function readU32(bytes: Uint8Array, at: number): number {
+  return (((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)) >>> 0;
+}
+
+/** Writes the lowest 32 bits of a number. Unchecked. */
+export function writeU32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 24;
+  bytes[at + 1] = value >>> 16;
+  bytes[at + 2] = value >>> 8;
+  bytes[at + 3] = value;
+}
+
 /** Returns the number of bytes of all parts. */
 export function totalByteLength(parts: readonly Uint8Array[]): number {
   let bytes = 0;

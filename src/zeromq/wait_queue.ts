@@ -40,10 +40,7 @@ export class WaitQueue {
           reject(reason);
         },
       };
-      const off = onAbort(signal, (reason) => {
-        this.#waiters.delete(waiter);
-        reject(reason);
-      });
+      const off = onAbort(signal, waiter.reject);
       this.#waiters.add(waiter);
     });
   }

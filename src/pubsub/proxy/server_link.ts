@@ -9,6 +9,7 @@ import { messageOf } from "../../errors.ts";
 import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { CachedClock } from "../../support/cached_clock.ts";
+import { readU32, writeU32 } from "../../wire/bytes.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
@@ -231,7 +232,7 @@ export class ServerLink {
   #handleResponses(batch: readonly Uint8Array[][]): void {
     for (const message of batch) {
       const [id, empty] = message;
-      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? decodeNumberFrame(id) : -1;
+      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? readU32(id, 0) : -1;
       const sent = this.#sent.get(number);
       if (sent === undefined) {
         this.#host.onLateResponse();
@@ -325,16 +326,8 @@ function encodeNumberFrame(number: number): Uint8Array {
   }
   const at = frameBlockUsed;
   frameBlockUsed += 4;
-  frameBlock[at] = number >>> 24;
-  frameBlock[at + 1] = number >>> 16;
-  frameBlock[at + 2] = number >>> 8;
-  frameBlock[at + 3] = number;
+  writeU32(frameBlock, at, number);
   return frameBlock.subarray(at, at + 4);
-}
-
-function decodeNumberFrame(frame: Uint8Array): number {
-  const [a = 0, b = 0, c = 0, d = 0] = frame;
-  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
 }
 
 export class ServerLinks implements Iterable<ServerLink> {

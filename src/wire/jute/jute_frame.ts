@@ -1,5 +1,5 @@
 /** ZooKeeper framing: a 32-bit length, then the bytes. Bytes in, frames out. Uses no socket and no clock. */
-import { ByteWriter, protocolError } from "../bytes.ts";
+import { ByteWriter, protocolError, readU32 } from "../bytes.ts";
 
 /** The server's default jute.maxbuffer: the longest frame by default. */
 export const frameBytesMaxDefault = 0xfffff;
@@ -59,8 +59,7 @@ export class JuteFrameDecoder {
   }
 
   #length(): number {
-    const [a = 0, b = 0, c = 0, d = 0] = this.#header;
-    const length = (a << 24) | (b << 16) | (c << 8) | d;
+    const length = readU32(this.#header, 0) | 0;
     if (length < 0 || length > this.#frameBytesMax) {
       throw protocolError(`The length of a frame is ${length}; 0 to ${this.#frameBytesMax} bytes are allowed`);
     }

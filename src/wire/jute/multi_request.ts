@@ -4,22 +4,18 @@
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../bytes.ts";
 import { type AnyCodec, type Codec, type CodecValue, empty } from "./jute_codec.ts";
+import { checkCode, operations } from "./zookeeper_operations.ts";
 import * as records from "./zookeeper_records.ts";
 
 const errorType = -1;
 const endMark = { type: errorType, done: true, err: -1 };
 
+const { create, delete: remove, getData, setData, getChildren, create2, createContainer, createTtl } = operations;
+
 /** The operations that a multi or multiRead may contain. */
 export const multiOperations = {
-  create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
-  delete: { code: 2, request: records.DeleteRequest, response: empty },
-  getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
-  setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
-  getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
-  check: { code: 13, request: records.CheckVersionRequest, response: empty },
-  create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
-  createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
-  createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
+  ...{ create, delete: remove, getData, setData, getChildren, create2, createContainer, createTtl },
+  check: { code: checkCode, request: records.CheckVersionRequest, response: empty },
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 
 export type MultiOperationName = keyof typeof multiOperations;

@@ -11,7 +11,7 @@
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
  *   end      number of records before it
  */
-import { ByteReader, ByteWriter, joinBytes, protocolError } from "../bytes.ts";
+import { ByteReader, ByteWriter, joinBytes, protocolError, readU32 } from "../bytes.ts";
 import { bodyBytesMax } from "./message_limits.ts";
 
 export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
@@ -244,8 +244,7 @@ export function messageContentAt(
 /** Returns NaN if there are not four bytes. */
 function int32At(bytes: Uint8Array, at: number): number {
   if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
-  return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
-    (bytes[at + 3] as number);
+  return readU32(bytes, at) | 0;
 }
 
 /** Bytes of the length before each record. */

@@ -2,6 +2,7 @@
  * The counters of CURVE: 8 bytes that each sender increases with every command of a connection. RFC 26, "The HELLO
  * Command". A repeated counter would encrypt two messages with the same key stream, and indicates a replayed message.
  */
+import { readU32, writeU32 } from "../bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 const twoTo32 = 0x1_0000_0000;
@@ -23,16 +24,8 @@ export class NonceCounter {
       throw new ZmtpError("LIMIT", `${lastNonce} commands were sent: the connection ends before a nonce comes again`);
     }
     this.#last++;
-    const high = Math.floor(this.#last / twoTo32);
-    const low = this.#last >>> 0;
-    target[0] = high >>> 24;
-    target[1] = high >>> 16;
-    target[2] = high >>> 8;
-    target[3] = high;
-    target[4] = low >>> 24;
-    target[5] = low >>> 16;
-    target[6] = low >>> 8;
-    target[7] = low;
+    writeU32(target, 0, Math.floor(this.#last / twoTo32));
+    writeU32(target, 4, this.#last);
   }
 
   /** Returns the next counter in a new array. */
@@ -51,8 +44,8 @@ export class NonceOrder {
 
   /** Returns whether the counter is higher than all accepted ones. */
   isNext(nonce: Uint8Array): boolean {
-    const high = readWord(nonce, 0);
-    return this.#isFirst || high > this.#high || (high === this.#high && readWord(nonce, 4) > this.#low);
+    const high = readU32(nonce, 0);
+    return this.#isFirst || high > this.#high || (high === this.#high && readU32(nonce, 4) > this.#low);
   }
 
   /**
@@ -60,13 +53,8 @@ export class NonceOrder {
    * make the peer's next counter too low.
    */
   accept(nonce: Uint8Array): void {
-    this.#high = readWord(nonce, 0);
-    this.#low = readWord(nonce, 4);
+    this.#high = readU32(nonce, 0);
+    this.#low = readU32(nonce, 4);
     this.#isFirst = false;
   }
-}
-
-function readWord(bytes: Uint8Array, at: number): number {
-  return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) |
-    (bytes[at + 3] ?? 0)) >>> 0;
 }

@@ -1,4 +1,5 @@
 /** Decodes ZMTP frames: bytes to commands and whole messages. Uses no socket and no clock. RFC 37, "Formal Grammar". */
+import { readU32 } from "../bytes.ts";
 import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
 import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
@@ -269,10 +270,7 @@ function readSmallLength(bytes: Uint8Array, at: number): number {
 
 /** Reads eight bytes, most significant first. A number beyond 2^53 is inexact, and over every limit. */
 function readLongLength(bytes: Uint8Array, at: number): number {
-  const word = (offset: number) =>
-    ((bytes[offset] as number) * 0x1000000) +
-    (((bytes[offset + 1] as number) << 16) | ((bytes[offset + 2] as number) << 8) | (bytes[offset + 3] as number));
-  const high = word(at);
+  const high = readU32(bytes, at);
   if (high > 0x7fffffff) throw new ZmtpError("FRAME", "A frame claims 2^63 bytes or more");
-  return high * 0x100000000 + word(at + 4);
+  return high * 0x100000000 + readU32(bytes, at + 4);
 }

@@ -1,4 +1,5 @@
 /** Encodes ZMTP frames: messages and commands to bytes, in as few pieces as possible. Uses no socket. */
+import { writeU32 } from "../bytes.ts";
 import { wireFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
@@ -53,7 +54,8 @@ export class FrameWriter {
       buffer[at++] = length;
     } else {
       buffer[at++] = flags | wireFlags.long;
-      writeLength(buffer, at, length);
+      writeU32(buffer, at, Math.floor(length / 0x100000000));
+      writeU32(buffer, at + 4, length);
       at += 8;
     }
     if (isLarge) {
@@ -131,16 +133,4 @@ function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
   const taken = spare;
   spare = null;
   return taken;
-}
-
-function writeLength(buffer: Uint8Array, at: number, length: number): void {
-  const high = Math.floor(length / 0x100000000);
-  buffer[at] = 0;
-  buffer[at + 1] = 0;
-  buffer[at + 2] = (high >> 8) & 0xff;
-  buffer[at + 3] = high & 0xff;
-  buffer[at + 4] = (length >>> 24) & 0xff;
-  buffer[at + 5] = (length >>> 16) & 0xff;
-  buffer[at + 6] = (length >>> 8) & 0xff;
-  buffer[at + 7] = length & 0xff;
 }
