@@ -277,12 +277,8 @@ export class Requester implements AsyncDisposable {
   }
 
   async #waitUntilSettled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: () => null });
-    try {
-      await abortable(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
-    } finally {
-      deadline.cancel();
-    }
+    using deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: () => null });
+    await abortable(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
   }
 
   /** Looks up the proxies. A temporary failure is only recorded; other errors reject. */
