@@ -6,7 +6,7 @@ import { printJson } from "../../src/terminal/io.ts";
 import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { MessageChange } from "../../src/retry/queue/retry_admin.ts";
+import { type MessageChange, refusalReason } from "../../src/retry/queue/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
@@ -131,11 +131,6 @@ export function printChanges(call: ChangeCall, { changed, refused }: Changes, ki
     }
   }
   return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
-}
-
-function refusalReason(state: Changes["refused"][number]["state"], name: string): string {
-  if (state === "unknown") return `there is no such message in "${name}"`;
-  return state === "forwarded" ? "it was delivered to --dead-letter" : `it is ${state.replace("_", " ")}`;
 }
 
 // deno-lint-ignore require-await -- commands are asynchronous, but the store is not

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { BatonError } from "../errors.ts";
 import { checkStoreName } from "../retry/queue/store_name.ts";
 import type { DeathReason, MessageState } from "../retry/queue/message_life.ts";
-import type { ChangeRefusal, MessageChange, MessageFilter } from "../retry/queue/retry_admin.ts";
+import { type MessageChange, type MessageFilter, refusalReason } from "../retry/queue/retry_admin.ts";
 import { changesMax } from "../retry/queue/retry_store_limits.ts";
 import { RetryStore } from "../retry/queue/retry_store.ts";
 import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
@@ -289,7 +289,10 @@ export class MessageStore implements AsyncDisposable {
     const refusal = await (await this.#opened()).call("change", id, change, Date.now());
     if (refusal === null) return;
     const what = `Cannot ${change} message ${id} of store "${this.name}"`;
-    throw new BatonError(refusal === "unknown" ? "NOT_FOUND" : "FALSE", `${what}: ${refusalText(refusal)}`);
+    throw new BatonError(
+      refusal === "unknown" ? "NOT_FOUND" : "FALSE",
+      `${what}: ${refusalReason(refusal, this.name)}`,
+    );
   }
 
   async #opened(): Promise<RetryStore> {
@@ -304,11 +307,6 @@ export class MessageStore implements AsyncDisposable {
       throw thrown;
     }
   }
-}
-
-function refusalText(refusal: ChangeRefusal): string {
-  if (refusal === "unknown") return "it is not in the store";
-  return refusal === "forwarded" ? "it was delivered to the dead-letter sink" : `it is ${refusal.replace("_", " ")}`;
 }
 
 function infoOf(message: StoredMessage): MessageInfo {

@@ -29,6 +29,12 @@ export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 /** The reason why a message was not changed. */
 export type ChangeRefusal = "unknown" | MessageState | "forwarded";
 
+/** The end of a sentence. `store`: the name of the store. */
+export function refusalReason(refusal: ChangeRefusal, store: string): string {
+  if (refusal === "unknown") return `there is no such message in "${store}"`;
+  return refusal === "forwarded" ? "it was delivered to --dead-letter" : `it is ${refusal.replace("_", " ")}`;
+}
+
 export class RetryAdmin {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
