@@ -8,12 +8,11 @@ import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";
 import type { LeaderChange } from "../../src/coordination/election/election_history.ts";
-import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
-import { type Address, formatAddress, type Listener } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { listen } from "../../src/sockets/listen.ts";
 import { parseAddress, parseListenAddress } from "../../src/sockets/parse_address.ts";
-import { whyNotListening } from "../../src/sockets/why_not_listening.ts";
+import { takeAddress } from "../../src/sockets/take_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -65,7 +64,7 @@ export const forwardCommand = defineCommand({
       connectionsMax: values.maxConnections,
       log: say,
     });
-    const listener = await listenAt(at, forwarder);
+    const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
       say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}"`);
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
@@ -92,16 +91,6 @@ function listenAddressOf(written: string | undefined): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
   throw new BatonError("USAGE", `Cannot listen on "${written}": write :port, host:port, [address]:port or unix:/path`);
-}
-
-async function listenAt(address: Address, forwarder: TcpForwarder): Promise<Listener> {
-  try {
-    if (address.kind === "unix") await clearSocketPath(address.path);
-    return await listen(address, forwarder.accept, { halfOpen: true });
-  } catch (cause) {
-    const why = `Cannot listen on ${formatAddress(address)}: ${await whyNotListening(cause, address)}`;
-    throw new BatonError("CANNOT_CREATE", why, { cause });
-  }
 }
 
 function leaderAddressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {

@@ -1,11 +1,10 @@
 /** Serves `/healthz` and `/metrics` over HTTP. Owns the listener and its connections. */
 import { rmSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
-import { clearSocketPath } from "../sockets/clear_socket_path.ts";
-import { type Address, type Connection, formatAddress, type Listener } from "../sockets/connection.ts";
+import { type Address, type Connection, formatAddress } from "../sockets/connection.ts";
 import { listen } from "../sockets/listen.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
-import { whyNotListening } from "../sockets/why_not_listening.ts";
+import { takeAddress } from "../sockets/take_address.ts";
 import { abortable } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
@@ -53,16 +52,8 @@ export async function serveStatusPage(
     connections.add(accepted);
     return accepted;
   };
-  let listener: Listener;
-  try {
-    if (address.kind === "unix") await clearSocketPath(address.path);
-    listener = await listen(address, accept, { halfOpen: true });
-  } catch (error) {
-    const why = await whyNotListening(error, address);
-    throw new BatonError("CANNOT_CREATE", `Cannot serve /metrics on ${formatAddress(address)}: ${why}`, {
-      cause: error,
-    });
-  }
+  const action = `serve /metrics on ${formatAddress(address)}`;
+  const listener = await takeAddress(address, () => listen(address, accept, { halfOpen: true }), { action });
   const close = async () => {
     await listener.close();
     for (const connection of connections) connection.destroy();

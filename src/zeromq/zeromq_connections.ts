@@ -11,8 +11,8 @@ import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
 import type { Peer } from "./zeromq_peer.ts";
 import { Link, type LinkOwner, type PeersHost } from "./zeromq_link.ts";
 import { type BigIntStats, rmSync } from "node:fs";
-import { clearSocketPath, isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
-import { whyNotListening } from "../sockets/why_not_listening.ts";
+import { isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
+import { takeAddress } from "../sockets/take_address.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
@@ -274,14 +274,16 @@ async function bindEndpoint(
   { options, signal }: { readonly options: ResolvedOptions; readonly signal: AbortSignal | undefined },
 ): Promise<Binding> {
   throwIfAborted(signal);
-  try {
-    if (address.kind === "unix") await clearSocketPath(address.path, { dial: options.dial, clock: options.clock });
+  const bind = async () => {
     throwIfAborted(signal);
     return new Binding(await options.listen(address, accept));
+  };
+  const { dial, clock } = options;
+  try {
+    return await takeAddress(address, bind, { action: `listen on ${formatEndpoint(address)}`, dial, clock });
   } catch (error) {
     throwIfAborted(signal);
-    const message = `Cannot listen on ${formatEndpoint(address)}: ${await whyNotListening(error, address)}`;
-    throw new BatonError("CANNOT_CREATE", message, { cause: error });
+    throw error;
   }
 }
 

@@ -257,6 +257,23 @@ test("run --url sends what was submitted, with the id for its key", async () => 
   }
 });
 
+test("a unix socket belongs to one service: another one is refused, and after a kill -9 the next one takes it", async () => {
+  await using backend = await new HttpBackend((_, response) => void response.end("made")).up();
+  const unix = session.path("serve.sock");
+  const listen = `--listen unix:${unix}`;
+  const post = async () => await (await fetch("http://localhost/x", { method: "POST", body: "y", unix })).text();
+  const first = await new RetryService(session).start(backend.url, listen);
+  const second = await session.run(
+    `"$baton" retry-processor serve --url ${backend.url} ${listen} --store store${++stores}`,
+  );
+  expect([second.code, second.stderr]).toEqual([73, expect.stringContaining("another process already listens there")]);
+  expect(await post()).toBe("made");
+  await first.stop("SIGKILL");
+  const next = await new RetryService(session).start(backend.url, listen);
+  expect(await post()).toBe("made");
+  await next.stop();
+});
+
 describe("mistakes are told in words", () => {
   const cases: readonly [words: string, code: number, says: string][] = [
     ["serve", 64, "serve needs --url"],

@@ -4,11 +4,10 @@
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
-import { type Accept, type Address, formatAddress, type Listener, type TlsOptions } from "../../sockets/connection.ts";
-import { clearSocketPath } from "../../sockets/clear_socket_path.ts";
+import { messageOf } from "../../errors.ts";
+import { type Accept, type Address, type Listener, type TlsOptions } from "../../sockets/connection.ts";
 import { listen } from "../../sockets/listen.ts";
-import { whyNotListening } from "../../sockets/why_not_listening.ts";
+import { takeAddress } from "../../sockets/take_address.ts";
 
 export interface ListenersOptions {
   readonly accept: (address: Address) => Accept;
@@ -101,18 +100,17 @@ export class Listeners {
   async #listen(address: Address, tls: TlsOptions | undefined): Promise<Listener> {
     const accept = this.#options.accept(address);
     const { handshakesMax } = this.#options;
-    try {
-      if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls, handshakesMax });
+    if (address.kind === "tcp") {
+      return await takeAddress(address, () => listen(address, accept, tls === undefined ? {} : { tls, handshakesMax }));
+    }
+    const bind = async () => {
       const forAll = this.#options.openSocketPaths.includes(address.path);
       createFolder(dirname(address.path), forAll);
-      await clearSocketPath(address.path, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
       const listener = await listen(address, accept);
       if (forAll) chmodSync(address.path, 0o666);
       return listener;
-    } catch (error) {
-      const message = `Cannot listen on ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
-      throw new BatonError("CANNOT_CREATE", message, { cause: error });
-    }
+    };
+    return await takeAddress(address, bind, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
   }
 }
 

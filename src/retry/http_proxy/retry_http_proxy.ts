@@ -20,7 +20,7 @@ import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
 import { type Address, formatAddress } from "../../sockets/connection.ts";
-import { whyNotListening } from "../../sockets/why_not_listening.ts";
+import { takeAddress } from "../../sockets/take_address.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
@@ -106,8 +106,8 @@ export class RetryHttpProxy {
   /** Rejects CANNOT_CREATE. Resolves with the actual address. */
   async listen(address: Address): Promise<Address> {
     const server = this.#server;
-    try {
-      await new Promise<void>((resolve, reject) => {
+    const bind = () =>
+      new Promise<void>((resolve, reject) => {
         server.once("error", reject);
         const ready = () => {
           server.off("error", reject);
@@ -117,10 +117,7 @@ export class RetryHttpProxy {
         if (address.kind === "unix") server.listen(address.path, ready);
         else server.listen(address.port, address.host, ready);
       });
-    } catch (error) {
-      const message = `Cannot listen at ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
-      throw new BatonError("CANNOT_CREATE", message, { cause: error });
-    }
+    await takeAddress(address, bind, { action: `listen at ${formatAddress(address)}` });
     const bound = server.address();
     return address.kind === "tcp" && bound !== null && typeof bound === "object"
       ? { ...address, port: bound.port }

@@ -1,0 +1,35 @@
+/** Takes an address for a listener: removes a stale unix socket, and says why no listener can have the address. */
+import { BatonError, messageOf } from "../errors.ts";
+import { type ClearSocketOptions, clearSocketPath } from "./clear_socket_path.ts";
+import { type Address, formatAddress } from "./connection.ts";
+import { resolveHost } from "./resolve_host.ts";
+
+/** Bun's messages omit the reason, and its error code is sometimes wrong. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another process already listens there",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "this user has no permission to listen there",
+  ENOENT: "the folder does not exist",
+};
+
+/** Calls `bind` when the address is free. Rejects with CANNOT_CREATE: "Cannot", `action` and the reason. */
+export async function takeAddress<Bound>(
+  address: Address,
+  bind: () => Promise<Bound>,
+  { action = `listen on ${formatAddress(address)}`, ...clear }: ClearSocketOptions & { readonly action?: string } = {},
+): Promise<Bound> {
+  try {
+    if (address.kind === "unix") await clearSocketPath(address.path, clear);
+    return await bind();
+  } catch (cause) {
+    throw new BatonError("CANNOT_CREATE", `Cannot ${action}: ${await whyNotListening(cause, address)}`, { cause });
+  }
+}
+
+/** The end of a sentence. */
+async function whyNotListening(error: unknown, address: Address): Promise<string> {
+  const isKnown = address.kind === "unix" || await resolveHost(address.host).then(() => true, () => false);
+  if (!isKnown) return `the name ${address.host} cannot be resolved to an address; check /etc/hosts`;
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return reasons[code] ?? messageOf(error);
+}
