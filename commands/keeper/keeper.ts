@@ -1,7 +1,8 @@
 /** `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one automatically. */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
+import { processLog } from "../../src/terminal/process_log.ts";
+import type { Log } from "../../src/support/log.ts";
 import type { StatusPage } from "../../src/terminal/status_page.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
@@ -158,7 +159,7 @@ async function serve(
     containerCheckMs: options.containerCheck,
     limits: options.limits,
     openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
-    log: (sentence) => log({ level: "warning", event: "problem", sentence, fields: {} }),
+    log: (sentence) => log("warning", "problem", sentence),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
@@ -184,13 +185,13 @@ async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): 
   return serveStatusPage(listen, keeperStatus(keeper, dataDir));
 }
 
-function logAddresses(log: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
+function logAddresses(log: Log, keeper: Keeper, page: StatusPage | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  log({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
+  log("info", "serving", `process ${pid} serves ${listen}`, { pid, listen });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  log({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
+  log("info", "metrics", `/healthz and /metrics are at ${metrics}`, { metrics });
 }
 
 interface DataCall extends ProgressCall {
@@ -264,12 +265,13 @@ function parseListen(written: string): Address {
 const onDemandSentencesMax = 10_000;
 
 /** The keeper's log. `isOnDemand`: no user watches it, and it must not fill the disk. */
-export function keeperLog(io: Io, { format, isOnDemand }: {
+function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;
-}): (entry: LogEntry) => void {
+}): Log {
+  const log = processLog(io, { who: "baton keeper", format });
   let said = 0;
-  return (entry) => {
-    if (!isOnDemand || ++said <= onDemandSentencesMax) io.err(logLine(entry, { format, who: "baton keeper" }));
+  return (...entry) => {
+    if (!isOnDemand || ++said <= onDemandSentencesMax) log(...entry);
   };
 }

@@ -18,7 +18,8 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { type Coordination, coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
+import type { Log } from "../../src/support/log.ts";
+import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
 import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
@@ -80,7 +81,7 @@ async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
 /** Runs until a signal, or until `until` aborts. */
 export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
-  const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
+  const log = serviceLog("proxy", io, values);
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAddresses(call);
   if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
@@ -95,13 +96,13 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
     () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
   );
   using stop = new ServiceStop(log, { until, signals: stopSignals.filter((one) => !rereadSignals.includes(one)) });
-  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.writeProblem });
+  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: problemLogger(log) });
   try {
     await using proxy = new PubsubProxy({
       id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
-      onProblem: log.writeProblem,
+      onProblem: problemLogger(log),
       requestTimeoutMs: values.pubsubProxyTimeout,
       clientSocketOptions: {
         ...security?.clientListenOptions,
@@ -126,11 +127,11 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
         health: () => proxyHealth(directory),
         metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
       });
-    if (page !== null) log.write("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    if (page !== null) log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, { directory, endpoint, place, log, signal: stop.signal, clock });
     await proxy.drain(values.pubsubDrainTimeout);
-    log.write("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
+    log("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
   } finally {
     unlisten();
@@ -140,14 +141,14 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
 /** Reads the client list again (SIGHUP). An invalid list changes nothing. */
 function reloadClientList(
   read: () => number,
-  { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: PubsubProxy | null },
+  { file, log, proxy }: { readonly file: string; readonly log: Log; readonly proxy: PubsubProxy | null },
 ): void {
   try {
     const keys = read();
     proxy?.interruptHeldGets();
-    log.write("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
+    log("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
   } catch (thrown) {
-    log.write("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
+    log("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
   }
 }
 
@@ -155,7 +156,7 @@ interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
-  readonly log: ServiceLog;
+  readonly log: Log;
   readonly signal: AbortSignal;
   readonly clock: Clock;
 }
@@ -178,7 +179,7 @@ async function serve(
     await Promise.race([directory.ready, running]);
     const bound = proxy.endpoints.join(", ");
     const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
-    log.write("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
+    log("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
       id: proxy.id,
       endpoint,
       pid: process.pid,

@@ -20,7 +20,8 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { ConnectionLog, type ConnectionState, type ServiceLog, serviceLog } from "./service_log.ts";
+import type { Log } from "../../src/support/log.ts";
+import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
 import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
@@ -87,7 +88,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   checkServerFlags("", sources.flags);
   checkAddresses(call);
   process.umask(0o077);
-  const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
+  const log = serviceLog("server", io, values);
   const place = coordinationOf(values, sources);
   const security = serviceSecurity(values);
   using stop = new ServiceStop(log, { until });
@@ -107,7 +108,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       security: security === undefined
         ? undefined
         : { server: security.internalListenOptions, client: security.internalDialOptions },
-      onProblem: log.writeProblem,
+      onProblem: problemLogger(log),
       onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, signal);
     await using page = values.pubsubMetricsListen === undefined
@@ -116,8 +117,8 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
         health: () => serverHealth(server),
         metrics: () => serverMetrics(server),
       });
-    if (page !== null) log.write("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
-    log.write("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
+    if (page !== null) log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    log("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
       id,
       endpoint: server.endpoint,
       data_dir: dataDir,
@@ -126,7 +127,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     const connectionLog = new ConnectionLog(log, id, connectionStateOf(server, place.servers), systemClock());
     await waitUntilAsked(server, signal, connectionLog);
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
-    log.write(
+    log(
       "info",
       "left",
       `"${id}" has left; ${countWithNoun(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
@@ -154,9 +155,9 @@ function connectionStateOf(server: TopicServer, servers: string): ConnectionStat
   };
 }
 
-function logDraining(log: ServiceLog, id: string, isDraining: boolean): void {
+function logDraining(log: Log, id: string, isDraining: boolean): void {
   const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
-  log.write("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+  log("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
 }
 
 function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {

@@ -1,33 +1,24 @@
-/** Log of a server or a proxy: one line per event with the time, as text or JSON. */
-import type { Io } from "../../src/terminal/io.ts";
-import { logLine } from "../../src/terminal/log_line.ts";
+/** The log of a server or a proxy, and its lines about the connection to the coordination service. */
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import type { Log } from "../../src/support/log.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { processLog } from "../../src/terminal/process_log.ts";
 
-export type LogLevel = "info" | "warning" | "error";
-
-export interface ServiceLog {
-  /** `event` is stable, for programs; the sentence is for people. */
-  write(level: LogLevel, event: string, sentence: string, fields?: Readonly<Record<string, string | number>>): void;
-  writeProblem(thrown: unknown): void;
+/** `values`: those of `logSettings`, and --quiet. */
+export function serviceLog(
+  role: string,
+  io: Io,
+  values: { readonly log: "text" | "json"; readonly quiet: boolean },
+): Log {
+  return processLog(io, { who: `baton pubsub ${role}`, labels: { role }, format: values.log, quiet: values.quiet });
 }
 
-/** Creates the log of a server or proxy. Only errors are logged if `quiet` is set. */
-export function serviceLog(role: string, { io, format, quiet }: {
-  readonly io: Io;
-  readonly format: "text" | "json";
-  readonly quiet: boolean;
-}): ServiceLog {
-  const write: ServiceLog["write"] = (level, event, sentence, fields = {}) => {
-    if (quiet && level !== "error") return;
-    io.err(logLine({ level, event, sentence, fields }, { format, who: `baton pubsub ${role}`, labels: { role } }));
-  };
-  return {
-    write,
-    writeProblem(thrown) {
-      const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
-      write("warning", "problem", messageOf(thrown), { code });
-    },
+/** Returns the function that logs an error after which the service continues. */
+export function problemLogger(log: Log): (thrown: unknown) => void {
+  return (thrown) => {
+    const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
+    log("warning", "problem", messageOf(thrown), { code });
   };
 }
 
@@ -42,7 +33,7 @@ export interface ConnectionState {
 }
 
 export class ConnectionLog implements Disposable {
-  readonly #log: ServiceLog;
+  readonly #log: Log;
   readonly #id: string;
   readonly #presence: ConnectionState;
   readonly #clock: Clock;
@@ -53,7 +44,7 @@ export class ConnectionLog implements Disposable {
   #cancel: () => void = () => {};
 
   /** Starts the checks; the connection exists at this time. */
-  constructor(log: ServiceLog, id: string, presence: ConnectionState, clock: Clock) {
+  constructor(log: Log, id: string, presence: ConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;
     this.#presence = presence;
@@ -82,12 +73,12 @@ export class ConnectionLog implements Disposable {
     const id = this.#id;
     if (this.#lostAtMs === null) {
       this.#lostAtMs = this.#clock.now();
-      this.#log.write("warning", "disconnected", `"${id}" ${this.#presence.lostSentence}`, { id });
+      this.#log("warning", "disconnected", `"${id}" ${this.#presence.lostSentence}`, { id });
       return;
     }
     const seconds = Math.max(1, Math.round((this.#clock.now() - this.#lostAtMs) / 1000));
     this.#lostAtMs = null;
-    this.#log.write("info", "reconnected", `"${id}" ${this.#presence.foundSentence}, after ${seconds} s`, {
+    this.#log("info", "reconnected", `"${id}" ${this.#presence.foundSentence}, after ${seconds} s`, {
       id,
       seconds,
     });

@@ -3,14 +3,14 @@ import { endBySignal, listenForStops, processSignals, stopSignals } from "../../
 import { BatonError } from "../../src/errors.ts";
 import { onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import type { ServiceLog } from "./service_log.ts";
+import type { Log } from "../../src/support/log.ts";
 
 export class ServiceStop implements Disposable {
   readonly #stopping = new AbortController();
   readonly #listeners: TaskScope;
 
   /** A second signal ends the process immediately. */
-  constructor(log: ServiceLog, { until, signals = stopSignals }: {
+  constructor(log: Log, { until, signals = stopSignals }: {
     readonly until: AbortSignal | undefined;
     readonly signals?: readonly NodeJS.Signals[];
   }) {
@@ -20,7 +20,7 @@ export class ServiceStop implements Disposable {
       listenForStops(processSignals(), systemClock(), {
         onFirstSignal: (signal) => {
           const sentence = `${signal}: finishing requests; a second signal ends it immediately`;
-          log.write("info", "stopping", sentence, { signal });
+          log("info", "stopping", sentence, { signal });
           ask(`${signal} came`);
         },
         onLaterSignal: (signal) => void endBySignal(signal),

@@ -22,7 +22,8 @@ import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import type { RetryStore } from "../../src/retry/queue/retry_store.ts";
-import { type RetryLog, retryLog } from "../../src/retry/retry_log.ts";
+import { processLog } from "../../src/terminal/process_log.ts";
+import type { Log } from "../../src/support/log.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
@@ -121,7 +122,12 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   const { retryMetricsListen } = runSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const location = storeLocationOf(values, sources);
-  const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const log = processLog(io, {
+    who: "baton retry-processor",
+    format: values.log,
+    quiet: values.quiet,
+    verbose: values.verbose,
+  });
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
   const signals = processSignals();
   const guard = startGuard();
@@ -177,7 +183,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
 }
 
 /** Reports what a run that ended by itself has left, so that a user does not wait for messages that are not due. */
-async function reportWaiting(store: RetryStore, log: RetryLog): Promise<void> {
+async function reportWaiting(store: RetryStore, log: Log): Promise<void> {
   const { count } = (await store.call("totals")).waiting;
   const { nextMs } = await store.call("waitingTimes");
   if (count === 0 || nextMs === null) return;

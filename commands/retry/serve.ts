@@ -16,7 +16,8 @@ import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
-import { type RetryLog, retryLog } from "../../src/retry/retry_log.ts";
+import { processLog } from "../../src/terminal/process_log.ts";
+import type { Log } from "../../src/support/log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { type StoreLocation, storeLocationOf } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
@@ -116,7 +117,12 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const location = storeLocationOf(values, sources);
   const memoryBytes = requestMemoryOf(values, sources);
-  const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const log = processLog(io, {
+    who: "baton retry-processor",
+    format: values.log,
+    quiet: values.quiet,
+    verbose: values.verbose,
+  });
   await using service =
     await (values.noProcess ? openStoreOnly(call, location.folder) : openWithProcessor(call, backend, location, log));
   const proxy = new RetryHttpProxy({
@@ -161,7 +167,7 @@ async function openWithProcessor(
   call: ServeCall,
   backend: URL,
   location: StoreLocation,
-  log: RetryLog,
+  log: Log,
 ): Promise<Service> {
   const { values, sources } = call;
   const target = new HttpTarget({
@@ -211,7 +217,7 @@ async function serveUntilStopped(
   service: Service,
   proxy: RetryHttpProxy,
   { log, drainMs, open }: {
-    readonly log: RetryLog;
+    readonly log: Log;
     readonly drainMs: number;
     readonly open: () => Promise<void>;
   },

@@ -60,7 +60,7 @@ const mayImport: Record<string, readonly string[]> = {
   "pubsub/proxy": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
   "pubsub/admin": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
 
-  retry: ["terminal", ...ground],
+  retry: ground,
   "retry/queue": ["storage", "process", ...ground],
   "retry/targets": ["retry", "retry/queue", "pubsub/client", "wire/pubsub", "process/*", ...ground],
   "retry/dead_letters": [

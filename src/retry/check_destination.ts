@@ -2,7 +2,7 @@
 import { BatonError } from "../errors.ts";
 import { systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
-import type { RetryLog } from "./retry_log.ts";
+import type { Log } from "../support/log.ts";
 
 /** The longest wait for a response at the start, and at the end of a run that ends by itself. Milliseconds. */
 export const checkTimeoutMs = 3000;
@@ -13,7 +13,7 @@ export const checkTimeoutMs = 3000;
  */
 export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,
-  { option, meanwhile, log }: { readonly option: string; readonly meanwhile: string; readonly log: RetryLog },
+  { option, meanwhile, log }: { readonly option: string; readonly meanwhile: string; readonly log: Log },
 ): Promise<void> {
   const reason = () => new BatonError("UNREACHABLE", `no response within ${checkTimeoutMs / 1000} s`);
   using deadline = deadlineAfter(systemClock(), checkTimeoutMs, { reason });

@@ -8,7 +8,7 @@ import { BatonError } from "../../errors.ts";
 import { loadLibc } from "../../process/libc.ts";
 import { systemClock } from "../../support/clock.ts";
 import { checkDestination } from "../check_destination.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { CommandSink } from "./command_sink.ts";
 import { deadLetterDestinationOf } from "./dead_letter_destination.ts";
@@ -23,7 +23,7 @@ export interface DeadLetterSinkOptions {
     readonly killAfter: number;
   };
   readonly sources: ConfigSources;
-  readonly log: RetryLog;
+  readonly log: Log;
   /** Null: no topic is used. */
   readonly topics: TopicClients | null;
 }

@@ -16,7 +16,7 @@ import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
 import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 
 /** Milliseconds after stepping down on request, so that a waiting candidate is elected first. */
 const standAgainMs = 1000;
@@ -26,7 +26,7 @@ export interface ProcessorElectionOptions {
   readonly storeName: string;
   readonly place: Coordination;
   readonly clock: Clock;
-  readonly log: RetryLog;
+  readonly log: Log;
   /** Called when the result of `leads()` may have changed. */
   readonly onChange: () => void;
 }

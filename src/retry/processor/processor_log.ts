@@ -1,7 +1,7 @@
 /** Writes the events of a processor to the log. */
 import { formatDuration } from "../../support/duration.ts";
 import { countWithNoun } from "../../support/text.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import type { ProcessorEvent } from "./retry_processor.ts";
 
 const breakerSentences = {
@@ -10,7 +10,7 @@ const breakerSentences = {
   half_open: "half open: one try decides",
 } as const;
 
-export function logProcessorEvent(log: RetryLog, event: ProcessorEvent): void {
+export function logProcessorEvent(log: Log, event: ProcessorEvent): void {
   switch (event.kind) {
     case "began": {
       const { id, tries } = event.message;
@@ -47,11 +47,11 @@ export function logProcessorEvent(log: RetryLog, event: ProcessorEvent): void {
 }
 
 /** Reports stored data that differs from what was written. */
-export function logDamage(log: RetryLog, sentence: string): void {
+export function logDamage(log: Log, sentence: string): void {
   log("warning", "damaged", `damaged on the disk and not used: ${sentence}`);
 }
 
-function logTryEnd(log: RetryLog, { message, life, error }: Extract<ProcessorEvent, { kind: "ended" }>): void {
+function logTryEnd(log: Log, { message, life, error }: Extract<ProcessorEvent, { kind: "ended" }>): void {
   const { id } = message;
   const fields = { id, state: life.state, tries: life.tries };
   if (life.state === "done") return log("detail", "done", `${id} is done after try ${life.tries}`, fields);

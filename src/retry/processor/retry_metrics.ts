@@ -3,7 +3,7 @@ import { labelledMetric, type Metric, metricFactory } from "../../terminal/metri
 import { serveStatusPage, type StatusPage } from "../../terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
 import { formatAddress } from "../../sockets/connection.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
 
 const { named, gauge, counter } = metricFactory("baton_retry");
@@ -12,7 +12,7 @@ const { named, gauge, counter } = metricFactory("baton_retry");
 export async function retryStatusPage(
   listen: string | undefined,
   processor: StoreProcessor,
-  log: RetryLog,
+  log: Log,
 ): Promise<StatusPage | null> {
   if (listen === undefined) return null;
   const page = await serveStatusPage(listen, {

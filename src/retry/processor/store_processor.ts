@@ -23,7 +23,7 @@ import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import { RetryStore } from "../queue/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { parseCron } from "./cron_times.ts";
@@ -49,7 +49,7 @@ interface StoreProcessorOptions {
     >
     & { readonly killAfter: number };
   readonly sources: ConfigSources;
-  readonly log: RetryLog;
+  readonly log: Log;
   readonly until: "stopped" | "tried" | "empty";
   /** Null: no topic is used. The caller closes it. */
   readonly topics: TopicClients | null;
@@ -86,7 +86,7 @@ interface ProcessorParts {
   readonly store: RetryStore;
   readonly processor: RetryProcessor;
   readonly counters: RetryCounters;
-  readonly log: RetryLog;
+  readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
   readonly election: ProcessorElection | null;
   readonly ingest: TopicIngestTask | null;

@@ -12,7 +12,7 @@ import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_sess
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
 
 export interface TopicIngestOptions {
@@ -140,7 +140,7 @@ export interface TopicIngestTaskOptions {
   readonly clients: TopicClients;
   readonly topic: string;
   readonly store: StoreClient;
-  readonly log: RetryLog;
+  readonly log: Log;
   readonly onIngested: (count: number) => void;
 }
 

@@ -5,7 +5,7 @@ import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
-import type { RetryLog } from "../retry_log.ts";
+import type { Log } from "../../support/log.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";
@@ -55,7 +55,7 @@ export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
 export async function openTopicTarget(
   clients: TopicClients,
   topic: string,
-  { waits, log }: { readonly waits: boolean; readonly log: RetryLog },
+  { waits, log }: { readonly waits: boolean; readonly log: Log },
 ): Promise<Disposable & { readonly target: TopicTarget }> {
   const open = await openClient(clients, { waits, log });
   try {
@@ -71,7 +71,7 @@ export async function openTopicTarget(
 
 async function openClient(
   clients: TopicClients,
-  { waits, log }: { readonly waits: boolean; readonly log: RetryLog },
+  { waits, log }: { readonly waits: boolean; readonly log: Log },
 ): Promise<OpenTopicClient> {
   try {
     return await clients.open("", { waitMs: busyNoticeMs });
