@@ -30,10 +30,10 @@ const program = join(import.meta.dir, "../support/topic_store_program.ts");
 /** A store, and everything it has answered. */
 async function open(dir: string, options = {}) {
   const responses: StoreResponse[] = [];
-  const broken: { error: BatonError; tickets: readonly number[] }[] = [];
+  const broken: BatonError[] = [];
   const store = await TopicStore.open(dir, {
     onResponses: (some) => responses.push(...some.map(responseOf)),
-    onBroken: (error, tickets) => broken.push({ error, tickets }),
+    onBroken: (error) => broken.push(error),
   }, options);
   const submit = (operation: ClientOperation) => store.submit(requestOf(operation));
   const ask = async (operation: ClientOperation) => {
@@ -321,7 +321,7 @@ describe("a data directory", () => {
     const second = await open(join(root, "a"));
     submit(put(5, 1));
     await eventually(() => broken.length === 1);
-    expect(broken[0]).toMatchObject({ error: { code: "LOCK_BUSY" }, tickets: [5] });
+    expect(broken[0]).toMatchObject({ code: "LOCK_BUSY" });
     expect(responses).toEqual([]);
     expect(() => submit(put(6, 2))).toThrow("Another server has opened");
     await store.close();

@@ -19,7 +19,7 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { isClientMessage } from "../store/client_request.ts";
-import { type EncodedResponse, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import { type EncodedResponse, TopicStore } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
@@ -214,10 +214,7 @@ export class TopicServer implements AsyncDisposable {
     this.#store = await TopicStore.open(dataDir, {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
       onBroken: (error) => this.#handleStoreFailure(error),
-      onDiskWarning: (sentence) => {
-        if (sentence !== null) onProblem(new BatonError("IO", sentence));
-      },
-      ...storeProblemHooks(onProblem),
+      onProblem,
     }, { server: id, ...this.#options.store });
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
@@ -386,15 +383,4 @@ export class TopicServer implements AsyncDisposable {
     await this.#router.close({ lingerMs });
     await this.#store?.close();
   }
-}
-
-/** Problems of the store, reported to the operator as errors with a code. */
-function storeProblemHooks(
-  onProblem: (problem: BatonError) => void,
-): Pick<TopicStoreHooks, "onWarning" | "onDamage"> {
-  return {
-    onWarning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
-    onDamage: (sentence) =>
-      onProblem(new BatonError("IO", `Damaged data on the disk, requests for it are refused: ${sentence}`)),
-  };
 }

@@ -4,7 +4,7 @@
  * `close` ends the threads.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
-import type { BatonError } from "../../errors.ts";
+import { BatonError } from "../../errors.ts";
 import { StorageThread } from "../../storage/storage_thread.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 import { FrameBatch, unpackFrames } from "./frame_batch.ts";
@@ -55,16 +55,12 @@ export interface TopicStoreHooks {
   /** Durable responses, in any order. Frames are views onto one shared buffer. */
   readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
-   * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of the
-   * operations with these tickets is unknown: they must not be reported as failed.
+   * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of
+   * requests without a response is unknown: they must not be reported as failed.
    */
-  readonly onBroken: (error: BatonError, tickets: readonly number[]) => void;
-  /** Text of a disk warning; null: the disk is no longer nearly full. */
-  readonly onDiskWarning?: (sentence: string | null) => void;
-  /** Reports damaged data once per row; requests for it are refused. */
-  readonly onDamage?: (sentence: string) => void;
-  /** Reports something to the operator, once. */
-  readonly onWarning?: (sentence: string) => void;
+  readonly onBroken: (error: BatonError) => void;
+  /** Reports a problem to the operator: damaged data once per row, a disk that is nearly full. */
+  readonly onProblem?: (problem: BatonError) => void;
 }
 
 type TopicStoreMethods = {
@@ -116,7 +112,7 @@ export class TopicStore extends DeclaredMethods {
       what: `The topic store in ${dataDir}`,
       requests: port1,
       onEvent: (event) => this.#handleEvent(event),
-      onBroken: (error) => hooks.onBroken(error, [...this.#tickets.keys()]),
+      onBroken: (error) => hooks.onBroken(error),
     });
     this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
     this.#checkpointer.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
@@ -264,14 +260,8 @@ export class TopicStore extends DeclaredMethods {
         // Operations submitted by the response handlers are posted as well.
         if (this.#packer.count > 0) this.#schedule();
         break;
-      case "disk warning":
-        this.#hooks.onDiskWarning?.(event.sentence);
-        break;
-      case "damage":
-        this.#hooks.onDamage?.(event.sentence);
-        break;
-      case "warning":
-        this.#hooks.onWarning?.(event.sentence);
+      case "problem":
+        this.#hooks.onProblem?.(new BatonError(event.code, event.message));
         break;
       case "checkpoint":
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });

@@ -1,4 +1,5 @@
 /** Messages between a topic store and its threads. */
+import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
@@ -76,6 +77,6 @@ export type TopicThreadCalls = TopicStoreCalls & {
 export type TopicStoreEvent =
   /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`; `batches` are finished with them. */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
-  | { readonly kind: "disk warning"; readonly sentence: string | null }
-  | { readonly kind: "damage" | "warning"; readonly sentence: string }
+  /** A problem for the operator. */
+  | { readonly kind: "problem"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "checkpoint" };

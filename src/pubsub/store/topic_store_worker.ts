@@ -76,7 +76,12 @@ class WorkerStore {
     this.#options = options;
     this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir, { acceptDamagedLog });
-    this.#database.damage.onFound = (sentence) => port.emit({ kind: "damage", sentence });
+    this.#database.damage.onFound = (sentence) =>
+      port.emit({
+        kind: "problem",
+        code: "IO",
+        message: `Damaged data on the disk, requests for it are refused: ${sentence}`,
+      });
     try {
       this.#load();
       this.#transfer.dropIncomplete();
@@ -174,7 +179,7 @@ class WorkerStore {
     this.#engine = new StoreEngine(this.#database, this.#options, {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
-      warn: (sentence) => port.emit({ kind: "warning", sentence }),
+      warn: (sentence) => port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#encode(response),
     });
     this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
@@ -279,7 +284,7 @@ class WorkerStore {
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
     const warning = this.#engine.disk.warningSentence();
-    if ((warning === null) !== (this.#diskWarning === null)) port.emit({ kind: "disk warning", sentence: warning });
+    if (warning !== null && this.#diskWarning === null) port.emit({ kind: "problem", code: "IO", message: warning });
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
     // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
