@@ -10,8 +10,7 @@ import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
-import { OwnTarget } from "../../src/retry/targets/own_target.ts";
-import type { Target } from "../../src/retry/targets/target.ts";
+import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
@@ -221,7 +220,7 @@ function targetOf(call: RunCall, place: { readonly storeName: string; readonly g
   const { exec, url } = call.values;
   if (url !== undefined) return httpTarget(call, parseBackend(url));
   const commands = commandTarget(call, place);
-  return exec === undefined ? new OwnTarget(commands, httpTarget(call, null)) : commands;
+  return exec === undefined ? ownTarget(commands, httpTarget(call, null)) : commands;
 }
 
 function commandTarget(

@@ -11,7 +11,7 @@ import { checkDestination } from "../check_destination.ts";
 import type { Log } from "../../support/log.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { CommandSink } from "./command_sink.ts";
-import { deadLetterDestinationOf } from "./dead_letter_destination.ts";
+import type { DeadLetterDestination } from "./dead_letter_destination.ts";
 import type { DeadLetterSink } from "./dead_letter_forwarder.ts";
 import { FileSink } from "./file_sink.ts";
 import { configuredRedaction } from "./redaction.ts";
@@ -28,11 +28,11 @@ export interface DeadLetterSinkOptions {
   readonly topics: TopicClients | null;
 }
 
-/** Null: dead letters stay in the store, or are dropped. Rejects with CONFIG or REFUSED if none could ever be sent. */
-export async function openDeadLetterSink(options: DeadLetterSinkOptions): Promise<DeadLetterSink | null> {
-  const { location, values, sources, topics, log } = options;
-  const destination = deadLetterDestinationOf(values, sources);
-  if (destination.kind === "store" || destination.kind === "drop") return null;
+/** Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
+export async function openDeadLetterSink(
+  destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
+  { location, values, sources, topics, log }: DeadLetterSinkOptions,
+): Promise<DeadLetterSink> {
   const format = { storeName: location.name, redaction: configuredRedaction(values, sources) };
   const libc = await loadLibc();
   const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;

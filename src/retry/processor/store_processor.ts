@@ -333,11 +333,10 @@ async function openForwarder(
   counters: RetryCounters,
 ): Promise<DeadLetterForwarder | null> {
   const { log } = options;
-  const { kind } = deadLetterDestinationOf(options.values, options.sources);
-  if (kind === "store" || kind === "drop") return null;
+  const destination = deadLetterDestinationOf(options.values, options.sources);
+  if (destination.kind === "store" || destination.kind === "drop") return null;
   const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
-  const sink = await openDeadLetterSink(options);
-  if (sink === null) return null;
+  const sink = await openDeadLetterSink(destination, options);
   return new DeadLetterForwarder({
     store,
     sink,

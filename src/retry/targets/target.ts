@@ -22,6 +22,12 @@ export type TryResult =
   /** A process of the try may still run. The message must not be tried again before the lease has ended. */
   | { readonly kind: "breach"; readonly error: BatonError };
 
+/** Delivers each message as it was stored: by its own command, or to its own URL. */
+export function ownTarget(commands: Target, requests: Target): Target {
+  const hasUrl = ({ head }: ClaimedMessage) => head.kind === "http" && head.origin !== undefined;
+  return { deliver: (message, lease) => (hasUrl(message) ? requests : commands).deliver(message, lease) };
+}
+
 /** The result of a try that was made. `isHealthy`, `retryAfterMs`: null if unknown. */
 export function tryResult(
   outcome: TryEnd["outcome"],
