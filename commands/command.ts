@@ -2,8 +2,8 @@
 import type { CommandSyntax, ParsedArgs } from "../src/terminal/parse_args.ts";
 import type { Io } from "../src/terminal/io.ts";
 import type { ConfigSources } from "../src/config/resolve_settings.ts";
-import { inGroup, setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
-import { textType, toggleType } from "../src/config/value_types.ts";
+import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../src/config/setting.ts";
+import { textType } from "../src/config/value_types.ts";
 import type { BatonError } from "../src/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
 
@@ -67,25 +67,20 @@ export interface Call<S extends SettingTable = SettingTable> {
 
 /** Flags of every command. */
 export const commonSettings = inGroup("general", {
-  config: setting(textType("file"), { flag: "--config", help: "read this configuration file instead of the user's" }),
-  quiet: setting(toggleType(), {
-    flag: "-q, --quiet",
+  config: flag("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
+  quiet: toggle("-q, --quiet", {
     help: "print only errors on stderr",
     basic: true,
-    default: false,
   }),
-  verbose: setting(toggleType(), { flag: "-v, --verbose", help: "print progress on stderr", default: false }),
-  help: setting(toggleType(), {
-    flag: "-h, --help",
+  verbose: toggle("-v, --verbose", { help: "print progress on stderr" }),
+  help: toggle("-h, --help", {
     help: "-h: print the main options; --help: print all options",
-    default: false,
   }),
 }) satisfies SettingTable;
 
 /** Flag of the commands that run a program. */
 export const shellLineSettings = {
-  shellLine: setting(textType("line"), {
-    flag: "-c, --command",
+  shellLine: flag("-c, --command", textType("line"), {
     help: "run this line with /bin/sh -c; there is no other command then",
   }),
 } satisfies SettingTable;

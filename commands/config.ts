@@ -2,11 +2,10 @@
 import { type Io, printJson } from "../src/terminal/io.ts";
 import { printTable } from "../src/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
-import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
+import { keyOfName, type SettingTable, toggle } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { poolComponentSettings } from "../src/config/command_settings.ts";
 import { unknownVariables } from "../src/config/unknown_variables.ts";
-import { toggleType } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "./command.ts";
@@ -14,8 +13,8 @@ import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 
 const settings = {
-  origin: setting(toggleType(), { flag: "--origin", help: "print the origin of each value", default: false }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  origin: toggle("--origin", { help: "print the origin of each value" }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...allSettings,
 } satisfies SettingTable;
 

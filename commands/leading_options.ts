@@ -1,7 +1,6 @@
 /** Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded only for them. */
-import { setting, type SettingTable } from "../src/config/setting.ts";
+import { type SettingTable, toggle } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/coordination_settings.ts";
-import { toggleType } from "../src/config/value_types.ts";
 import { countLeadingFlags } from "../src/terminal/parse_args.ts";
 import { commonSettings } from "./command.ts";
 import { flagsOf, refuseUnreadableArgs } from "./run_command.ts";
@@ -12,7 +11,7 @@ const { help: _help, ...general } = commonSettings;
 const settings = {
   ...connectionSettings,
   ...general,
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
 /** The number of arguments before the name of the command. */

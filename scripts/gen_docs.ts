@@ -7,7 +7,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders } from "../commands/command_line.ts";
 import { commonSettings } from "../commands/command.ts";
-import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
+import { exitCodeTable } from "../commands/exit_codes.ts";
 import { familiesOf } from "../commands/help/command_families.ts";
 import { commandPage } from "../commands/help/command_page.ts";
 import { helpTopics } from "../commands/help/help_topics.ts";
@@ -28,10 +28,7 @@ const folder = join(import.meta.dirname ?? ".", "../docs");
 const settings: SettingTable = allSettings;
 
 function exitCodesPage(): string {
-  const rows = Object.entries(exitCodes).map(([name, number]) => [
-    String(number),
-    exitCodeMeanings[name as ExitCodeName],
-  ]);
+  const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);
   return page(
     "Exit codes",
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use the same " +

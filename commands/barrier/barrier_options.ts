@@ -1,9 +1,9 @@
 /** The options of `baton barrier` and their allowed combinations. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { textType, toggleType } from "../../src/config/value_types.ts";
+import { textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { type Call, writeDashesFirst } from "../command.ts";
@@ -14,12 +14,11 @@ import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 const flags = {
   ...barrierSettings,
   conflictExitCode,
-  set: setting(toggleType(), { flag: "--set", help: "close the gate", default: false }),
-  lift: setting(toggleType(), { flag: "--lift", help: "open the gate", default: false }),
-  wait: setting(toggleType(), { flag: "--wait", help: "wait until the gate is open", default: false }),
-  json: setting(toggleType(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
-  reason: setting(textType("text"), {
-    flag: "--reason",
+  set: toggle("--set", { help: "close the gate" }),
+  lift: toggle("--lift", { help: "open the gate" }),
+  wait: toggle("--wait", { help: "wait until the gate is open" }),
+  json: toggle("--json", { help: "for a gate: print one JSON object" }),
+  reason: flag("--reason", textType("text"), {
     help: "purpose of the barrier or gate; other participants can read it",
   }),
   ...shellLineSettings,

@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { flag, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -16,25 +16,21 @@ export type RestartMode = (typeof restartModes)[number];
 /** Settings of this command only, and those of the section [elect]. */
 const flags = {
   ...electSettings,
-  value: setting(textType("text"), {
-    flag: "--value",
+  value: flag("--value", textType("text"), {
     basic: true,
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
     unset: "the host name",
   }),
-  leaderFile: setting(textType("file"), {
-    flag: "--leader-file",
+  leaderFile: flag("--leader-file", textType("file"), {
     help: "store the leader's value in this file, also while another leads; empty while there is no leader",
   }),
-  reason: setting(textType("text"), {
-    flag: "--reason",
+  reason: flag("--reason", textType("text"), {
     basic: true,
     help: "purpose of this candidate; others read it with baton who",
   }),
   ...shellLineSettings,
   ...jobFlags,
-  statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
-    flag: "--status-fd",
+  statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     group: "output",
     help: "write a report of the last term to this open descriptor, as one JSON line",
   }),

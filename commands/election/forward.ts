@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -20,13 +20,11 @@ import { followLeader } from "./follow_leader.ts";
 import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
-  listen: setting(textType("host:port|unix:PATH"), {
-    flag: "--listen",
+  listen: flag("--listen", textType("host:port|unix:PATH"), {
     once: true,
     help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
-  maxConnections: setting(integerType("count", { min: 1, max: 1_000_000 }), {
-    flag: "--max-connections",
+  maxConnections: flag("--max-connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum number of open connections; further ones are closed",
     default: 1000,
   }),

@@ -1,8 +1,8 @@
 /** `baton leader`: prints the leader of an election, once or after every change. */
 import { printJson } from "../../src/terminal/io.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { toggleType, waitType } from "../../src/config/value_types.ts";
+import { waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Grant, LeaderChange } from "../../src/coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus } from "../../src/coordination/election/leader_status.ts";
@@ -18,18 +18,15 @@ import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
 
 const settings = {
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
-  wait: setting(waitType(), {
-    flag: "-w, --wait",
+  json: toggle("--json", { help: "print one JSON object" }),
+  wait: flag("-w, --wait", waitType(), {
     aliases: "--timeout, --wait-limit",
     help:
       "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server responds",
     unset: "do not wait",
   }),
-  watch: setting(toggleType(), {
-    flag: "--watch",
+  watch: toggle("--watch", {
     help: "print one JSON line now and after every change, until stopped",
-    default: false,
   }),
   ...connectionSettings,
 } satisfies SettingTable;

@@ -1,8 +1,8 @@
 /** `baton resign`: asks the leader of an election to step down. */
 import { printJson } from "../../src/terminal/io.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
+import { durationType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
@@ -15,14 +15,13 @@ import type { ResignJson } from "../json_shapes/election_shapes.ts";
 import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
-  wait: setting(durationType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "maximum time to wait until the leader has stepped down; 0s: do not wait",
     default: 10_000,
   }),
-  reason: setting(textType("text"), { flag: "--reason", help: "reason, which the leader's baton prints" }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  reason: flag("--reason", textType("text"), { help: "reason, which the leader's baton prints" }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

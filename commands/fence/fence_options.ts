@@ -1,24 +1,20 @@
 /** The options of `baton fence`. */
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
 import { shellLineSettings } from "../command.ts";
 
 const runSettings = {
-  store: setting(textType("file"), {
-    flag: "--store",
+  store: flag("--store", textType("file"), {
     once: true,
     help: "run: file that stores the highest token, next to the protected data; created if it does not exist",
   }),
-  try: setting(toggleType(), {
-    flag: "-n, --try",
+  try: toggle("-n, --try", {
     aliases: "--nonblock, --nb",
     help: "run: do not wait; exit 75 if the store is busy",
-    default: false,
   }),
-  wait: setting(durationType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "run: maximum wait for the store; then exit 75",
     unset: "no limit",
@@ -27,31 +23,24 @@ const runSettings = {
 } satisfies SettingTable;
 
 const zkSettings = {
-  version: setting(integerType("number", { min: 0, max: 2 ** 31 - 1 }), {
-    flag: "--version",
+  version: flag("--version", integerType("number", { min: 0, max: 2 ** 31 - 1 }), {
     help: "zk set, delete: write only if the node has this version, else exit 1",
   }),
-  dataFile: setting(textType("file"), {
-    flag: "--data-file",
+  dataFile: flag("--data-file", textType("file"), {
     once: true,
     help: "zk set, create: read the data from this file; - is standard input",
   }),
-  parents: setting(toggleType(), {
-    flag: "-p, --parents",
+  parents: toggle("-p, --parents", {
     help: "zk create: create missing parents in the same transaction",
-    default: false,
   }),
-  sequential: setting(toggleType(), {
-    flag: "--sequential",
+  sequential: toggle("--sequential", {
     help: "zk create: append a number to the path that is higher than all earlier ones, and print the path",
-    default: false,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "zk: print one JSON object", default: false }),
+  json: toggle("--json", { help: "zk: print one JSON object" }),
 } satisfies SettingTable;
 
 export const fenceSettings = {
-  token: setting(textType("number"), {
-    flag: "--token",
+  token: flag("--token", textType("number"), {
     help: "fencing token to check",
     unset: "BATON_FENCING_TOKEN, which baton lock sets",
   }),

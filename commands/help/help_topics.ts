@@ -4,7 +4,7 @@ import { isPerName, type Setting, type SettingTable, variableOf } from "../../sr
 import { allSettings, fileSettings } from "../../src/config/settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { colorVariables } from "../../src/terminal/color.ts";
-import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../exit_codes.ts";
+import { exitCodeTable } from "../exit_codes.ts";
 import { lockCommandSettings } from "../lock/lock_options.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
 import { defaultForm, flagForm } from "./option_text.ts";
@@ -83,10 +83,7 @@ function timesTopic(): HelpPage {
 }
 
 function exitCodesTopic(): HelpPage {
-  const entries = Object.entries(exitCodes).map(([name, code]) => ({
-    term: String(code),
-    meaning: exitCodeMeanings[name as ExitCodeName],
-  }));
+  const entries = Object.values(exitCodeTable).map(([code, meaning]) => ({ term: String(code), meaning }));
   return {
     name: "exit-codes",
     summary: "the exit codes of baton",

@@ -10,7 +10,7 @@ import {
   readProcess,
 } from "../../src/process/proc/process_table.ts";
 import { commandOf, enclosingScript, isShell, type ScriptProcess } from "../../src/process/hold/script_process.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable } from "../../src/config/setting.ts";
 import { integerType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Call } from "../command.ts";
@@ -28,8 +28,7 @@ const {
 } = lockCommandSettings;
 
 export const holdSettings = {
-  pid: setting(integerType("pid", { min: 1, max: 0x7fffffff }), {
-    flag: "--pid",
+  pid: flag("--pid", integerType("pid", { min: 1, max: 0x7fffffff }), {
     help: "release the lock when this process has ended (default: the parent of baton hold, if that is a shell)",
   }),
   ...terms,

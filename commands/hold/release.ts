@@ -11,8 +11,8 @@ import { holdsOfAncestors } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds } from "../../src/process/hold/hold_list.ts";
 import { ReleaseClient, type ReleaseResponse } from "../../src/process/hold/release_mailbox.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, toggleType } from "../../src/config/value_types.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { durationType } from "../../src/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
@@ -23,14 +23,11 @@ import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { quotedNames } from "../job/job.ts";
 
 const settings = {
-  stopProcesses: setting(toggleType(), {
-    flag: "--stop-processes",
+  stopProcesses: toggle("--stop-processes", {
     help:
       "first stop the processes that were started under the lock and still run; kill them after --kill-after of baton hold",
-    default: false,
   }),
-  wait: setting(durationType({ minMs: 1 }), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType({ minMs: 1 }), {
     aliases: "--timeout",
     help: "how long to wait for the release; then exit 76",
     default: 60_000,

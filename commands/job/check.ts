@@ -4,9 +4,9 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { isNamespaceOf } from "../../src/process/proc/process_table.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { durationType, toggleType } from "../../src/config/value_types.ts";
+import { durationType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -17,12 +17,11 @@ import { demandHeldJob, type HeldJob } from "./held_job.ts";
 import type { CheckJson } from "../json_shapes/job_shapes.ts";
 
 const settings = {
-  atLeast: setting(durationType(), {
-    flag: "--at-least",
+  atLeast: flag("--at-least", durationType(), {
     help: "exit 79 also if the lock is held for certain only this long or less",
     default: 0,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -1,36 +1,30 @@
 /** Flags of the verbs that run the user's command under a lease. */
-import { inGroup, setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, inGroup, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { lockSettings } from "../../src/config/coordination_settings.ts";
-import { integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { integerType, textType } from "../../src/config/value_types.ts";
 
 export const statusFlags = inGroup("output", {
-  statusFd: setting(integerType("number", { min: 0, max: 65_535 }), {
-    flag: "--status-fd",
+  statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     help: "write a status report to this open descriptor, as one JSON line",
   }),
-  statusFile: setting(textType("file"), { flag: "--status-file", help: "write the status report to this file" }),
+  statusFile: flag("--status-file", textType("file"), { help: "write the status report to this file" }),
 }) satisfies SettingTable;
 
 export const jobFlags = {
   ...inGroup("command", {
-    foreground: setting(toggleType(), {
-      flag: "--foreground",
+    foreground: toggle("--foreground", {
       help:
         "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
-      default: false,
     }),
-    passAuth: setting(toggleType(), {
-      flag: "--pass-auth",
+    passAuth: toggle("--pass-auth", {
       help: "keep the variables with credentials in the command's environment",
-      default: false,
     }),
   }),
   ...statusFlags,
 } satisfies SettingTable;
 
 /** Replacement for the exit code 75 of a lock that was not acquired in time. */
-export const conflictExitCode = setting(integerType("code", { min: 0, max: 255 }), {
-  flag: "-E, --conflict-exit-code",
+export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,
   help: "the exit code instead of 75",

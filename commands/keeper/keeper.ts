@@ -5,10 +5,10 @@ import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import type { StatusPage } from "../../src/terminal/status_page.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { keeperSettings, logSettings } from "../../src/config/command_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { textType, toggleType } from "../../src/config/value_types.ts";
+import { textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
@@ -30,8 +30,7 @@ import type { Io } from "../../src/terminal/io.ts";
 import type { WorkProgress } from "../../src/support/work_progress.ts";
 
 const settings = {
-  dataDir: setting(textType("folder"), {
-    flag: "--data-dir",
+  dataDir: flag("--data-dir", textType("folder"), {
     help: "folder of the data; only one keeper at a time can use it",
     unset: "`keeper.dir`, or the folder of this user's keeper",
   }),
@@ -47,12 +46,10 @@ const settings = {
   idleExit: keeperSettings.keeperIdleExit,
   metricsListen: keeperSettings.keeperMetricsListen,
   ...logSettings,
-  onDemand: setting(toggleType(), {
-    flag: "--on-demand",
+  onDemand: toggle("--on-demand", {
     help: "run as a keeper that a command has started: log little, exit if another keeper serves",
-    default: false,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "verify: print one JSON object", default: false }),
+  json: toggle("--json", { help: "verify: print one JSON object" }),
   ...progressSettings,
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;

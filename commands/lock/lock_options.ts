@@ -1,8 +1,8 @@
 /** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, durationType, integerType, textType, toggleType, waitType } from "../../src/config/value_types.ts";
+import { choiceType, durationType, integerType, textType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { LockMode } from "../../src/process/lease.ts";
@@ -13,16 +13,13 @@ import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 
 /** Settings of this command only. */
 const flags = {
-  try: setting(toggleType(), {
-    flag: "-n, --try",
+  try: toggle("-n, --try", {
     aliases: "--nonblock, --nb",
     group: "waiting",
     basic: true,
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
-    default: false,
   }),
-  wait: setting(waitType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", waitType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
@@ -30,61 +27,47 @@ const flags = {
     unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
   conflictExitCode,
-  skip: setting(toggleType(), {
-    flag: "--skip",
+  skip: toggle("--skip", {
     group: "waiting",
     basic: true,
     help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
-    default: false,
   }),
-  exclusive: setting(toggleType(), {
-    flag: "-x, --exclusive",
+  exclusive: toggle("-x, --exclusive", {
     aliases: "-e",
     help: "exclusive lock: no other process may hold it; this is the default",
-    default: false,
   }),
-  shared: setting(toggleType(), {
-    flag: "-s, --shared",
+  shared: toggle("-s, --shared", {
     basic: true,
     help: "shared lock: other readers may hold it too",
-    default: false,
   }),
-  limit: setting(integerType("count", { min: 1, max: 1_000_000 }), {
-    flag: "-N, --limit",
+  limit: flag("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
     basic: true,
     help: "semaphore: at most N processes hold it at the same time",
   }),
-  limitPolicy: setting(choiceType(["fail", "adopt", "set"]), {
-    flag: "--limit-policy",
+  limitPolicy: flag("--limit-policy", choiceType(["fail", "adopt", "set"]), {
     help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
     default: "fail",
   }),
-  recipe: setting(choiceType(interopRecipes), {
-    flag: "--recipe",
+  recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: setting(textType("text"), {
-    flag: "--reason",
+  reason: flag("--reason", textType("text"), {
     basic: true,
     help: "purpose of the lock; others read it with baton who",
   }),
-  maxHold: setting(durationType({ minMs: 1 }), {
-    flag: "--max-hold",
+  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
     basic: true,
     help: "stop the command if it runs longer than this (exit 124)",
   }),
-  minHold: setting(durationType(), {
-    flag: "--min-hold",
+  minHold: flag("--min-hold", durationType(), {
     group: "command",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
-  leaveRunning: setting(toggleType(), {
-    flag: "--leave-running",
+  leaveRunning: toggle("--leave-running", {
     aliases: "-o, --close",
     group: "command",
     help: "do not stop processes that the command leaves in the background: they continue without the lock",
-    default: false,
   }),
   ...jobFlags,
 } satisfies SettingTable;

@@ -2,9 +2,9 @@
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import { parseHolds } from "../../src/process/hold/hold_list.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, durationType, textType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType, durationType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { breakInteropLock } from "../../src/coordination/interop/interop_status.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -24,29 +24,24 @@ import { describeOtherUses, onlyName } from "./name_arguments.ts";
 import { shortIds } from "./short_ids.ts";
 
 const settings = {
-  holder: setting(textType("id"), {
-    flag: "--holder",
+  holder: flag("--holder", textType("id"), {
     once: true,
     help: "id of the holder, as baton who shows it, or at least 4 of its first characters",
     unset: "the only holder",
   }),
-  wait: setting(durationType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "maximum time to wait for the release; 0s: do not wait",
     default: 10_000,
   }),
-  force: setting(toggleType(), {
-    flag: "--force",
+  force: toggle("--force", {
     help: "take the lock if the holder has not released it within its session timeout; its command may still run",
-    default: false,
   }),
-  recipe: setting(choiceType(interopRecipes), {
-    flag: "--recipe",
+  recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  reason: setting(textType("text"), { flag: "--reason", help: "reason, which the holder's baton prints" }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  reason: flag("--reason", textType("text"), { help: "reason, which the holder's baton prints" }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -3,9 +3,9 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../src/terminal/table.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
@@ -21,12 +21,11 @@ import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 
 const settings = {
-  recipe: setting(choiceType(interopRecipes), {
-    flag: "--recipe",
+  recipe: flag("--recipe", choiceType(interopRecipes), {
     help:
       "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

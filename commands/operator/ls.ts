@@ -1,9 +1,9 @@
 /** `baton ls`: lists the locks, elections, barriers, gates and pools in use. */
 import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType } from "../../src/config/value_types.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
@@ -20,14 +20,13 @@ import type { Scoped } from "./who_view.ts";
 import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
 
 const settings = {
-  all: setting(toggleType(), { flag: "-a, --all", help: "also list unused ones", default: false }),
-  kind: setting(choiceType(useKinds), { flag: "--kind", help: "list only this kind", unset: "all kinds" }),
-  recipe: setting(choiceType(interopRecipes), {
-    flag: "--recipe",
+  all: toggle("-a, --all", { help: "also list unused ones" }),
+  kind: flag("--kind", choiceType(useKinds), { help: "list only this kind", unset: "all kinds" }),
+  recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
   ...watchSettings,
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -1,8 +1,7 @@
 /** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { toggleType } from "../../src/config/value_types.ts";
+import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { painterOf } from "../../src/terminal/color.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
@@ -15,15 +14,11 @@ import type { ConnectedCall } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";
 
 export const watchSettings = {
-  watch: setting(toggleType(), {
-    flag: "--watch",
+  watch: toggle("--watch", {
     help: "show every change until stopped: drawn again on a terminal, as lines elsewhere; --json: one object per line",
-    default: false,
   }),
-  long: setting(toggleType(), {
-    flag: "-l, --long",
+  long: toggle("-l, --long", {
     help: "also user, host, pid, start, token and session of each holder",
-    default: false,
   }),
 } satisfies SettingTable;
 

@@ -1,10 +1,10 @@
 /** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
 import { printJson } from "../../src/terminal/io.ts";
 import { printTable } from "../../src/terminal/table.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, toggleType } from "../../src/config/value_types.ts";
-import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { choiceType } from "../../src/config/value_types.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import {
   readUseStatus,
@@ -22,17 +22,15 @@ import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
 import { goneLine, type Scoped, whoJson, whoLines, whoTable } from "./who_view.ts";
 
 const settings = {
-  kind: setting(choiceType(statusKinds), {
-    flag: "--kind",
+  kind: flag("--kind", choiceType(statusKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
-  recipe: setting(choiceType(interopRecipes), {
-    flag: "--recipe",
+  recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
   ...watchSettings,
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -1,9 +1,9 @@
 /** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
-import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../src/config/command_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import type { CommandSyntax } from "../../src/terminal/parse_args.ts";
@@ -18,8 +18,7 @@ const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolCompone
 
 /** Flags of the command line, including those that the section of a component can set; the short help has the first ones. */
 const flags = {
-  items: setting(textType("-|@FILE|a,b,c"), {
-    flag: "--items",
+  items: flag("--items", textType("-|@FILE|a,b,c"), {
     once: true,
     help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
   }),
@@ -27,41 +26,31 @@ const flags = {
   jobs,
   retries,
   doneTtl,
-  shellLine: setting(textType("line"), {
-    flag: "-c, --command",
+  shellLine: flag("-c, --command", textType("line"), {
     help:
       'run this line with /bin/sh -c for each item; {} is the item as one text, also in quotation marks; so is "$1"',
   }),
-  joblog: setting(textType("file"), {
-    flag: "--joblog",
+  joblog: flag("--joblog", textType("file"), {
     once: true,
     help:
       "write a line for each item that was run to this file, in the format of GNU parallel; +FILE appends to the file",
   }),
-  oneRound: setting(toggleType(), {
-    flag: "--one-round",
+  oneRound: toggle("--one-round", {
     help: "run at most -j items, and leave the others to the next call; the default with --query",
-    default: false,
   }),
-  loop: setting(toggleType(), {
-    flag: "--loop",
+  loop: toggle("--loop", {
     help: "run all items; with --query, run the query again until no item is left; the default with --items",
-    default: false,
   }),
   ...otherComponentSettings,
-  queryTimeout: setting(durationType({ minMs: 1 }), {
-    flag: "--query-timeout",
+  queryTimeout: flag("--query-timeout", durationType({ minMs: 1 }), {
     help: "maximum duration of the query; then it is stopped",
     default: 300_000,
   }),
-  drain: setting(toggleType(), {
-    flag: "--drain",
+  drain: toggle("--drain", {
     help:
       "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is forwarded to them",
-    default: false,
   }),
-  wait: setting(durationType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
@@ -69,25 +58,21 @@ const flags = {
       "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
-  conflictExitCode: setting(integerType("code", { min: 0, max: 255 }), {
-    flag: "-E, --conflict-exit-code",
+  conflictExitCode: flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
     group: "waiting",
     help: "exit code if the component is busy, instead of 81",
   }),
-  maxHold: setting(durationType({ minMs: 1 }), {
-    flag: "--max-hold",
+  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
-  reason: setting(textType("text"), { flag: "--reason", help: "purpose of the pool; baton who prints it" }),
-  passAuth: setting(toggleType(), {
-    flag: "--pass-auth",
+  reason: flag("--reason", textType("text"), { help: "purpose of the pool; baton who prints it" }),
+  passAuth: toggle("--pass-auth", {
     group: "command",
     help: "keep variables with credentials in the environment of commands",
-    default: false,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "for status: print one JSON object", default: false }),
+  json: toggle("--json", { help: "for status: print one JSON object" }),
   ...progressSettings,
   ...statusFlags,
 } satisfies SettingTable;

@@ -1,7 +1,7 @@
 /** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
-import { choiceType, durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType, durationType, integerType, textType } from "../../src/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -10,64 +10,47 @@ import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 
 export const clientCommandSettings = {
-  count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
-    flag: "-n, --count",
+  count: flag("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "get, peek, bench: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
   }),
-  wait: setting(durationType(), { flag: "-w, --wait", help: "get: wait this long for a message", default: 0 }),
-  follow: setting(toggleType(), { flag: "-f, --follow", help: "get: continue until a signal", default: false }),
-  untilEmpty: setting(toggleType(), {
-    flag: "--until-empty",
+  wait: flag("-w, --wait", durationType(), { help: "get: wait this long for a message", default: 0 }),
+  follow: toggle("-f, --follow", { help: "get: continue until a signal" }),
+  untilEmpty: toggle("--until-empty", {
     help: "get: get all waiting messages, then stop",
-    default: false,
   }),
-  outDir: setting(textType("folder"), {
-    flag: "--out-dir",
+  outDir: flag("--out-dir", textType("folder"), {
     once: true,
     help: "get: write each message to a file named after its ID, exactly once even if baton is killed",
   }),
-  exec: setting(textType("line"), {
-    flag: "--exec",
+  exec: flag("--exec", textType("line"), {
     once: true,
     help: "get: run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
-  ack: setting(choiceType(["auto", "manual"]), {
-    flag: "--ack",
+  ack: flag("--ack", choiceType(["auto", "manual"]), {
     help: "get: manual: a message comes again until `ack TOPIC ID` acknowledges it",
     default: "auto",
   }),
-  lines: setting(toggleType(), {
-    flag: "--lines",
+  lines: toggle("--lines", {
     basic: true,
     help:
       "put: put each line of stdin or PATH as a message; get: a newline follows each message, also a single one, and on the stdin of --exec",
-    default: false,
   }),
-  null: setting(toggleType(), {
-    flag: "-0, --null",
+  null: toggle("-0, --null", {
     help: "put: split messages at NUL; get: NUL follows each message, also on the stdin of --exec",
-    default: false,
   }),
-  files: setting(toggleType(), {
-    flag: "--files",
+  files: toggle("--files", {
     help: "put: put each PATH as one message",
-    default: false,
   }),
-  msgId: setting(textType("key"), {
-    flag: "--msg-id",
+  msgId: flag("--msg-id", textType("key"), {
     help: "put: your own message ID; a message with the same ID and content is stored once",
   }),
-  resume: setting(toggleType(), {
-    flag: "--resume",
+  resume: toggle("--resume", {
     help:
       "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted",
-    default: false,
   }),
-  json: setting(toggleType(), {
-    flag: "--json",
+  json: toggle("--json", {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",
-    default: false,
   }),
   ...progressSettings,
   ...clientConnectionSettings,

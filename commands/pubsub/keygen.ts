@@ -2,8 +2,7 @@
 import { formatKey, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
 import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
 import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { toggleType } from "../../src/config/value_types.ts";
+import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { x25519Secret } from "../../src/support/x25519.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -11,17 +10,13 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 
 const settings = {
-  force: setting(toggleType(), {
-    flag: "-f, --force",
+  force: toggle("-f, --force", {
     help: "replace an existing key",
-    default: false,
   }),
-  public: setting(toggleType(), {
-    flag: "-p, --public",
+  public: toggle("-p, --public", {
     help: "make no key: check FILE and print its public key",
-    default: false,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
 export const keygenCommand = defineCommand({

@@ -1,7 +1,7 @@
 /** `baton publish`: puts messages into a topic, with a client ID that needs no thought. */
 import { existsSync } from "node:fs";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { textType, toggleType } from "../../src/config/value_types.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
@@ -24,30 +24,21 @@ import {
 import { filesOf, type Input, splitInput, textInput } from "./put_input.ts";
 
 const publishSettings = {
-  file: setting(textType("file"), { flag: "-f, --file", once: true, help: "the file is the message; - is stdin" }),
-  lines: setting(toggleType(), {
-    flag: "--lines",
+  file: flag("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
+  lines: toggle("--lines", {
     help: "each line of stdin or of the file is a message, without its newline, sent as soon as it arrives",
-    default: false,
   }),
-  null: setting(toggleType(), {
-    flag: "-0, --null",
+  null: toggle("-0, --null", {
     help: "the same for parts between NULs",
-    default: false,
   }),
-  msgId: setting(textType("key"), {
-    flag: "--msg-id",
+  msgId: flag("--msg-id", textType("key"), {
     help: "your own message ID; a message with the same ID and content is stored once",
   }),
-  resume: setting(toggleType(), {
-    flag: "--resume",
+  resume: toggle("--resume", {
     help: "first send the messages with an unknown outcome again, then continue the file where it was interrupted",
-    default: false,
   }),
-  json: setting(toggleType(), {
-    flag: "--json",
+  json: toggle("--json", {
     help: "print the result as JSON: the number of messages, and how many of them had no subscriber",
-    default: false,
   }),
   ...progressSettings,
   ...connectionSettingsWithDefaultId("USER@HOST.put-1, .put-2 …; with -f, --msg-id and --resume USER@HOST.put"),

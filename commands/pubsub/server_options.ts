@@ -1,10 +1,10 @@
 /** Settings and arguments of `baton pubsub server`. */
 import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { textType, toggleType } from "../../src/config/value_types.ts";
+import { textType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/errors.ts";
 import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
@@ -13,39 +13,27 @@ export const serverCommandSettings = {
   ...pubsubServerSettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
-  handOff: setting(toggleType(), {
-    flag: "--hand-off",
+  handOff: toggle("--hand-off", {
     help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
-    default: false,
   }),
-  moved: setting(toggleType(), {
-    flag: "--moved",
+  moved: toggle("--moved", {
     help: "the data directory is a copy, and its original is never served again",
-    default: false,
   }),
   ...logSettings,
-  to: setting(textType("id"), { flag: "--to", help: "move: the new owner of the topic" }),
-  topics: setting(toggleType(), { flag: "--topics", help: "ls: list each topic, too", default: false }),
-  dryRun: setting(toggleType(), {
-    flag: "--dry-run",
+  to: flag("--to", textType("id"), { help: "move: the new owner of the topic" }),
+  topics: toggle("--topics", { help: "ls: list each topic, too" }),
+  dryRun: toggle("--dry-run", {
     help: "move, drain, rebalance: print what would be moved",
-    default: false,
   }),
-  undo: setting(toggleType(), {
-    flag: "--undo",
+  undo: toggle("--undo", {
     help: "drain: the server takes new topics again; topics that were handed off do not come back",
-    default: false,
   }),
-  acceptLoss: setting(toggleType(), {
-    flag: "--accept-loss",
+  acceptLoss: toggle("--accept-loss", {
     help: "forget: the data of the server is lost for good; restore: accept the loss of everything after the copy; " +
       "forget-client: accept the loss of undelivered or unresolved messages",
-    default: false,
   }),
-  json: setting(toggleType(), {
-    flag: "--json",
+  json: toggle("--json", {
     help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
-    default: false,
   }),
   ...progressSettings,
   ...connectionSettings,

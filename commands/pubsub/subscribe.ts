@@ -1,6 +1,6 @@
 /** `baton subscribe`: delivers the messages of a topic as they arrive, with a client ID that needs no thought. */
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, integerType, textType, toggleType } from "../../src/config/value_types.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
@@ -15,38 +15,30 @@ import { withNextStep } from "./client_next_step.ts";
 import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";
 
 const subscribeSettings = {
-  exec: setting(textType("line"), {
-    flag: "--exec",
+  exec: flag("--exec", textType("line"), {
     once: true,
     help: "run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
-  outDir: setting(textType("folder"), {
-    flag: "--out-dir",
+  outDir: flag("--out-dir", textType("folder"), {
     once: true,
     help: "write each message to a file named after its ID, exactly once even if baton is killed",
   }),
-  lines: setting(toggleType(), {
-    flag: "--lines",
+  lines: toggle("--lines", {
     help: "a newline follows each message: the default on stdout; with --exec on the stdin of the command",
-    default: false,
   }),
-  null: setting(toggleType(), { flag: "-0, --null", help: "NUL follows each message", default: false }),
-  json: setting(toggleType(), { flag: "--json", help: "print each message as one line of JSON", default: false }),
-  count: setting(integerType("count", { min: 1, max: 1_000_000_000 }), {
-    flag: "-n, --count",
+  null: toggle("-0, --null", { help: "NUL follows each message" }),
+  json: toggle("--json", { help: "print each message as one line of JSON" }),
+  count: flag("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "end after this many messages",
     unset: "no limit",
   }),
-  wait: setting(durationType(), {
-    flag: "-w, --wait",
+  wait: flag("-w, --wait", durationType(), {
     help: "end when no message has arrived for this long; exit 1 if there was none",
     unset: "no limit",
   }),
-  untilEmpty: setting(toggleType(), { flag: "--until-empty", help: "end when no message waits", default: false }),
-  unsubscribe: setting(toggleType(), {
-    flag: "--unsubscribe",
+  untilEmpty: toggle("--until-empty", { help: "end when no message waits" }),
+  unsubscribe: toggle("--unsubscribe", {
     help: "end the subscription; messages that wait are lost for it",
-    default: false,
   }),
   ...progressSettings,
   ...connectionSettingsWithDefaultId("USER@HOST"),

@@ -1,8 +1,7 @@
 /** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
 import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { toggleType } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
@@ -25,12 +24,10 @@ import type {
 import { serviceSecurity } from "./service_security.ts";
 
 export const topicCommandSettings = {
-  acceptLoss: setting(toggleType(), {
-    flag: "--accept-loss",
+  acceptLoss: toggle("--accept-loss", {
     help: "delete: delete a topic with subscribers, too; repair: give up damaged data",
-    default: false,
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...pubsubKeySettings,
   ...connectionSettings,
 } satisfies SettingTable;

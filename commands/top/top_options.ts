@@ -2,9 +2,9 @@
 import { keeperSettings } from "../../src/config/command_settings.ts";
 import { pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { retryProcessorSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { type Setting, setting, type SettingTable } from "../../src/config/setting.ts";
+import { flag, type Setting, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType, durationType, listType, textType, toggleType } from "../../src/config/value_types.ts";
+import { choiceType, durationType, listType, textType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { sortKeys } from "./top_keys.ts";
 
@@ -12,25 +12,21 @@ import { sortKeys } from "./top_keys.ts";
 const configured = <T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> => declaration;
 
 export const topSettings = {
-  interval: setting(durationType({ minMs: 100 }), {
-    flag: "--interval",
+  interval: flag("--interval", durationType({ minMs: 100 }), {
     help: "time between two readings; longer if a reading takes long",
     default: 2000,
   }),
-  sort: setting(choiceType(sortKeys), { flag: "--sort", help: "order of locks, elections and so on", default: "kind" }),
-  filter: setting(textType("text"), { flag: "--filter", help: "only rows with this text in any column" }),
-  once: setting(toggleType(), {
-    flag: "--once",
+  sort: flag("--sort", choiceType(sortKeys), { help: "order of locks, elections and so on", default: "kind" }),
+  filter: flag("--filter", textType("text"), { help: "only rows with this text in any column" }),
+  once: toggle("--once", {
     help: "print everything once; so it does where stdout is no terminal",
-    default: false,
   }),
-  metrics: setting(listType("host:port|unix:PATH,…"), {
-    flag: "--metrics",
+  metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
     once: true,
     help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
     unset: "the metrics_listen addresses of the configuration that respond",
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }),
+  json: toggle("--json", { help: "print one JSON object" }),
   ...retryStoreSettings,
   keeperMetricsListen: configured(keeperSettings.keeperMetricsListen),
   pubsubMetricsListen: configured(pubsubServiceSettings.pubsubMetricsListen),

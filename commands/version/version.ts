@@ -1,8 +1,7 @@
 /** `baton version`: the release, the commit that was compiled, its date, and the platform. */
 import process from "node:process";
 import { printJson } from "../../src/terminal/io.ts";
-import { setting } from "../../src/config/setting.ts";
-import { toggleType } from "../../src/config/value_types.ts";
+import { toggle } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defineCommand } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
@@ -25,7 +24,7 @@ export const versionCommand = defineCommand({
     ["baton version", "one line for people"],
     ["baton version --json", "for programs"],
   ],
-  settings: { json: setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false }) },
+  settings: { json: toggle("--json", { help: "print one JSON object" }) },
   runsNothing: true,
   async run({ names, values, io }) {
     if (names.length > 0) throw new BatonError("USAGE", `baton version takes no arguments, not "${names.join(" ")}"`);

@@ -1,5 +1,5 @@
 /** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and `[pool]`. */
-import { inSection, setting, type SettingTable } from "./setting.ts";
+import { flag, inSection, setting, type SettingTable } from "./setting.ts";
 import {
   choiceType,
   commandLineType,
@@ -154,8 +154,7 @@ export const keeperSettings = {
 
 /** Settings for the log of commands that run for a long time. */
 export const logSettings = {
-  log: setting(choiceType(["text", "json"]), {
-    flag: "--log",
+  log: flag("--log", choiceType(["text", "json"]), {
     help: "format of the log on stderr: text, or one JSON object per line",
     default: "text",
   }),

@@ -2,7 +2,7 @@
  * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
  * several given values is used.
  */
-import type { ValueType } from "./value_types.ts";
+import { toggleType, type ValueType } from "./value_types.ts";
 
 /** The parts of an option list in the help. commands/help/command_page.ts has their headings and their order. */
 export type OptionGroup =
@@ -60,6 +60,30 @@ export function setting<T extends NonNullable<unknown>>(
   declaration: SettingDeclaration<T> & { readonly default?: NoInfer<T> },
 ): Setting<T> | Setting<T | undefined> {
   return { type, ...declaration };
+}
+
+/** A setting of the command line alone. */
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: Omit<SettingDeclaration<T>, "flag" | "key"> & { readonly default: NoInfer<T> },
+): Setting<T>;
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: Omit<SettingDeclaration<T>, "flag" | "key">,
+): Setting<T | undefined>;
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: object,
+): Setting<T> {
+  return { type, flag, ...declaration as SettingDeclaration<T> };
+}
+
+/** A switch of the command line alone, which is off without its flag. */
+export function toggle(flag: string, declaration: Omit<SettingDeclaration<boolean>, "flag" | "key">): Setting<boolean> {
+  return { type: toggleType(), flag, default: false, ...declaration };
 }
 
 /**

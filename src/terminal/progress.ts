@@ -2,8 +2,7 @@
  * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one second after
  * the start; with --progress also elsewhere, as a line from time to time.
  */
-import { setting, type SettingTable } from "../config/setting.ts";
-import { toggleType } from "../config/value_types.ts";
+import { type SettingTable, toggle } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import type { Io } from "./io.ts";
 import { WaitLine } from "./progress_line.ts";
@@ -11,10 +10,8 @@ import { type ProgressFacts, progressText, showAfterMs, updateEveryMs } from "./
 
 /** Settings of every command that shows progress. */
 export const progressSettings = {
-  progress: setting(toggleType(), {
-    flag: "--progress",
+  progress: toggle("--progress", {
     help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
-    default: false,
     group: "output",
   }),
 } satisfies SettingTable;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { exitCodeMeanings, exitCodeOf, exitCodes } from "../../../commands/exit_codes.ts";
+import { exitCodeOf, exitCodes, exitCodeTable } from "../../../commands/exit_codes.ts";
 import { errorCodes } from "../../../src/errors.ts";
 
 test("the numbers are those of the documented table", () => {
@@ -35,7 +35,7 @@ test("the numbers are those of the documented table", () => {
 test("no two of them are the same, each is explained, none looks like a signal", () => {
   const numbers = Object.values(exitCodes);
   expect(new Set(numbers).size).toBe(numbers.length);
-  expect(Object.keys(exitCodeMeanings)).toEqual(Object.keys(exitCodes));
+  for (const [, meaning] of Object.values(exitCodeTable)) expect(meaning).not.toBe("");
   for (const number of numbers) expect(number).toBeLessThan(128);
 });
 
