@@ -26,7 +26,7 @@ import { checkListenAddress } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type Io, printJson } from "../../src/terminal/io.ts";
 import type { WorkProgress } from "../../src/support/work_progress.ts";
 
 const settings = {
@@ -225,10 +225,14 @@ async function runDataCommand(
     return exitCodes.SUCCESS;
   }
   const { nodes, sessions, zxid, bytes } = withProgress((progress) => verifyData(dataDir, progress));
-  const answer: KeeperVerifyJson = { version: 1, folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
-  const sentence =
-    `${dataDir} has no damage: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
-  io.out(`${values.json ? JSON.stringify(answer) : sentence}\n`);
+  if (values.json) {
+    const facts = { folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
+    printJson<KeeperVerifyJson>(io, { version: 1, ...facts });
+  } else {
+    io.out(
+      `${dataDir} has no damage: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}\n`,
+    );
+  }
   return exitCodes.SUCCESS;
 }
 

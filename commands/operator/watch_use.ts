@@ -34,7 +34,7 @@ export interface UseView<T> {
   readonly gone: (line: string) => string;
 }
 
-export interface WatchCall extends ConnectedCall {
+interface WatchCall extends ConnectedCall {
   readonly values: ConnectedCall["values"] & { readonly json: boolean };
 }
 
@@ -58,7 +58,7 @@ export async function watchUse<T>(
 }
 
 /** Shows each value that differs from the previous one. */
-export interface ChangeOutput<T> extends Disposable {
+interface ChangeOutput<T> extends Disposable {
   show(value: T): void;
   /** Shows a message of a whole line: that no server responds. The next value replaces it. */
   report(message: string): void;
@@ -69,68 +69,41 @@ function changeOutput<T>(
   view: UseView<T>,
   { what, clock }: { readonly what: string; readonly clock: Clock },
 ): ChangeOutput<T> {
-  if (values.json) return new JsonChanges(io, view);
   const isScreen = io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
-  return isScreen ? new ScreenChanges(io, view, { what, clock }) : new LineChanges(io, view);
+  if (isScreen && !values.json) return new ScreenChanges(io, view, { what, clock });
+  const show = values.json ? jsonChanges(io, view) : lineChanges(io, view);
+  return { show, report: (message) => io.err(message), [Symbol.dispose]() {} };
 }
 
 /** One JSON object per line. */
-export class JsonChanges<T> implements ChangeOutput<T> {
-  readonly #io: Io;
-  readonly #view: UseView<T>;
-  #last = "";
-
-  constructor(io: Io, view: UseView<T>) {
-    this.#io = io;
-    this.#view = view;
-  }
-
-  show(value: T): void {
-    const json = this.#view.json(value);
+export function jsonChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
+  let last = "";
+  return (value) => {
+    const json = view.json(value);
     const text = JSON.stringify(json);
-    if (text !== this.#last) printJson(this.#io, json);
-    this.#last = text;
-  }
-
-  report(message: string): void {
-    this.#io.err(message);
-  }
-
-  [Symbol.dispose](): void {}
+    if (text !== last) printJson(io, json);
+    last = text;
+  };
 }
 
 /** A line with the time for everything that is new, has changed, or is gone. */
-export class LineChanges<T> implements ChangeOutput<T> {
-  readonly #io: Io;
-  readonly #view: UseView<T>;
-  #last: ReadonlyMap<string, string> = new Map();
-
-  constructor(io: Io, view: UseView<T>) {
-    this.#io = io;
-    this.#view = view;
-  }
-
-  show(value: T): void {
-    const lines = this.#view.lines(value);
-    const gone = [...this.#last].filter(([key]) => !lines.has(key)).map(([, line]) => this.#view.gone(line));
-    const changed = [...lines].filter(([key, line]) => this.#last.get(key) !== line).map(([, line]) => line);
-    this.#last = lines;
+export function lineChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
+  let last: ReadonlyMap<string, string> = new Map();
+  return (value) => {
+    const lines = view.lines(value);
+    const gone = [...last].filter(([key]) => !lines.has(key)).map(([, line]) => view.gone(line));
+    const changed = [...lines].filter(([key, line]) => last.get(key) !== line).map(([, line]) => line);
+    last = lines;
     const time = new Date().toISOString();
-    for (const line of [...gone, ...changed]) this.#io.out(`${time}  ${printable(line)}\n`);
-  }
-
-  report(message: string): void {
-    this.#io.err(message);
-  }
-
-  [Symbol.dispose](): void {}
+    for (const line of [...gone, ...changed]) io.out(`${time}  ${printable(line)}\n`);
+  };
 }
 
 /** The time that passes is drawn again this often, in milliseconds. */
 const tickMs = 1000;
 
 /** A table that is drawn again in its place. */
-export class ScreenChanges<T> implements ChangeOutput<T> {
+class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #io: Io;
   readonly #view: UseView<T>;
   readonly #what: string;

@@ -22,6 +22,7 @@ import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
 import { withNextStep } from "./client_next_step.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { openClientState, openRequester } from "./open_client.ts";
 import { putInputOf } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
@@ -135,8 +136,8 @@ export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
       const why = "this client is not subscribed to the topic";
       throw new BatonError("NOT_SUBSCRIBED", `Nothing waits for "${client.id}" in topic "${topic}": ${why}`);
     }
-    const result: PubsubPendingJson = { version: 1, topic, pending };
-    io.out(values.json ? `${JSON.stringify(result)}\n` : `${pending}\n`);
+    if (values.json) printJson<PubsubPendingJson>(io, { version: 1, topic, pending });
+    else io.out(`${pending}\n`);
     return exitCodes.SUCCESS;
   }
   const info: PubsubInfoJson = {
@@ -151,10 +152,9 @@ export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
     bytes,
     unresolved_puts: client.state.countIntents(topic),
   };
-  const lines = Object.entries(info).filter(([name]) => name !== "version").map(([name, value]) =>
-    `${name}\t${value}\n`
-  );
-  io.out(values.json ? `${JSON.stringify(info)}\n` : lines.join(""));
+  const { version: _version, ...facts } = info;
+  if (values.json) printJson(io, info);
+  else io.out(Object.entries(facts).map(([name, value]) => `${name}\t${value}\n`).join(""));
   return exitCodes.SUCCESS;
 }
 
@@ -165,18 +165,10 @@ export async function runClientTopics(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const topics = await requestTopics(requester, id, { signal });
-  const result: PubsubTopicsJson = { version: 1, topics };
-  io.out(
-    values.json
-      ? `${JSON.stringify(result)}\n`
-      : topics.map((topic) => `${replaceControlCharacters(topic)}\n`).join(""),
-  );
+  if (values.json) printJson<PubsubTopicsJson>(io, { version: 1, topics });
+  // Without control characters each name stays on one line.
+  else io.out(topics.map((topic) => `${topic.replace(/\p{Cc}/gu, "\u{fffd}")}\n`).join(""));
   return exitCodes.SUCCESS;
-}
-
-/** Replaces control characters, so that each name stays on one line; --json prints names unchanged. */
-function replaceControlCharacters(topic: string): string {
-  return topic.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
 /** Returns null if the topic does not exist. Rejects with the error of the request. */
@@ -226,19 +218,14 @@ export async function runClientBench(run: ClientRun): Promise<ExitCode> {
   });
   if (place?.isSubscribed !== true) await client.unsubscribe(topic, { signal });
   const rate = (ms: number) => Math.round(count / (ms / 1000));
-  const result: PubsubBenchJson = {
-    version: 1,
-    topic,
-    messages: count,
-    bytes: bodyBytes,
-    puts_per_second: rate(putMs),
-    gets_per_second: rate(getMs),
-  };
-  io.out(
-    values.json
-      ? `${JSON.stringify(result)}\n`
-      : `${count} messages of ${bodyBytes} bytes: ${rate(putMs)} puts a second, ${rate(getMs)} gets a second\n`,
-  );
+  const [puts_per_second, gets_per_second] = [rate(putMs), rate(getMs)];
+  if (values.json) {
+    const result = { topic, messages: count, bytes: bodyBytes, puts_per_second, gets_per_second };
+    printJson<PubsubBenchJson>(io, { version: 1, ...result });
+  } else {
+    const rates = `${puts_per_second} puts a second, ${gets_per_second} gets a second`;
+    io.out(`${count} messages of ${bodyBytes} bytes: ${rates}\n`);
+  }
   return exitCodes.SUCCESS;
 }
 

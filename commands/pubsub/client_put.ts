@@ -54,10 +54,8 @@ export function reportPut(
   result: PutResult,
 ): void {
   const { messages, withoutSubscribers } = result;
-  if (values.json) {
-    const json: PubsubPutJson = { version: 1, topic, messages, without_subscribers: withoutSubscribers };
-    printJson(io, json);
-  }
+  const without_subscribers = withoutSubscribers;
+  if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers });
   if (withoutSubscribers === 0 || values.quiet || !(values.verbose || io.stderrIsTerminal)) return;
   const name = shellQuoteIfNeeded(topic);
   io.err(

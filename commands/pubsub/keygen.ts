@@ -5,6 +5,7 @@ import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
 import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { x25519Secret } from "../../src/support/x25519.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
@@ -53,8 +54,8 @@ async function keygen({ values, names, io }: Call<typeof settings>): Promise<Exi
   }
   if (values.force && values.public) throw new BatonError("USAGE", "use only one of --force and --public");
   const print = (fields: Omit<KeygenJson, "version">, plain: string) => {
-    const shape: KeygenJson = { version: 1, ...fields };
-    io.out(values.json ? `${JSON.stringify(shape)}\n` : plain);
+    if (values.json) printJson<KeygenJson>(io, { version: 1, ...fields });
+    else io.out(plain);
   };
   if (file === undefined) {
     const secret = newSecretKey();

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { ProgressLine } from "../../src/terminal/progress.ts";
 import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -28,6 +29,7 @@ import type {
   PubsubServersJson,
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_shapes.ts";
+import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
@@ -84,7 +86,7 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
-    const result: PubsubServersJson = {
+    printJson<PubsubServersJson>(io, {
       version: 1,
       servers: servers.map(({ id, endpoint, isDraining, topics }) => ({
         server: id,
@@ -92,23 +94,13 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
         draining: isDraining,
         topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
       })),
-    };
-    io.out(`${JSON.stringify(result)}\n`);
+    });
     return exitCodes.SUCCESS;
   }
-  if (servers.length === 0 && !values.quiet) {
-    io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
-  }
-  const rows = servers.map(({ id, endpoint, isDraining, topics }) => {
-    const state = endpoint === null ? "offline" : isDraining ? "draining" : "serving";
-    return [id, state, endpoint ?? "-", String(topics.length)];
-  });
-  if (rows.length > 0) printTable(io, [headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]), ...rows]);
-  if (!values.topics) return exitCodes.SUCCESS;
-  const topics = servers.flatMap(({ id, endpoint, topics: own }) =>
-    own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "offline" : state])
-  );
-  if (topics.length > 0) printTable(io, [[""], headCells(["TOPIC", "SERVER", "EPOCH", "STATE"]), ...topics]);
+  if (servers.length > 0) printTable(io, serversTable(serverRows(servers)));
+  else if (!values.quiet) io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
+  const topics = values.topics ? topicRows(servers) : [];
+  if (topics.length > 0) printTable(io, [[""], ...topicsTable(topics)]);
   return exitCodes.SUCCESS;
 }
 
@@ -204,8 +196,7 @@ async function runMoves(
   });
   const done = [...outcomes.values()];
   if (values.json) {
-    const result: PubsubMovesJson = { version: 1, moves: done };
-    io.out(`${JSON.stringify(result)}\n`);
+    printJson<PubsubMovesJson>(io, { version: 1, moves: done });
   } else {
     const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
     if (rows.length > 0) printTable(io, [headCells(["TOPIC", "FROM", "TO", "OUTCOME", ""]), ...rows]);
@@ -275,9 +266,9 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     );
   }
   const { lost, returned } = await runConnected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
-  const result: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
-  else {
+  if (values.json) {
+    printJson<PubsubForgottenJson>(io, { version: 1, server: id, lost: [...lost], returned: [...returned] });
+  } else {
     for (const topic of lost) io.out(`lost ${printable(topic)}\n`);
     for (const topic of returned) io.out(`returned ${printable(topic)}\n`);
     if (!values.quiet && lost.length + returned.length > 0) {
@@ -295,9 +286,9 @@ async function verify(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const folder = requireDataDir(values.pubsubDataDir, "verify");
   const { topics, messages, clients, problems } = verifyWithProgress(call, folder);
-  const result: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
-  else if (problems.length === 0) {
+  if (values.json) {
+    printJson<PubsubVerifyJson>(io, { version: 1, folder, topics, messages, clients, problems: [...problems] });
+  } else if (problems.length === 0) {
     io.out(
       `${folder} is whole: ${countWithNoun(topics, "topic")}, ${countWithNoun(messages, "message")}, ${
         countWithNoun(clients, "client")
@@ -344,16 +335,10 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   }
   const done = await restoreFrom(call, id, resolve(pubsubDataDir));
   const { restored, lost, returned, left } = done;
-  const result: PubsubRestoredJson = {
-    version: 1,
-    server: id,
-    restored: [...restored],
-    lost: [...lost],
-    returned: [...returned],
-    left: [...left],
-  };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
-  else {
+  if (values.json) {
+    const topics = { restored: [...restored], lost: [...lost], returned: [...returned], left: [...left] };
+    printJson<PubsubRestoredJson>(io, { version: 1, server: id, ...topics });
+  } else {
     for (const [what, topics] of Object.entries(done)) {
       for (const topic of topics) io.out(`${what} ${printable(topic)}\n`);
     }
@@ -392,8 +377,7 @@ export async function forgetClient(call: ServerCall, [topic = "", client = ""]: 
     client,
     acceptsLoss: values.acceptLoss,
   });
-  const result: PubsubClientForgottenJson = { version: 1, topic, server: owner, client };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson<PubsubClientForgottenJson>(io, { version: 1, topic, server: owner, client });
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" has forgotten client "${printable(client)}"\n`);
   return exitCodes.SUCCESS;
 }

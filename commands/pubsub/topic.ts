@@ -4,6 +4,7 @@ import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -21,6 +22,7 @@ import type {
   PubsubTopicRepairedJson,
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_shapes.ts";
+import { topicRows, topicsTable } from "./overview_view.ts";
 import { serviceSecurity } from "./service_security.ts";
 
 export const topicCommandSettings = {
@@ -95,22 +97,17 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
-  const topics = servers.flatMap(({ id, endpoint, topics }) =>
-    topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
-  ).sort((a, b) => a.topic < b.topic ? -1 : 1);
+  const byName = (a: { readonly topic: string }, b: { readonly topic: string }) => a.topic < b.topic ? -1 : 1;
   if (values.json) {
-    const result: PubsubTopicListJson = { version: 1, topics };
-    io.out(`${JSON.stringify(result)}\n`);
+    const topics = servers.flatMap(({ id, endpoint, topics }) =>
+      topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
+    );
+    printJson<PubsubTopicListJson>(io, { version: 1, topics: topics.sort(byName) });
     return exitCodes.SUCCESS;
   }
-  if (topics.length === 0 && !values.quiet) io.err(`baton: no topics below ${values.root}\n`);
-  const rows = topics.map(({ topic, server, there, epoch, state }) => [
-    printable(topic),
-    server,
-    there ? state : "offline",
-    String(epoch),
-  ]);
-  if (rows.length > 0) printTable(io, [headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]), ...rows]);
+  const topics = topicRows(servers).sort(byName);
+  if (topics.length > 0) printTable(io, topicsTable(topics));
+  else if (!values.quiet) io.err(`baton: no topics below ${values.root}\n`);
   return exitCodes.SUCCESS;
 }
 
@@ -120,7 +117,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
   const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
     value as TopicDetails;
   if (values.json) {
-    const result: PubsubTopicShowJson = {
+    printJson<PubsubTopicShowJson>(io, {
       version: 1,
       topic,
       server: owner,
@@ -134,8 +131,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
       subscriber_count: subscribers,
       subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
       damage,
-    };
-    io.out(`${JSON.stringify(result)}\n`);
+    });
     return exitCodes.SUCCESS;
   }
   const facts: [string, string | number][] = [
@@ -157,8 +153,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
 async function deleteTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   const { owner } = await runManageRequest(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
-  const result: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson<PubsubTopicDeletedJson>(io, { version: 1, topic, server: owner });
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
   return exitCodes.SUCCESS;
 }
@@ -171,14 +166,9 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
       `baton pubsub topic repair deletes the damaged rows of "${topic}": add --accept-loss if no backup can replace them`,
     );
   }
-  const { owner, value } = await runManageRequest(call, {
-    topic,
-    action: "repair",
-    acceptsLoss: call.values.acceptLoss,
-  });
+  const { owner, value } = await runManageRequest(call, { topic, action: "repair", acceptsLoss: true });
   const given = value as string[];
-  const result: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
-  if (values.json) io.out(`${JSON.stringify(result)}\n`);
+  if (values.json) printJson<PubsubTopicRepairedJson>(io, { version: 1, topic, server: owner, given_up: given });
   else for (const what of given) io.out(`given up: ${printable(what)}\n`);
   if (given.length === 0 && !values.quiet) io.err(`baton: nothing is damaged of topic "${printable(topic)}"\n`);
   return exitCodes.SUCCESS;

@@ -18,7 +18,7 @@ export function topJson(reading: TopReading): TopJson {
       first_waiter: next === null ? null : waiterJson(next),
     })),
     topics: [...topics],
-    pubsub_servers: pubsubServers.map(({ isDraining: draining, ...server }) => ({ ...server, draining })),
+    pubsub_servers: [...pubsubServers],
     stores: stores.map(({ name, folder, isPaused, waiting, inFlight, dead, done, oldestMs, nextMs }) => ({
       ...{ name, folder, paused: isPaused, waiting, in_flight: inFlight, dead, done },
       ...{ oldest: timeOrNull(oldestMs), next: timeOrNull(nextMs) },

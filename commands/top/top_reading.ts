@@ -1,7 +1,7 @@
 /** The data of `baton top`: one reading of everything, and the rates between two readings. Pure. */
 import type { UseKind } from "../../src/coordination/admin/list_in_use.ts";
 import type { UseHolder, UseWaiter } from "../../src/coordination/admin/use_status.ts";
-import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
+import type { ServerRow, TopicRow } from "../pubsub/overview_view.ts";
 
 export interface TopUse {
   readonly kind: UseKind;
@@ -12,21 +12,6 @@ export interface TopUse {
   /** The first holder, and the first waiter; null if there is none, or if its details were not read. */
   readonly holder: UseHolder | null;
   readonly next: UseWaiter | null;
-}
-
-export interface TopTopic {
-  readonly topic: string;
-  readonly server: string;
-  readonly state: TopicNodeState | "offline";
-  readonly epoch: number;
-}
-
-export interface TopServer {
-  readonly server: string;
-  /** Null if the server is offline. */
-  readonly endpoint: string | null;
-  readonly isDraining: boolean;
-  readonly topics: number;
 }
 
 export interface TopStore {
@@ -65,8 +50,8 @@ export interface TopReading {
   readonly servers: string;
   readonly root: string;
   readonly uses: readonly TopUse[];
-  readonly topics: readonly TopTopic[];
-  readonly pubsubServers: readonly TopServer[];
+  readonly topics: readonly TopicRow[];
+  readonly pubsubServers: readonly ServerRow[];
   readonly stores: readonly TopStore[];
   readonly processes: readonly TopProcess[];
   /** Sentences about parts that could not be read. */

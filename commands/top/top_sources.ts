@@ -11,10 +11,11 @@ import type { Address } from "../../src/sockets/connection.ts";
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { serverRows, topicRows } from "../pubsub/overview_view.ts";
 import { storeLocationOf } from "../retry/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
 import type { TopCall } from "./top_options.ts";
-import type { TopProcess, TopReading, TopServer, TopStore, TopTopic, TopUse } from "./top_reading.ts";
+import type { TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
 /** Holders are read of this many objects, those with the longest queues. */
 const detailsMax = 500;
@@ -44,13 +45,8 @@ export class TopSources implements Disposable {
     const stores = this.#readStores(problems);
     return {
       ...{ atMs: Date.now(), servers, root, uses, stores, processes, problems },
-      topics: overview.flatMap(topicsOf).sort((a, b) => a.topic < b.topic ? -1 : 1),
-      pubsubServers: overview.map((server): TopServer => ({
-        server: server.id,
-        endpoint: server.endpoint,
-        isDraining: server.isDraining,
-        topics: server.topics.length,
-      })),
+      topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
+      pubsubServers: serverRows(overview),
     };
   }
 
@@ -114,13 +110,6 @@ function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHol
 
 async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   return await zk.exists(path.base) === null ? [] : await readOverview(zk, path);
-}
-
-function topicsOf({ id, endpoint, topics }: ServerOverview): TopTopic[] {
-  return topics.map(({ topic, node: { epoch, state } }) => ({
-    ...{ topic, server: id, epoch },
-    state: endpoint === null ? "offline" : state,
-  }));
 }
 
 const isStoreNamed = ({ sources: { flags } }: TopCall) => flags.has("retryName") || flags.has("retryStore");

@@ -6,6 +6,7 @@ import type { Paint, Style } from "../../src/terminal/color.ts";
 import { type Cell, headCells, tableLines } from "../../src/terminal/table.ts";
 import { wrapText } from "../../src/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/terminal/terminal_lines.ts";
+import { serversTable, topicsTable } from "../pubsub/overview_view.ts";
 import type { BodySize, TopUi } from "./top_keys.ts";
 import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
@@ -97,8 +98,8 @@ function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[]
   const { reading, ui } = frame;
   const sections = [
     usesTable(frame),
-    serversTable(frame),
-    topicsTable(frame),
+    serversTable(reading.pubsubServers),
+    topicsTable(reading.topics),
     storesTable(frame),
     processesTable(frame),
   ]
@@ -169,30 +170,6 @@ function useRow(use: TopUse, nowMs: number): Cell[] {
 
 /** Whole seconds: fractions would change with every drawing. */
 const durationText = (ms: number) => formatDuration(1000 * Math.floor(ms / 1000));
-
-function serversTable({ reading: { pubsubServers } }: TopFrame): Cell[][] {
-  return [
-    headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]),
-    ...pubsubServers.map(({ server, endpoint, isDraining, topics }): Cell[] => [
-      server,
-      endpoint === null ? { text: "offline", style: "red" } : isDraining ? "draining" : "serving",
-      endpoint ?? "-",
-      String(topics),
-    ]),
-  ];
-}
-
-function topicsTable({ reading: { topics } }: TopFrame): Cell[][] {
-  return [
-    headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
-    ...topics.map(({ topic, server, state, epoch }): Cell[] => [
-      topic,
-      server,
-      state === "offline" ? { text: state, style: "red" } : state,
-      String(epoch),
-    ]),
-  ];
-}
 
 function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
   return [

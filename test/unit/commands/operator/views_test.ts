@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { lsLines, lsTable, unlistedLine } from "../../../../commands/operator/ls_view.ts";
 import { shortIds } from "../../../../commands/operator/short_ids.ts";
-import { JsonChanges, LineChanges, type UseView } from "../../../../commands/operator/watch_use.ts";
+import { jsonChanges, lineChanges, type UseView } from "../../../../commands/operator/watch_use.ts";
 import { goneLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
 import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";
 import type { UseList } from "../../../../src/coordination/admin/list_in_use.ts";
@@ -90,11 +90,11 @@ const view: UseView<UseStatus> = {
 describe("changes", () => {
   test("as lines: what is new, what has changed, what is gone, each once", () => {
     const io = fakeIo();
-    const changes = new LineChanges(io, view);
-    changes.show(status);
-    changes.show(status);
+    const show = lineChanges(io, view);
+    show(status);
+    show(status);
     const granted: UseHolder = { ...holder, id: "bbbbbbbbbbbb", pid: 8, reason: "" };
-    changes.show({ ...status, holders: [granted], waiters: [] });
+    show({ ...status, holders: [granted], waiters: [] });
     const lines = io.stdout().trimEnd().split("\n");
     expect(lines.map((line) => line.split(/ {2,}/).slice(1))).toEqual([
       ["holds", "root@db1 (pid 7, job.sh)", "exclusive", "aaaaaa", "full"],
@@ -107,10 +107,10 @@ describe("changes", () => {
 
   test("as JSON lines: each state once", () => {
     const io = fakeIo();
-    const changes = new JsonChanges(io, view);
-    changes.show(status);
-    changes.show({ ...status });
-    changes.show({ ...status, holders: [] });
+    const show = jsonChanges(io, view);
+    show(status);
+    show({ ...status });
+    show({ ...status, holders: [] });
     expect(io.stdout()).toBe('{"name":"nightly","holders":1}\n{"name":"nightly","holders":0}\n');
   });
 });
