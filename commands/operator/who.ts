@@ -4,7 +4,7 @@ import { printTable } from "../../src/terminal/table.ts";
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType } from "../../src/config/value_types.ts";
-import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import {
   readUseStatus,

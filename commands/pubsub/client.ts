@@ -166,7 +166,7 @@ export async function runClientTopics(
 ): Promise<ExitCode> {
   const topics = await requestTopics(requester, id, { signal });
   if (values.json) printJson<PubsubTopicsJson>(io, { version: 1, topics });
-  // Without control characters each name stays on one line.
+  // Control characters are replaced, so that each name stays on one line.
   else io.out(topics.map((topic) => `${topic.replace(/\p{Cc}/gu, "\u{fffd}")}\n`).join(""));
   return exitCodes.SUCCESS;
 }

@@ -3,7 +3,7 @@ import type { ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
 import { type Cell, headCells } from "../../src/terminal/table.ts";
 
-export interface ServerRow {
+export interface ShownServer {
   readonly server: string;
   /** Null if the server is offline. */
   readonly endpoint: string | null;
@@ -11,28 +11,28 @@ export interface ServerRow {
   readonly draining: boolean;
 }
 
-export interface TopicRow {
+export interface ShownTopic {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
   readonly state: TopicNodeState | "offline";
 }
 
-export function serverRows(servers: readonly ServerOverview[]): ServerRow[] {
+export function serverRows(servers: readonly ServerOverview[]): ShownServer[] {
   return servers.map(({ id: server, endpoint, isDraining: draining, topics }) => ({
     ...{ server, endpoint, topics: topics.length, draining },
   }));
 }
 
-export function topicRows(servers: readonly ServerOverview[]): TopicRow[] {
+export function topicRows(servers: readonly ServerOverview[]): ShownTopic[] {
   return servers.flatMap(({ id: server, endpoint, topics }) =>
-    topics.map(({ topic, node: { epoch, state } }): TopicRow => ({
+    topics.map(({ topic, node: { epoch, state } }): ShownTopic => ({
       ...{ topic, server, epoch, state: endpoint === null ? "offline" : state },
     }))
   );
 }
 
-export function serversTable(rows: readonly ServerRow[]): Cell[][] {
+export function serversTable(rows: readonly ShownServer[]): Cell[][] {
   return [
     headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]),
     ...rows.map(({ server, endpoint, draining, topics }): Cell[] => [
@@ -44,7 +44,7 @@ export function serversTable(rows: readonly ServerRow[]): Cell[][] {
   ];
 }
 
-export function topicsTable(rows: readonly TopicRow[]): Cell[][] {
+export function topicsTable(rows: readonly ShownTopic[]): Cell[][] {
   return [
     headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
     ...rows.map(({ topic, server, state, epoch }): Cell[] => [

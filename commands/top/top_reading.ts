@@ -1,7 +1,7 @@
 /** The data of `baton top`: one reading of everything, and the rates between two readings. Pure. */
 import type { UseKind } from "../../src/coordination/admin/list_in_use.ts";
 import type { UseHolder, UseWaiter } from "../../src/coordination/admin/use_status.ts";
-import type { ServerRow, TopicRow } from "../pubsub/overview_view.ts";
+import type { ShownServer, ShownTopic } from "../pubsub/overview_view.ts";
 
 export interface TopUse {
   readonly kind: UseKind;
@@ -50,8 +50,8 @@ export interface TopReading {
   readonly servers: string;
   readonly root: string;
   readonly uses: readonly TopUse[];
-  readonly topics: readonly TopicRow[];
-  readonly pubsubServers: readonly ServerRow[];
+  readonly topics: readonly ShownTopic[];
+  readonly pubsubServers: readonly ShownServer[];
   readonly stores: readonly TopStore[];
   readonly processes: readonly TopProcess[];
   /** Sentences about parts that could not be read. */

@@ -67,7 +67,7 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
   }
   const listed = await session.run('"$baton" pubsub server ls --topics');
   expect(listed.stdout).toMatch(/o1 +serving +tcp:\S+ +1\no2 +serving +tcp:\S+ +1\n/);
-  expect(listed.stdout).toMatch(/news +o1 +1 +stored\n/);
+  expect(listed.stdout).toMatch(/news +o1 +stored +1\n/);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
   for (const more of ["", "--json -q"]) {
