@@ -1,7 +1,7 @@
 /** Description of the process behind a node: stored in the nodes of contenders and holders, for display only. */
 import { hostname } from "node:os";
 import process from "node:process";
-import { isJsonObject, jsonFields, stringOrEmpty } from "../support/json_fields.ts";
+import { isJsonObject, jsonFields, stringOrEmpty, toJsonData } from "../support/json_fields.ts";
 import { isInstant } from "../support/instant.ts";
 import { printable } from "../support/text.ts";
 import { userName } from "../support/user_name.ts";
@@ -61,10 +61,8 @@ function shortenCommand(command: string): string {
   return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
 }
 
-const utf8 = new TextEncoder();
-
 export function formatNodeInfo(info: NodeInfo): Uint8Array {
-  return utf8.encode(JSON.stringify(info));
+  return toJsonData(info);
 }
 
 /** Formats the data of a node that a contender or holder creates now. */

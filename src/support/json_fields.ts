@@ -1,4 +1,4 @@
-/** Fields of JSON objects from outside. */
+/** JSON objects in the data of nodes and in messages. */
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
@@ -12,14 +12,29 @@ export function jsonFields(data: Uint8Array): JsonFields {
   }
 }
 
-/** The JSON value. Throws what `refuse` returns for data that is not JSON. */
-export function demandJson(data: Uint8Array, refuse: (what: string, cause: unknown) => Error): unknown {
+/**
+ * The fields of data that must be JSON, and in this layout if there is one. Throws what `refuse` returns for data that is not JSON or
+ * has another layout.
+ */
+export function demandFields(
+  data: Uint8Array,
+  refuse: (what: string, cause?: unknown) => Error,
+  layout?: number,
+): JsonFields {
+  let value: unknown;
   try {
-    return JSON.parse(new TextDecoder().decode(data));
+    value = JSON.parse(new TextDecoder().decode(data));
   } catch (cause) {
     throw refuse("its data is not JSON", cause);
   }
+  const fields = isJsonObject(value) ? value : {};
+  if (layout === undefined || fields["layout"] === layout) return fields;
+  if (!("layout" in fields)) throw refuse("its data has no layout number");
+  throw refuse(`its layout is ${JSON.stringify(fields["layout"])}, expected ${layout}`);
 }
+
+/** The data of a node, or the body of a message, that contains the value. */
+export const toJsonData = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
 /** The text; empty when the value is not a text. */
 export const stringOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -4,7 +4,7 @@
  * names contain the options of a participant, so that a decision needs only one list of names.
  */
 import { BatonError } from "../../errors.ts";
-import { demandJson, isJsonObject } from "../../support/json_fields.ts";
+import { demandFields, isJsonObject, toJsonData } from "../../support/json_fields.ts";
 
 export interface BarrierState {
   /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
@@ -47,8 +47,6 @@ const layout = 1;
 /** The maximum number of members: one transaction starts all of them, and its size is limited to 1 MiB. */
 export const partiesMax = 1000;
 
-const utf8 = new TextEncoder();
-
 export function initialBarrierState(epoch: string): BarrierState {
   return { epoch, generation: 1, round: null, started: null, broken: null };
 }
@@ -59,7 +57,7 @@ const emptyBarrier = initialBarrierState("0");
 export function formatBarrierState(state: BarrierState): Uint8Array {
   const { started } = state;
   const fields = { ...state, started: started === null ? null : { ...started, token: started.token.toString() } };
-  return utf8.encode(JSON.stringify({ layout, ...fields }));
+  return toJsonData({ layout, ...fields });
 }
 
 /** Parses the state. Throws CONFIG for data of another layout. */
@@ -67,11 +65,7 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   if (data.length === 0) return emptyBarrier;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `Cannot use the barrier "${path}": ${what}`, { cause });
-  const value = demandJson(data, refuse);
-  if (!isJsonObject(value) || !("layout" in value)) throw refuse("its data has no layout number");
-  if (value["layout"] !== layout) {
-    throw refuse(`its layout is ${JSON.stringify(value["layout"])}, but this version of baton uses ${layout}`);
-  }
+  const value = demandFields(data, refuse, layout);
   const { epoch, generation } = value;
   if (typeof epoch !== "string" || !/^[0-9a-z]+$/.test(epoch) || !isCount(generation)) {
     throw refuse("its data has no epoch or no generation");

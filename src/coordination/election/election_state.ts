@@ -1,7 +1,7 @@
 /** State of an election: that of a lock, with the history of the leaders. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
-import { demandJson, isJsonObject } from "../../support/json_fields.ts";
+import { demandFields } from "../../support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
@@ -48,8 +48,7 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
-  const state = demandJson(data, refuse);
-  const history = isJsonObject(state) ? state["history"] : null;
+  const { history } = demandFields(data, refuse);
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);

@@ -1,6 +1,6 @@
 /** State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety requires. */
 import { BatonError } from "../../errors.ts";
-import { demandJson, isJsonObject } from "../../support/json_fields.ts";
+import { demandFields, toJsonData } from "../../support/json_fields.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { LockPath } from "./lock_path.ts";
 import { childNames, nullIfNoNode } from "../request_errors.ts";
@@ -14,13 +14,11 @@ interface LockState {
 const layout = 1;
 export const limitMax = 1_000_000;
 
-const utf8 = new TextEncoder();
-
 const initialLockState: LockState = { limit: null };
 
 /** The state may have additional fields. */
 export function formatLockState<S extends LockState>(state: S): Uint8Array {
-  return utf8.encode(JSON.stringify({ layout, ...state }));
+  return toJsonData({ layout, ...state });
 }
 
 /** Throws CONFIG for data that no baton of this layout has written. Empty data is the initial state: an operator made the node. */
@@ -28,10 +26,7 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
-  const value = demandJson(data, refuse);
-  if (!isJsonObject(value) || !("layout" in value)) throw refuse("its data has no layout number");
-  if (value["layout"] !== layout) throw refuse(`its layout is ${JSON.stringify(value["layout"])}, expected ${layout}`);
-  const { limit = null } = value;
+  const { limit = null } = demandFields(data, refuse, layout);
   if (limit === null) return initialLockState;
   if (!isLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };

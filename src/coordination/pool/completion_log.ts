@@ -5,7 +5,7 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
-import { jsonFields, stringOrEmpty } from "../../support/json_fields.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
@@ -23,8 +23,6 @@ export interface ItemResult {
   /** The time at which the result expires. */
   readonly untilMs: number;
 }
-
-const utf8 = new TextEncoder();
 
 export class CompletionLog {
   readonly #zk: ZooKeeper;
@@ -132,7 +130,7 @@ export class CompletionLog {
   }
 }
 
-const formatResult = (ended: ItemResult): Uint8Array => utf8.encode(JSON.stringify(ended));
+const formatResult = (ended: ItemResult): Uint8Array => toJsonData(ended);
 
 /** Parses a result; null for other data. */
 function parseResult(data: Uint8Array): ItemResult | null {

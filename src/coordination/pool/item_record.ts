@@ -2,7 +2,7 @@
  * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this end. Pure: names,
  * data and decisions. The protocol is in docs/protocol/pool.md.
  */
-import { jsonFields } from "../../support/json_fields.ts";
+import { jsonFields, toJsonData } from "../../support/json_fields.ts";
 
 export type ItemRecord =
   /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */
@@ -10,14 +10,12 @@ export type ItemRecord =
   /** The item ended at this transaction or before it. */
   | { readonly state: "ended"; readonly zxid: bigint };
 
-const utf8 = new TextEncoder();
-
 /** `holder` is the name of the node that holds the lock of the item. */
-export const formatRunning = (holder: string): Uint8Array => utf8.encode(JSON.stringify({ holder }));
+export const formatRunning = (holder: string): Uint8Array => toJsonData({ holder });
 
 /** Null means the transaction that writes this data. */
 export function formatEnded(zxid: bigint | null): Uint8Array {
-  return utf8.encode(JSON.stringify(zxid === null ? {} : { ended: String(zxid) }));
+  return toJsonData(zxid === null ? {} : { ended: String(zxid) });
 }
 
 /** `mzxid` is the last transaction of the node. Unknown data counts as an end at this transaction. */

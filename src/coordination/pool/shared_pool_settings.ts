@@ -3,7 +3,7 @@
  * or more items than --total. pool_membership.ts announces and compares them.
  */
 import { BatonError } from "../../errors.ts";
-import { jsonFields, stringOrEmpty } from "../../support/json_fields.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
 import { printable } from "../../support/text.ts";
 import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
@@ -30,7 +30,7 @@ export function sharedSettingsHash({ places }: Pick<PoolPath, "places">, total: 
 /** `sinceMs`: the start of the run in Unix milliseconds, for people. */
 export function formatPoolRunInfo({ templates, total, info }: PoolRunInfo, sinceMs: number): Uint8Array {
   const { component, item } = templates;
-  return utf8.encode(JSON.stringify({ ...info, sinceMs, componentPath: component, itemPath: item, total }));
+  return toJsonData({ ...info, sinceMs, componentPath: component, itemPath: item, total });
 }
 
 /** Parses `data` as far as possible; it never throws. */

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
-import { jsonFields } from "../../support/json_fields.ts";
+import { jsonFields, toJsonData } from "../../support/json_fields.ts";
 import type { Clock } from "../../support/clock.ts";
 import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
@@ -81,7 +81,7 @@ function waitingForName(id: string, other: Announcement | null, waitMsMax: numbe
 
 export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }: Announcement): Uint8Array {
   const draining = isDraining ? { draining: true } : {};
-  return new TextEncoder().encode(JSON.stringify({ layout: 1, id, endpoint, storeId, ...draining }));
+  return toJsonData({ layout: 1, id, endpoint, storeId, ...draining });
 }
 
 /** Returns null for data in another format, for example while an operator's command holds the name. */

@@ -18,6 +18,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import { forgottenNode, returnedNode, type TopicNode } from "./topic_node.ts";
 import { isRefusal } from "../../coordination/request_errors.ts";
 import { announcementAt } from "./announcements.ts";
+import { toJsonData } from "../../support/json_fields.ts";
 
 export interface ForgetResult {
   /** Topics whose messages, cursors and windows are lost. */
@@ -77,7 +78,7 @@ export async function withServerName<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const name = path.server(id);
-  const data = new TextEncoder().encode(JSON.stringify({ layout: 1, operation: what, server: id }));
+  const data = toJsonData({ layout: 1, operation: what, server: id });
   try {
     await createWithParents(zk, name, data, { mode: "ephemeral" });
   } catch (thrown) {

@@ -6,7 +6,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { jsonFields } from "../../support/json_fields.ts";
+import { jsonFields, toJsonData } from "../../support/json_fields.ts";
 import { nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -89,7 +89,7 @@ export class StoreGeneration {
 
   /** Returns false if the node has changed since this session read or wrote it, or if the response was lost. */
   async #writeRecorded(generation: number): Promise<boolean> {
-    const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, generation }));
+    const data = toJsonData({ layout: 1, server: this.#id, generation });
     const version = this.#version;
     this.#version = null;
     const outcome = await writeOutcomeOf(async () => {

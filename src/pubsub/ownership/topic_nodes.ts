@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { demandJson, isJsonObject } from "../../support/json_fields.ts";
+import { demandFields, toJsonData } from "../../support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
@@ -23,23 +23,17 @@ const nothing = new Uint8Array();
 /** A new format gets a new number, so that an old baton never acts on a newer node. */
 const layout = 1;
 const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
-const utf8 = new TextEncoder();
-
 /** The data contains the topic's name, because the path of a long name has only its hash. */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
   const { baseOffset, ...others } = node;
-  return utf8.encode(JSON.stringify({ layout, topic, ...others, base_offset: baseOffset }));
+  return toJsonData({ layout, topic, ...others, base_offset: baseOffset });
 }
 
 /** Throws CONFIG for data in another format, or for another topic than `topic`. */
 export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
-  const row = demandJson(data, refuse);
-  if (!isJsonObject(row)) throw refuse("its data is not an object");
-  if (row["layout"] !== layout) {
-    throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this version knows ${layout}`);
-  }
+  const row = demandFields(data, refuse, layout);
   const { topic: name, owner, state, incarnation } = row;
   if (
     typeof name !== "string" || typeof owner !== "string" || typeof incarnation !== "string" ||
