@@ -5,6 +5,7 @@ import { BatonError } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
+import { resultWithin } from "../support/deadline.ts";
 import { Event } from "../support/event.ts";
 import { isTransient } from "./request_errors.ts";
 
@@ -90,9 +91,7 @@ export class AttemptWaits {
   async pause(failures: number): Promise<void> {
     const event = new Event();
     if (!this.#isStopped) this.#event = event;
-    const cancel = this.#clock.startTimer(backoffMs(failures, requestBackoff), event.set);
-    await event.wait();
-    cancel();
+    await resultWithin(this.#clock, backoffMs(failures, requestBackoff), event.wait());
   }
 }
 
@@ -106,14 +105,8 @@ export async function withinLeaveTime<T>(
   { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
   work: Promise<T>,
 ): Promise<T | null> {
-  const { promise, resolve } = Promise.withResolvers<null>();
   // No response can arrive without a connection.
-  const cancel = clock.startTimer(session.state === "connected" ? leaveMsMax[why] : 0, () => resolve(null));
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    cancel();
-  }
+  return await resultWithin(clock, session.state === "connected" ? leaveMsMax[why] : 0, work);
 }
 
 /**

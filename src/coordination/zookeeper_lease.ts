@@ -7,8 +7,9 @@ import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
+import { resultWithin } from "../support/deadline.ts";
 import { printable } from "../support/text.ts";
-import { Event, ListenerSet } from "../support/event.ts";
+import { ListenerSet } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
 import { isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./request_errors.ts";
@@ -149,17 +150,9 @@ export class ZooKeeperLease implements Lease {
     const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
-    const deadline = new Event();
-    const cancel = this.#clock.startTimer(this.sessionTimeoutMs / 2, deadline.set);
-    const late = deadline.wait().then((): "late" => "late");
-    try {
-      const deleted = this.#retryDeletion(deleting);
-      // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
-      deleted.catch(() => {});
-      if (await Promise.race([deleted, late]) !== "late") return;
-    } finally {
-      cancel();
-    }
+    // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
+    const deleted = this.#retryDeletion(deleting).then(() => true);
+    if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
       "OUTCOME_UNKNOWN",
       `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ${

@@ -76,3 +76,10 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     });
   });
 }
+
+/** The result of the work, or null when it takes longer than `delayMs`. The work itself goes on. */
+export async function resultWithin<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  using _timer = new TaskScope(clock.startTimer(delayMs, () => resolve(null)));
+  return await Promise.race([work, late]);
+}

@@ -2,7 +2,7 @@
 import { BatonError } from "../errors.ts";
 import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { isIpLiteral } from "../sockets/resolve_host.ts";
-import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
+import { abortable, onAbort, TaskScope, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { newGuid } from "../support/guid.ts";
 import { systemCode } from "../sockets/describe_failure.ts";
@@ -92,7 +92,7 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
     dialNow: () => options.dial(endpoint.address, stream, dialOptions),
   });
   stream.attach(connection);
-  const offAbort = onAbort(signal, (reason) => outcome.reject(reason));
+  using _abort = new TaskScope(onAbort(signal, (reason) => outcome.reject(reason)));
   try {
     throwIfAborted(signal);
     progress(`no response to ${handshake.stage}`);
@@ -107,8 +107,6 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   } catch (error) {
     stream.destroy();
     throw error;
-  } finally {
-    offAbort();
   }
 }
 

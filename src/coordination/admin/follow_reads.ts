@@ -1,8 +1,7 @@
 /** Follows what a function reads: again after each change, and from time to time in case a watch was lost. */
 import type { ReadOptions, Stat, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
-import type { Event } from "../../support/event.ts";
+import { resultWithin, sleep } from "../../support/deadline.ts";
 import { readAgain } from "../read_again.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
@@ -37,16 +36,10 @@ export function followReads<T>(
     signal,
     clock,
     async pause(event, tookMs) {
-      await waitFor(event, everyMs, clock);
+      await resultWithin(clock, everyMs, event.wait());
       await sleep(clock, Math.max(gatherMs, restMsAfter(tookMs)), signal).catch(() => {});
     },
   });
-}
-
-async function waitFor(event: Event, ms: number, clock: Clock): Promise<void> {
-  const cancel = clock.startTimer(ms, event.set);
-  await event.wait();
-  cancel();
 }
 
 /** The maximum number of watched nodes: each costs memory on the server. Changes of other nodes are found by reading again. */

@@ -2,12 +2,13 @@
 import type { Io } from "../../terminal/io.ts";
 import { type ConnectOptions, connectTimeoutMsDefault } from "../../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
 import { durationType } from "../../config/value_types.ts";
+import { Event } from "../../support/event.ts";
 
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
@@ -54,14 +55,10 @@ export async function openSession(
   if (!isPatient) return await connect(options);
   const { retries: _retries, ...others } = options;
   const afterMs = options.connectTimeoutMs ?? connectTimeoutMsDefault;
-  const cancel = clock.startTimer(afterMs, () => {
+  using _notice = new TaskScope(clock.startTimer(afterMs, () => {
     if (!quiet) io.err(`baton: no server has responded for ${formatDuration(afterMs)}; still waiting for ${what}\n`);
-  });
-  try {
-    return await connect({ ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
-  } finally {
-    cancel();
-  }
+  }));
+  return await connect({ ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
 }
 
 /**
@@ -69,14 +66,12 @@ export async function openSession(
  * closed expires. Waits only a short time after `stop` aborts.
  */
 export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
-  const tooLate = Promise.withResolvers<void>();
-  let cancel = () => {};
-  const off = onAbort(stop, (reason) => {
-    cancel = clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.resolve);
-  });
-  await Promise.race([zk.close().catch(() => {}), tooLate.promise]);
-  off();
-  cancel();
+  const tooLate = new Event();
+  using limit = new TaskScope();
+  limit.add(onAbort(stop, (reason) => {
+    limit.add(clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.set));
+  }));
+  await Promise.race([zk.close().catch(() => {}), tooLate.wait()]);
 }
 
 /** Prints a warning if the servers grant a longer session timeout than requested. */

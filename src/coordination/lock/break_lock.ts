@@ -1,7 +1,7 @@
 /** Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { throwIfAborted } from "../../support/abort.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { Event } from "../../support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../holder_info.ts";
@@ -114,10 +114,7 @@ async function isGoneWithin(
     throwIfAborted(signal);
     const leftMs = deadlineMs - clock.now();
     if (leftMs <= 0) return false;
-    const cancel = clock.startTimer(leftMs, event.set);
-    signal?.addEventListener("abort", event.set, { once: true });
+    using _wakers = new TaskScope(clock.startTimer(leftMs, event.set), onAbort(signal, event.set));
     await event.wait();
-    signal?.removeEventListener("abort", event.set);
-    cancel();
   }
 }

@@ -4,7 +4,7 @@
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
@@ -46,20 +46,10 @@ export async function watchHealth(options: HealthOptions): Promise<string | null
 }
 
 async function checkOnce({ clock, signal, timeoutMs, check }: HealthOptions): Promise<string | null> {
-  const over = new AbortController();
-  let isLate = false;
-  const cancel = clock.startTimer(timeoutMs, () => {
-    isLate = true;
-    over.abort();
-  });
-  const off = onAbort(signal, () => over.abort());
-  try {
-    const failure = await check(over.signal);
-    return isLate ? `did not end within ${formatDuration(timeoutMs)}` : failure;
-  } finally {
-    cancel();
-    off();
-  }
+  const late = new Error("the check is late");
+  using limit = deadlineAfter(clock, timeoutMs, { signal, reason: () => late });
+  const failure = await check(limit.signal);
+  return limit.signal.reason === late ? `did not end within ${formatDuration(timeoutMs)}` : failure;
 }
 
 export interface ShellCheckOptions {

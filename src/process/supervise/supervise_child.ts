@@ -198,7 +198,9 @@ export async function watchJob(
   const { lease, clock, guard, signal } = options;
   const late = new AbortController();
   const message = `Cannot start the guard process: no response within ${guardStartMsMax} ms`;
-  const cancel = clock.startTimer(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message)));
+  using _limit = new TaskScope(
+    clock.startTimer(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message))),
+  );
   const ends = [lease.lost, guardKills.signal, late.signal, ...(signal === undefined ? [] : [signal])];
   try {
     await guard.watch(cookie, {
@@ -214,8 +216,6 @@ export async function watchJob(
     });
   } catch (error) {
     if (!ends.some((end) => end.aborted) || late.signal.aborted) return startFailedEnding(error);
-  } finally {
-    cancel();
   }
   return obstacleNow(options, guardKills.signal);
 }

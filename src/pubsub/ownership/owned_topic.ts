@@ -2,7 +2,7 @@
  * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
  * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
-import { abortable, throwIfAborted } from "../../support/abort.ts";
+import { abortable, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { backoffMs, outageBackoff, retry, serverBackoff } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -404,13 +404,14 @@ export class OwnedTopic {
     if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
     const late = new AbortController();
     const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${this.topic}" in time`);
+    using limits = new TaskScope();
     const limit = () =>
-      clock.startTimer(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason()));
-    let cancel = sealedFor === null ? () => {} : limit();
+      limits.add(clock.startTimer(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason())));
+    if (sealedFor !== null) limit();
     try {
       const outgoing = store.export(this.topic, epoch, async () => {
         await this.#seal(epoch, to);
-        cancel = limit();
+        limit();
       });
       const content = { incarnation, baseOffset, owner: id, epoch };
       const ends = AbortSignal.any([signal, late.signal]);
@@ -419,8 +420,6 @@ export class OwnedTopic {
       throwIfAborted(signal);
       this.#keptReason = messageOf(thrown);
       return null;
-    } finally {
-      cancel();
     }
   }
 

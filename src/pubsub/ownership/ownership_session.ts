@@ -17,6 +17,7 @@ import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 import type { TransferChannel } from "./transfer_channel.ts";
+import { resultWithin } from "../../support/deadline.ts";
 
 export interface OwnershipOptions {
   readonly id: string;
@@ -147,10 +148,7 @@ export class OwnershipSession {
     await this.#closed;
     if (this.#session.ended.aborted) return;
     // Records the last generation, too, if the coordination service responds soon.
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.startTimer(lastAdvanceMs, resolve);
-    await Promise.race([this.#generation.advance().catch(() => {}), late]);
-    cancel();
+    await resultWithin(this.#options.clock, lastAdvanceMs, this.#generation.advance().catch(() => {}));
   }
 
   /** Returns the permit of a served topic without waiting: the path of almost every request. */

@@ -8,7 +8,7 @@ import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
+import { deadlineAfter, resultWithin } from "../../support/deadline.ts";
 import { totalByteLength } from "../../wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
@@ -158,11 +158,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#isLeaving = true;
     this.#forwarder.endRequests("waiting", leaving);
     if (this.inFlight.requests > 0) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#onIdle = resolve;
-      const cancel = this.#options.clock.startTimer(withinMs, resolve);
-      await promise;
-      cancel();
+      await resultWithin(this.#options.clock, withinMs, new Promise<void>((resolve) => this.#onIdle = resolve));
     }
     this.#forwarder.endRequests("all", leaving);
     await this.close();

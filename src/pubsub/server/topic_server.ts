@@ -8,7 +8,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { abortable, anySignal } from "../../support/abort.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
+import { resultWithin } from "../../support/deadline.ts";
 import { topicOfPut } from "../../wire/pubsub/decode_put.ts";
 import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
@@ -180,13 +180,10 @@ export class TopicServer implements AsyncDisposable {
     { withinMs, handOff = false }: { readonly withinMs: number; readonly handOff?: boolean },
   ): Promise<string[]> {
     const { clock } = this.#options;
-    const reason = () => new BatonError("TIME_LIMIT", "The server is shutting down");
-    const deadline = deadlineAfter(clock, withinMs, { reason });
-    const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
-    if (handOff) await Promise.race([over, this.#handOffTopics()]);
+    const endMs = clock.now() + withinMs;
+    if (handOff) await resultWithin(clock, withinMs, this.#handOffTopics());
     const kept = [...this.topics()];
-    await Promise.race([over, this.#requests.drain()]);
-    deadline.cancel();
+    await resultWithin(clock, endMs - clock.now(), this.#requests.drain());
     await this.close();
     return kept;
   }

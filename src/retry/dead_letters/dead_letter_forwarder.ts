@@ -4,7 +4,7 @@
  * looks whether the dead letter arrived. One process of a store does this at a time.
  */
 import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
@@ -88,12 +88,10 @@ export class DeadLetterForwarder {
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, sink, store } = this.#options;
     const ending = new AbortController();
-    let cancel = () => {};
-    let offHurry = () => {};
-    const offNow = onAbort(now, (reason) => ending.abort(reason));
-    const offEnd = onAbort(signal, () => {
-      offHurry = onAbort(hurry, (reason) => void (cancel = clock.startTimer(finalSendMs, () => ending.abort(reason))));
-    });
+    const end = (reason: unknown) => ending.abort(reason);
+    using limits = new TaskScope(onAbort(now, end));
+    const limitRest = (reason: unknown) => limits.add(clock.startTimer(finalSendMs, () => end(reason)));
+    limits.add(onAbort(signal, () => limits.add(onAbort(hurry, limitRest))));
     let waitMs = pollMs;
     let failedSinceMs = -Infinity;
     try {
@@ -112,10 +110,6 @@ export class DeadLetterForwarder {
       }
       await this.#sendLast(failedSinceMs, ending.signal);
     } finally {
-      offEnd();
-      offNow();
-      offHurry();
-      cancel();
       sink.close?.();
     }
   }

@@ -21,12 +21,13 @@ import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
 import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { takeAddress } from "../../sockets/take_address.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
+import { Event } from "../../support/event.ts";
 
 /** The response header with the id of the stored message. */
 const idHeader = "baton-message-id";
@@ -139,11 +140,10 @@ export class RetryHttpProxy {
 
   async #waitUntilIdle(signal: AbortSignal): Promise<void> {
     if (this.#requests === 0 || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onIdle = resolve;
-    const off = onAbort(signal, () => resolve());
-    await promise;
-    off();
+    const idle = new Event();
+    this.#onIdle = idle.set;
+    using _end = new TaskScope(onAbort(signal, idle.set));
+    await idle.wait();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

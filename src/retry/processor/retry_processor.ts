@@ -6,9 +6,9 @@
  * results are ignored, and the processor registers again.
  */
 import { BatonError } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import { resultWithin, sleep } from "../../support/deadline.ts";
 import {
   type Breaker,
   breakerAfterCall,
@@ -27,6 +27,7 @@ import { claimsMax } from "../queue/retry_store_limits.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "../targets/target.ts";
+import { Event } from "../../support/event.ts";
 
 export type ProcessorEvent =
   | { readonly kind: "began"; readonly message: ClaimedMessage }
@@ -88,7 +89,7 @@ export class RetryProcessor {
   #failure: BatonError | null = null;
   #wake: () => void = () => {};
   #isAwake = true;
-  readonly #timers: (() => void)[] = [];
+  readonly #timers = new TaskScope();
 
   constructor(options: RetryProcessorOptions) {
     this.#options = options;
@@ -130,7 +131,7 @@ export class RetryProcessor {
     if (this.#isStopping) this.#lease?.stopTries();
     else {
       this.#isStopping = true;
-      this.#timers.push(this.#options.clock.startTimer(this.#options.drainMs, () => this.#lease?.stopTries()));
+      this.#timers.add(this.#options.clock.startTimer(this.#options.drainMs, () => this.#lease?.stopTries()));
     }
     this.wakeUp();
   }
@@ -148,7 +149,7 @@ export class RetryProcessor {
     try {
       while (!this.#isOver()) await this.#runUnderLease();
     } finally {
-      for (const cancel of this.#timers) cancel();
+      this.#timers[Symbol.dispose]();
     }
     if (this.#failure !== null) throw this.#failure;
   }
@@ -316,12 +317,10 @@ export class RetryProcessor {
       batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
       dueMs: untilWall(this.#nextDueMs),
     });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.startTimer(waitMs, resolve);
-    this.#wake = resolve;
-    if (this.#isAwake) resolve();
-    await promise;
-    cancel();
+    const wake = new Event();
+    this.#wake = wake.set;
+    if (this.#isAwake) wake.set();
+    await resultWithin(clock, waitMs, wake.wait());
     this.#wake = () => {};
   }
 

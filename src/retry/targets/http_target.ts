@@ -1,6 +1,5 @@
 /** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
 import { messageOf } from "../../errors.ts";
-import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
@@ -8,6 +7,7 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 import { outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { type BackendRequest, backendRequestOf, type HttpHeaders, parseRetryAfter } from "./backend_request.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
 
 /** How much of a response is read, so that the backend can send a short one completely. Bytes. */
 const responseBytesMax = 256 << 10;
@@ -69,17 +69,8 @@ export async function callBackend(
     readonly mayReuse?: boolean;
   },
 ): Promise<BackendResponse> {
-  const controller = new AbortController();
-  let isLate = false;
-  const cancel = clock.startTimer(timeoutMs, () => {
-    isLate = true;
-    controller.abort(new Error("the time limit was reached"));
-  });
-  const off = onAbort(signal, (reason) => controller.abort(reason));
-  const done = () => {
-    cancel();
-    off();
-  };
+  const late = new Error("the time limit was reached");
+  const deadline = deadlineAfter(clock, timeoutMs, { signal, reason: () => late });
   try {
     const pairs = headers.map(([name, value]) => [name, value] as [string, string]);
     // The runtime would send its own name and version.
@@ -91,13 +82,15 @@ export async function callBackend(
       headers: isReused ? pairs : [...pairs, ["connection", "close"]],
       keepalive: isReused,
       redirect: "manual",
-      signal: controller.signal,
+      signal: deadline.signal,
       ...(hasBody ? { body: body as Uint8Array<ArrayBuffer> } : {}),
     });
-    return { kind: "responded", response, done };
+    return { kind: "responded", response, done: deadline.cancel };
   } catch (error) {
-    done();
-    if (isLate) return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
+    deadline.cancel();
+    if (deadline.signal.reason === late) {
+      return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
+    }
     return { kind: "failed", why: `could not be sent: ${whyNotSent(error)}` };
   }
 }
