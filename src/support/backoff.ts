@@ -32,7 +32,7 @@ export function backoffMs(
 export interface RetryOptions {
   readonly clock: Clock;
   readonly backoff: Backoff;
-  /** Ends the pauses; after each attempt that failed it has precedence over the failure. */
+  /** Ends the pauses; after an attempt that failed it has precedence over a failure that may be repeated. */
   readonly signal?: AbortSignal | undefined;
   /** Whether another attempt may succeed. `failures`: the number of failures in a row before this one. */
   readonly mayRetry: (thrown: unknown, failures: number) => boolean;
@@ -52,8 +52,8 @@ export async function retry<T>(
     try {
       return await work(() => failures = 0);
     } catch (thrown) {
-      throwIfAborted(signal);
       if (!mayRetry(thrown, failures)) throw thrown;
+      throwIfAborted(signal);
     }
     await sleep(clock, backoffMs(failures++, backoff), signal);
   }

@@ -38,7 +38,8 @@ export class CandidateSession {
     };
     const mayRetry = (thrown: unknown, failures: number) => {
       const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";
-      if (!isAway || !isPatient || this.#sessions === 0) return false;
+      // The failure says what was tried; the reason of the signal does not.
+      if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
       if (failures === 0) onUnreachable(messageOf(thrown));
       return true;
     };
