@@ -89,10 +89,9 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   } else if (action === "check") {
     const checked = files.length === 0 ? "there is no configuration file" : `checked ${files.join(", ")}`;
     if (!values.quiet) io.err(`baton: the configuration is valid; ${checked}\n`);
-  } else if (values.origin) {
-    printTable(io, resolved.map((row) => [row.key, row.value ?? "-", describe(row.origin)]));
   } else {
-    printTable(io, resolved.map((row) => [row.key, row.value ?? "-"]));
+    const originOf = (row: SettingRow) => values.origin ? [describe(row.origin)] : [];
+    printTable(io, resolved.map((row) => [row.key, row.value ?? "-", ...originOf(row)]));
   }
   return exitCodes.SUCCESS;
 }
@@ -123,13 +122,6 @@ function printMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
 }
 
 function describe(origin: Origin): string {
-  switch (origin.kind) {
-    case "default":
-      return "default";
-    case "file":
-      return `${origin.name}, line ${origin.line}`;
-    case "flag":
-    case "environment":
-      return origin.name;
-  }
+  if (origin.kind === "default") return origin.kind;
+  return origin.kind === "file" ? `${origin.name}, line ${origin.line}` : origin.name;
 }

@@ -44,7 +44,6 @@ export const fenceCommand = defineCommand({
   ],
   settings: fenceSettings,
   syntax: fenceSyntax,
-  completes: [],
   completesFirst: { run: [], zk: ["set", "create", "delete"] },
   forms: fenceForms,
   run: fence,

@@ -29,10 +29,9 @@ export function helpCommandFor(loaders: CommandLoaders): Command {
     ],
     settings: {},
     runsNothing: true,
-    completes: [],
     completesFirst: Object.fromEntries(known.map((word) => [word, subcommandsOf(word, names)])),
     async run({ names: words, io }) {
-      io.out(textFor(await pageFor(words, loaders, known), io));
+      printPage(await pageFor(words, loaders, known), io);
       return exitCodes.SUCCESS;
     },
   });
@@ -58,8 +57,10 @@ async function pageFor(words: readonly string[], loaders: CommandLoaders, known:
   throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known) || topics}`);
 }
 
-function textFor(page: HelpPage, io: Io): string {
-  return pageText(page, painterOf(io, "stdout"), helpColumns(io));
+function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
+  const text = pageText(page, painterOf(io, stream), helpColumns(io));
+  if (stream === "stdout") io.out(text);
+  else io.err(text);
 }
 
 /** Prints the help of a command: all options, or the main ones. */
@@ -67,14 +68,12 @@ export function printCommandHelp(
   command: Command,
   { isShort, io }: { readonly isShort: boolean; readonly io: Io },
 ): void {
-  io.out(textFor(isShort ? shortPage(command) : commandPage(command), io));
+  printPage(isShort ? shortPage(command) : commandPage(command), io);
 }
 
 /** `baton` alone, which is a mistake, and `baton -h`. */
 export function printBriefOverview(loaders: CommandLoaders, io: Io, stream: "stdout" | "stderr"): void {
-  const text = pageText(briefOverview(Object.keys(loaders)), painterOf(io, stream), helpColumns(io));
-  if (stream === "stdout") io.out(text);
-  else io.err(text);
+  printPage(briefOverview(Object.keys(loaders)), io, stream);
 }
 
 /**
@@ -90,9 +89,7 @@ export async function printGroupHelp(
   if (word !== undefined && !asksForHelp) {
     throw unknownMember(group, word, subcommandsOf(group, Object.keys(loaders)));
   }
-  const stream = asksForHelp ? "stdout" : "stderr";
-  const text = pageText(await groupPage(group, loaders), painterOf(io, stream), helpColumns(io));
-  (asksForHelp ? io.out : io.err)(text);
+  printPage(await groupPage(group, loaders), io, asksForHelp ? "stdout" : "stderr");
   return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
 }
 

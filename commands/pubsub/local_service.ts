@@ -51,7 +51,6 @@ export const pubsubServeCommand = defineCommand({
   ],
   settings: serveSettings,
   runsNothing: true,
-  completes: [],
   run: runServe,
 });
 

@@ -67,7 +67,6 @@ export const pubsubProxyCommand = defineCommand({
     ],
   ],
   settings: proxyCommandSettings,
-  completes: [],
   runsNothing: true,
   run: proxy,
 });

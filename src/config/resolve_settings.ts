@@ -37,10 +37,9 @@ export type Origin =
 
 interface FoundValue {
   readonly written: string;
-  /** The place of the value, for messages. */
-  readonly where: () => string;
-  readonly origin: () => Origin;
-  readonly code: "USAGE" | "CONFIG";
+  /** The key in a file; empty for a setting without one. */
+  readonly key: string;
+  readonly origin: () => Exclude<Origin, { readonly kind: "default" }>;
 }
 
 /**
@@ -97,41 +96,34 @@ export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, so
   }
 }
 
+/** The message begins with the place of the value. */
 function errorAt(found: FoundValue | null, why: string, cause: unknown): BatonError {
   if (found === null) return new BatonError("CONFIG", why, { cause });
-  return new BatonError(found.code, `${found.where()}: ${why}`, { cause });
+  const origin = found.origin();
+  const line = origin.kind === "file" && origin.line !== null ? `, line ${origin.line}` : "";
+  const place = origin.kind === "file" ? `${origin.name}${line}: ${found.key}` : origin.name;
+  return new BatonError(origin.kind === "flag" ? "USAGE" : "CONFIG", `${place}: ${why}`, { cause });
 }
 
-function findValue(name: string, setting: Setting<unknown>, sources: ConfigSources): FoundValue | null {
-  const flag = sources.flags.get(name);
+function findValue(
+  name: string,
+  setting: Setting<unknown>,
+  { flags, env, files, section }: ConfigSources,
+): FoundValue | null {
+  const given = setting.key ?? "";
+  const key = section === undefined ? given : keyOfName(given, section);
+  const flag = flags.get(name);
   if (flag !== undefined) {
     const long = setting.flag?.split(", ").pop() ?? name;
-    return { written: flag, where: () => long, origin: () => ({ kind: "flag", name: long }), code: "USAGE" };
+    return { written: flag, key, origin: () => ({ kind: "flag", name: long }) };
   }
-  if (setting.key === undefined) return null;
-  const { section } = sources;
-  const isPerSection = isPerName(setting.key);
-  if (isPerSection && section === undefined) return null;
-  const key = section === undefined ? setting.key : keyOfName(setting.key, section);
+  const isPerSection = isPerName(given);
+  if (given === "" || (isPerSection && section === undefined)) return null;
   const variable = variableOf(key);
-  const inherited = isPerSection ? undefined : sources.env[variable];
-  if (inherited) {
-    const origin = () => ({ kind: "environment", name: variable }) as const;
-    return { written: inherited, where: () => variable, origin, code: "CONFIG" };
-  }
-  for (const file of sources.files) {
-    const written = file.values.get(key);
-    if (written === undefined) continue;
-    const where = () => {
-      const line = file.lineOf(key);
-      return `${file.path}${line === null ? "" : `, line ${line}`}: ${key}`;
-    };
-    return {
-      written,
-      where,
-      origin: () => ({ kind: "file", name: file.path, line: file.lineOf(key) }),
-      code: "CONFIG",
-    };
-  }
-  return null;
+  const inherited = isPerSection ? undefined : env[variable];
+  if (inherited) return { written: inherited, key, origin: () => ({ kind: "environment", name: variable }) };
+  const file = files.find(({ values }) => values.has(key));
+  if (file === undefined) return null;
+  const origin = () => ({ kind: "file", name: file.path, line: file.lineOf(key) }) as const;
+  return { written: file.values.get(key) ?? "", key, origin };
 }

@@ -14,37 +14,28 @@ export interface ValueType<T> {
   format(value: T): string;
 }
 
+/** A type whose values are texts. */
+function wordType<T extends string>(placeholder: string, parse: (written: string) => T): ValueType<T> {
+  return { placeholder, fileType: "string", parse, format: (value) => value };
+}
+
 /** Any text with at least one character. */
 export function textType(placeholder: string): ValueType<string> {
-  return {
-    placeholder,
-    fileType: "string",
-    parse(written) {
-      if (written !== "") return written;
-      throw new BatonError("USAGE", `the value is empty; expected ${placeholder}`);
-    },
-    format: (value) => value,
-  };
+  return wordType(placeholder, (written) => {
+    if (written !== "") return written;
+    throw new BatonError("USAGE", `the value is empty; expected ${placeholder}`);
+  });
 }
 
 /** An absolute path. The meaning of a relative path would depend on the working folder. */
 export function absolutePathType(): ValueType<string> {
-  return {
-    placeholder: "folder",
-    fileType: "string",
-    parse: (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"),
-    format: (value) => value,
-  };
+  return wordType("folder", (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"));
 }
 
 /** One of a fixed list of words. */
 export function choiceType<const T extends string>(words: readonly T[]): ValueType<T> {
-  return {
-    placeholder: words.join("|"),
-    fileType: "string",
-    parse: (written) => words.find((word) => word === written) ?? refuse(written, `one of ${words.join(", ")}`),
-    format: (value) => value,
-  };
+  const find = (written: string) => words.find((word) => word === written);
+  return wordType(words.join("|"), (written) => find(written) ?? refuse(written, `one of ${words.join(", ")}`));
 }
 
 /** A whole number between two bounds, both included. */
