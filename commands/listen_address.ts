@@ -9,7 +9,10 @@ import { parseListenAddress } from "../src/sockets/parse_address.ts";
 export function parseListenFlag(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
-  throw new BatonError("USAGE", `Cannot listen on "${written}": write host:port, :port or unix:/absolute/path`);
+  throw new BatonError(
+    "USAGE",
+    `Cannot listen on "${written}": write host:port, [address]:port, :port or unix:/absolute/path`,
+  );
 }
 
 /** Checks an address if one is given. Throws USAGE or CONFIG with the place of the value. */

@@ -11,11 +11,12 @@ import type { LeaderChange } from "../../src/coordination/election/election_hist
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { listen } from "../../src/sockets/listen.ts";
-import { parseAddress, parseListenAddress } from "../../src/sockets/parse_address.ts";
+import { parseAddress } from "../../src/sockets/parse_address.ts";
 import { takeAddress } from "../../src/sockets/take_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { parseListenFlag } from "../listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { onlyName } from "../operator/name_arguments.ts";
 
@@ -86,9 +87,7 @@ function listenAddressOf(written: string | undefined): Address {
   if (written === undefined) {
     throw new BatonError("USAGE", "baton forward needs --listen, as in: baton forward NAME --listen :9000");
   }
-  const address = parseListenAddress(written);
-  if (address !== null) return address;
-  throw new BatonError("USAGE", `Cannot listen on "${written}": write :port, host:port, [address]:port or unix:/path`);
+  return parseListenFlag(written);
 }
 
 function leaderAddressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {

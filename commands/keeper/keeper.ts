@@ -15,14 +15,13 @@ import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
 import { createFolders, type KeeperLocation, machineSocketPath } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { checkFolder } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
-import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
 import { defineCommand, givenFlag } from "../command.ts";
 import { ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { checkListenAddress } from "../listen_address.ts";
+import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
@@ -99,7 +98,7 @@ type KeeperValues = SettingValues<typeof settings>;
 
 /** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedServeOptions {
-  const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListen));
+  const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
   // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
@@ -254,13 +253,6 @@ function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undef
     });
   }
   return tls.cert === undefined ? undefined : tls;
-}
-
-/** `unix:PATH` or `host:port`; `:port` means loopback. */
-function parseListen(written: string): Address {
-  const address = parseListenAddress(written);
-  if (address !== null) return address;
-  throw new BatonError("USAGE", `Cannot listen on "${written}": use unix:/absolute/path, host:port or [address]:port`);
 }
 
 const onDemandSentencesMax = 10_000;
