@@ -1,8 +1,7 @@
 /** Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { childVariables, messageVariables } from "./child_variables.ts";
-import { isPerName, type SettingTable, variableOf } from "./setting.ts";
-import { allSettings } from "./settings.ts";
+import { settingVariables } from "./setting_variables.ts";
 
 /** Marks of baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
@@ -28,17 +27,14 @@ export function unknownVariables(
 ): string[] {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
-  const settings = Object.values<SettingTable[string]>(allSettings).flatMap(({ key }) =>
-    key === undefined || isPerName(key) ? [] : variableOf(key)
-  );
   const known = new Set([
-    ...settings,
+    ...settingVariables,
     ...Object.keys(childVariables),
     ...Object.keys(messageVariables),
     ...otherVariables,
   ]);
   return given.filter((name) => !known.has(name)).sort().flatMap((name) => {
-    const suggestion = didYouMean(name, settings);
+    const suggestion = didYouMean(name, settingVariables);
     return onlySimilar && suggestion === "" ? [] : `${name}: baton has no such variable${suggestion}`;
   });
 }

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
+import { isPerName, variableOf } from "../../../src/config/setting.ts";
+import { settingVariables } from "../../../src/config/setting_variables.ts";
+import { allSettings } from "../../../src/config/settings.ts";
 import { unknownVariables } from "../../../src/config/unknown_variables.ts";
 
 test("a misspelled variable is named with the one that was meant, and not its value", () => {
@@ -14,6 +17,13 @@ test("a misspelled variable is named with the one that was meant, and not its va
   expect(unknownVariables({ ...env, BATON_WHATEVER_IT_IS: "x" }, { onlySimilar: true })).toEqual([
     'BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
   ]);
+});
+
+test("the list of variables has those of all settings", () => {
+  const ofSettings = Object.values(allSettings).flatMap(({ key }) =>
+    key === undefined || isPerName(key) ? [] : variableOf(key)
+  );
+  expect(settingVariables).toEqual([...new Set(ofSettings)].sort());
 });
 
 test("each variable that the product names is known", () => {
