@@ -49,10 +49,11 @@ export async function runCommand<S extends SettingTable>(
   const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
+  if (command.isService === true) (await import("../src/process/spawn/compile_as_usual.ts")).compileAsUsual();
   return await command.run({ values, names, command: childCommand, sources, io, mistakes });
 }
 
-/** Whether a variable `BATON_…` sets none of these settings. Only then the table of all settings is loaded: that takes time. */
+/** Whether a variable `BATON_…` sets none of these settings. Only then the list of all variables is loaded. */
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;

@@ -84,6 +84,7 @@ export const keeperCommand = defineCommand({
   completes: ["verify", "backup"],
   forms: { verify: { refuses: flagsOfServing }, backup: { refuses: { ...flagsOfServing, json: settings.json } } },
   runsNothing: true,
+  isService: true,
   run: ({ values, names, sources, io }) => {
     const location = values.dataDir === undefined
       ? ownKeeperLocation(values, sources)

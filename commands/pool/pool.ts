@@ -1,5 +1,4 @@
 /** The definition of `baton pool`. run_pool.ts runs items; pool_admin.ts has `status` and `clear`. */
-import { lowerJitPriority } from "../../src/process/spawn/lower_jit_priority.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -82,7 +81,6 @@ async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
     return await (admin.operation === "status" ? showPoolStatus : clearPool)(admin, call);
   }
   const options = poolOptionsOf(call);
-  lowerJitPriority();
   const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);

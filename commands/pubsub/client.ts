@@ -69,6 +69,7 @@ export const pubsubClientCommand = defineCommand({
   settings: clientCommandSettings,
   completes: clientOperations,
   runsNothing: true,
+  isService: true,
   run: runClient,
 });
 

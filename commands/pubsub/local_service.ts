@@ -51,6 +51,7 @@ export const pubsubServeCommand = defineCommand({
   ],
   settings: serveSettings,
   runsNothing: true,
+  isService: true,
   run: runServe,
 });
 

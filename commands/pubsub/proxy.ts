@@ -68,6 +68,7 @@ export const pubsubProxyCommand = defineCommand({
   ],
   settings: proxyCommandSettings,
   runsNothing: true,
+  isService: true,
   run: proxy,
 });
 

@@ -73,6 +73,7 @@ export const pubsubServerCommand = defineCommand({
   settings: serverCommandSettings,
   completes: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "backup", "restore"],
   runsNothing: true,
+  isService: true,
   run: server,
 });
 

@@ -109,6 +109,7 @@ export const retryRunCommand = defineCommand({
   ],
   settings: runSettings,
   runsNothing: true,
+  isService: true,
   run: runProcessor,
 });
 

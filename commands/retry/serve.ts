@@ -83,6 +83,7 @@ export const retryServeCommand = defineCommand({
   ],
   settings: serveSettings,
   runsNothing: true,
+  isService: true,
   run: runServe,
 });
 

@@ -7,7 +7,6 @@
  * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code that it
  * needs is loaded before it reports "ready", because the disk may hang later.
  */
-import { lowerJitPriority } from "../spawn/lower_jit_priority.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { GroupWatch, JobKill, type JobKillResult } from "./kill_job.ts";
 import {
@@ -41,7 +40,6 @@ const dyingMs = 1000;
 
 /** Runs until there is nothing left to guard. It then calls `endSession` once, with the session's handle, if the session may be ended. */
 export async function runGuard(endSession: (handle: string) => Promise<unknown>): Promise<void> {
-  lowerJitPriority();
   const libc = await loadLibc();
   if (libc === null) return;
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
