@@ -96,10 +96,11 @@ test.skipIf(!hasNetworks)(
     const second = await inContainer(`${listen} --advertise tcp://172.17.0.3:5001`);
     await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
     const ids = async () => (await zk.getChildren(new PubsubPath().proxies)).children;
-    expect((await ids()).filter((id) => id.includes("172.17")).sort()).toEqual([
-      `${hostname()}-172.17.0.2-5001`,
-      `${hostname()}-172.17.0.3-5001`,
-    ]);
+    const announced = await eventually(async () => {
+      const known = (await ids()).filter((id) => id.includes("172.17"));
+      return known.length < 2 ? null : known.sort(); // a proxy takes requests before it is announced
+    });
+    expect(announced).toEqual([`${hostname()}-172.17.0.2-5001`, `${hostname()}-172.17.0.3-5001`]);
     // One that was given the id of another: it waits, says for whom, and goes.
     const node = new PubsubPath().proxy("twin");
     const twin = await inContainer(`${listen} --id twin --advertise tcp://px:5001`);
