@@ -11,6 +11,7 @@ import { checkCycles, checkDependencies, checkFileNames, checkLayers, checkPlace
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
+import { checkStart } from "./tidy/start.ts";
 
 if (process.argv.includes("--help")) {
   console.log("Usage: scripts/tidy.ts");
@@ -87,6 +88,7 @@ const prose = texts.filter(({ path }) => path.endsWith(".md"));
 const outcomes = [
   rule("layers", sources.flatMap(checkLayers)),
   rule("import circles", checkCycles(sources)),
+  rule("start", checkStart(product)),
   rule("places", sources.flatMap(checkPlaces)),
   rule("file names", checkFileNames(sources)),
   rule("names and sizes", sources.flatMap(checkShape)),

@@ -1,8 +1,6 @@
 /** Acquires all requested locks, one after the other in the order of their names, and displays the wait. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { acquireInteropLock } from "../../src/coordination/interop/interop_contender.ts";
-import { interopStatus } from "../../src/coordination/interop/interop_status.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
@@ -59,8 +57,9 @@ async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHe
   const { recipe, root } = options.values;
   for (const name of options.names) {
     await refuseHeld(name, async () => {
-      const status = recipe === undefined ? lockStatus(zk, name, { root }) : interopStatus(zk, name, { recipe });
-      return (await status).holders;
+      if (recipe === undefined) return (await lockStatus(zk, name, { root })).holders;
+      const { interopStatus } = await import("../../src/coordination/interop/interop_status.ts");
+      return (await interopStatus(zk, name, { recipe })).holders;
     });
   }
 }
@@ -84,7 +83,10 @@ async function takeLock(
     ...(acl === undefined ? {} : { acl }),
   } as const;
   const { recipe, priority, limitPolicy, root } = values;
-  if (recipe !== undefined) return await acquireInteropLock(zk, name, { ...common, recipe });
+  if (recipe !== undefined) {
+    const { acquireInteropLock } = await import("../../src/coordination/interop/interop_contender.ts");
+    return await acquireInteropLock(zk, name, { ...common, recipe });
+  }
   const permits = limit === undefined ? {} : { limit };
   return await acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits });
 }

@@ -7,6 +7,7 @@ import {
   checkPlaces,
 } from "../../../scripts/tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
+import { checkStart } from "../../../scripts/tidy/start.ts";
 import { checkComments, checkTypeNames, checkWords } from "../../../scripts/tidy/language.ts";
 import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
 
@@ -230,4 +231,26 @@ describe("language", () => {
       message: "the type name Options is declared in src/a.ts, too",
     }]);
   });
+});
+
+test("what is loaded at the start is counted: no types, nothing that import() loads, each file once", () => {
+  const files = [
+    {
+      path: "commands/a.ts",
+      text: 'import { b } from "../src/b.ts";\nimport type { D } from "../src/d.ts";\nimport("./e.ts");\n',
+    },
+    {
+      path: "src/b.ts",
+      text: 'import {\n  c,\n  type C,\n} from "./c.ts";\nimport { type D } from "./d.ts";\nconst text = 1;\n',
+    },
+    { path: "src/c.ts", text: 'import "./b.ts";\nexport { x } from "./f.ts";\n/** Not code. */\n' },
+    ...["src/d.ts", "src/f.ts", "commands/e.ts"].map((path) => ({ path, text: "const x = 1;\n" })),
+  ];
+  const found = (modules: number) => checkStart(files, { "commands/a.ts": { modules, kilobytes: 1 } });
+  expect(found(4)).toEqual([]);
+  expect(found(3)).toEqual([{
+    path: "commands/a.ts",
+    line: 1,
+    message: expect.stringContaining("it loads 4 modules"),
+  }]);
 });

@@ -1,0 +1,44 @@
+/** How much code a command loads before it begins: a start costs time for each module and each function, used or not. */
+import { posix } from "node:path";
+import { codeLines, type Finding, type SourceFile } from "./source_file.ts";
+
+type StartLimits = Readonly<Record<string, { readonly modules: number; readonly kilobytes: number }>>;
+
+/** Files that are loaded at each start of the program, and by its guard. A new limit is a decision: measure the start first. */
+const limits: StartLimits = {
+  "commands/command_line.ts": { modules: 121, kilobytes: 355 },
+  "src/process/guard/guard_main.ts": { modules: 9, kilobytes: 36 },
+};
+
+/** The files that this one loads when it starts, without types and without `import()`. */
+export function loadedBy(file: SourceFile): string[] {
+  const statements = file.text.matchAll(
+    /^(?:import|export)\s+(?!type\s)([^;]*?)\s*from\s+"(\.[^"]+)";|^import\s+"(\.[^"]+)";/gm,
+  );
+  return [...statements].flatMap(([, names = "", from, whole]) => {
+    const items = /^\{([^}]*)\}$/s.exec(names)?.[1]?.split(",").map((item) => item.trim()).filter(Boolean);
+    if (items !== undefined && items.length > 0 && items.every((item) => item.startsWith("type "))) return [];
+    return [posix.join(posix.dirname(file.path), from ?? whole ?? "")];
+  });
+}
+
+/** A finding for each entry that loads more than its limit. */
+export function checkStart(files: readonly SourceFile[], allowed: StartLimits = limits): Finding[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  return Object.entries(allowed).flatMap(([path, limit]) => {
+    const loaded = new Set<string>();
+    const waiting = [path];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      const file = byPath.get(next);
+      if (file === undefined || loaded.has(next)) continue;
+      loaded.add(next);
+      waiting.push(...loadedBy(file));
+    }
+    const lines = [...loaded].flatMap((name) => codeLines(byPath.get(name) as SourceFile));
+    const kilobytes = Math.ceil(lines.reduce((sum, line) => sum + line.trim().length, 0) / 1000);
+    if (loaded.size <= limit.modules && kilobytes <= limit.kilobytes) return [];
+    const message = `it loads ${loaded.size} modules with ${kilobytes} kB of code at its start; the limit is ` +
+      `${limit.modules} modules and ${limit.kilobytes} kB: load what only some calls need with import()`;
+    return [{ path, line: 1, message }];
+  });
+}
