@@ -76,11 +76,12 @@ class InteropContender {
   /** Deletes its node. Ends when that is done or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
-    if (this.#guid === "") return;
+    const guid = this.#guid; // `run` may still forget it, and nodes of other programs may have no guid
+    if (guid === "") return;
     await retryOnConnectionLoss(this.#zk, async () => {
       const children = await this.#listChildrenAfterOwnWrites();
-      const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
-      if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
+      const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === guid) ?? this.#node;
+      if (own !== null) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { interopRecipes } from "../../../../src/coordination/interop/interop_node_names.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
-import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
+import { childrenIn, FakeTree, refuse } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import {
   acquireInteropLock,
@@ -111,6 +111,66 @@ test.each(interopRecipes)("%s: with a node that the server lacks and the others 
   await bench.within(second.release());
   expect(bench.line).toEqual([]);
 });
+
+test("a contender that stops deletes its node although the server lacks it", async () => {
+  const bench = new Bench();
+  const first = await bench.within(bench.acquire(bench.client(), { recipe: "kazoo" }));
+  const [held] = bench.line;
+  const zk = bench.client();
+  const stop = new AbortController();
+  const waiting = bench.acquire(zk, { recipe: "kazoo", signal: stop.signal }).catch((reason) => reason);
+  await bench.clock.advance(0);
+  zk.hidden.add(`${path}/${bench.line.find((name) => name !== held)}`);
+  stop.abort("stopped");
+  expect(await bench.within(waiting)).toBe("stopped");
+  expect(bench.line).toEqual(held === undefined ? [] : [held]);
+  await bench.within(first.release());
+});
+
+for (const isCut of [false, true]) {
+  test(`a contender that stops deletes no node of another program without an id${isCut ? ", also in a second try" : ""}`, async () => {
+    const bench = new Bench();
+    const other = bench.client();
+    for (const node of ["/app", "/app/locks", path]) await other.create(node, new Uint8Array());
+    await other.create(`${path}/lock-`, new Uint8Array(), { mode: "ephemeralSequential" });
+    const own = bench.client();
+    const stop = new AbortController();
+    const [second, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let lists = 0;
+    // The creation is lost. While the contender looks for its node, the call is stopped and looks as well; it hears later.
+    const zk = new Proxy(own, {
+      get(target, name) {
+        if (name === "create") {
+          return () => Promise.reject(refuse("CONNECTIONLOSS", "create", path));
+        }
+        if (name === "getChildren") {
+          return async (at: string) => {
+            const number = ++lists;
+            if (number === 2) {
+              stop.abort("stopped");
+              await second.promise;
+            }
+            if (number === 3) {
+              second.resolve();
+              await later.promise;
+              if (isCut) throw refuse("CONNECTIONLOSS", "getChildren", path);
+            }
+            return await target.getChildren(at);
+          };
+        }
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const outcome = bench.acquire(zk, { recipe: "curator", signal: stop.signal }).catch((reason) => reason);
+    await bench.clock.advance(0);
+    later.resolve();
+    expect(await bench.within(outcome)).toBe("stopped");
+    await bench.clock.advance(3000);
+    expect(lists).toBeGreaterThanOrEqual(3);
+    expect(bench.line).toEqual(["lock-0000000000"]);
+  });
+}
 
 test("strangers are refused before anything is made among them", async () => {
   const bench = new Bench();
