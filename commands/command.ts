@@ -24,7 +24,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly takesMistakes?: boolean;
   /** The command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /** True for a command that works for a long time: its code is compiled as soon as usual. */
+  /** True for a command whose own code works a lot for a long time: it is compiled as soon as usual. */
   readonly isService?: boolean;
   /** The place where a program begins on the command line, for commands that run one. */
   readonly syntax?: CommandSyntax;

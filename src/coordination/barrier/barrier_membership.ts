@@ -83,8 +83,8 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   }
 
   /**
-   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the wait. The sync
-   * ensures that the deletion of the own node is not missed after a lost response.
+   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the wait; the
+   * sync shortens it.
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;

@@ -93,7 +93,7 @@ export class PoolMembership {
       const admission = admissionOf(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
-        await this.#leave(); // the node was deleted; but, if the servers differ, perhaps not on all of them
+        await this.#retryPatiently(() => this.#deleteOwnNode()); // if the servers differ, others may still have it
         names = await this.#announce();
         continue;
       }
@@ -105,11 +105,12 @@ export class PoolMembership {
   }
 
   async #leave(): Promise<void> {
-    const { clock, path } = this.#options;
-    await retryOnConnectionLoss(this.#zk, async () => {
-      const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterOwnWrites());
-      if (name !== null) await nullIfNoNode(this.#zk.delete(`${path.runs}/${name}`, -1));
-    }, { clock });
+    await retryOnConnectionLoss(this.#zk, () => this.#deleteOwnNode(), { clock: this.#options.clock });
+  }
+
+  async #deleteOwnNode(): Promise<void> {
+    const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterOwnWrites());
+    if (name !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.runs}/${name}`, -1));
   }
 
   /** Rejects, unless the conflicting run has left meanwhile. */
