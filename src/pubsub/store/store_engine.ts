@@ -354,7 +354,9 @@ export class StoreEngine {
 
   #cancel(ticket: number): void {
     const get = this.#waiting.take(ticket);
-    if (get !== null) this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message"));
+    if (get === null) return;
+    this.#wokenGets.push(get); // until the response is sent: `abandon` answers it
+    this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message"));
   }
 
   #decideGetsOfFencedTopics(topic: StoredTopic, client: TopicClient): void {

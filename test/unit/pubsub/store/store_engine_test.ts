@@ -289,6 +289,22 @@ describe("a get", () => {
     store.close();
   });
 
+  test("that is cancelled in a transaction that finds the disk full is answered all the same", () => {
+    const store = driver();
+    store.execute({ kind: "subscribe" });
+    store.execute(get(-1, { wait: true, ticket: 7 }));
+    const responses: StoreResponse[] = [];
+    store.onResponse = (response) => responses.push(response);
+    store.database.commit = () => {
+      throw new Error("database or disk is full");
+    };
+    expect(() => store.execute({ kind: "cancel", cancelledTicket: 7 }, put(1, "one"))).toThrow("disk is full");
+    store.database.rollBack();
+    store.engine.abandon("the disk is full");
+    expect(responses.map(({ ticket, code }) => [ticket, code])).toEqual([[7, "OVERLOADED"]]);
+    store.close();
+  });
+
   test("that waits is ended by an unsubscribe and by a newer session", () => {
     const store = driver();
     const session = { number: 1, key: "x" };
