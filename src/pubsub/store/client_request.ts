@@ -89,7 +89,7 @@ export function statusOfStoreResponse(
   if (known) {
     if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
     Object.assign(headers, more);
-    if (more.missed === 0) delete headers.missed;
+    if (code !== "OK" || more.missed === 0) delete headers.missed; // the next message says it
     if (more.redelivered === 0) delete headers.redelivered;
   }
   if (code !== "OK" || message.name !== "GET") {

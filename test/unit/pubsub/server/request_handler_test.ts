@@ -124,6 +124,13 @@ test.each(unconfirmed)(
   },
 );
 
+test("how many messages are gone is said with the next message, once", () => {
+  const { responses, take, response } = rig();
+  take({ ...get, headers: { max: 2 } });
+  response("NO_MESSAGE", { missed: 3 });
+  expect(responses.at(-1)).toEqual({ name: "STATUS", sender: "s1", status: "NO_MESSAGE" });
+});
+
 test("the lease is checked once for all responses that come together", () => {
   const { handler, responses, take, submitted, world } = rig();
   for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
