@@ -121,12 +121,16 @@ export class ClientState implements Disposable {
         database.prepare(tables.client.insert).run(...tables.client.valuesToBind({ only: 0, id, session: 0 }));
       },
     });
-    const stored = this.#file.get("SELECT id FROM client")?.["id"];
-    if (stored !== id) {
-      this.#file.close();
-      throw new BatonError("CONFIG", `${path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`);
+    try {
+      const stored = this.#file.get("SELECT id FROM client")?.["id"];
+      if (stored !== id) {
+        throw new BatonError("CONFIG", `${path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`);
+      }
+      this.#nextIntentId = Number(this.#file.get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
+    } catch (thrown) {
+      this.#file.close(); // it has the lock
+      throw thrown;
     }
-    this.#nextIntentId = Number(this.#file.get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
   }
 
   /**

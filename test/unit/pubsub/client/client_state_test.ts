@@ -1,5 +1,15 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -140,6 +150,28 @@ test("what a disk has changed of it is not taken for a message, a place or a ses
     database.close();
     using state = await open("alice");
     expect(() => read(state)).toThrow(`The state of client "alice" at ${path} is damaged in its`);
+  }
+});
+
+test("a state whose damage is found as it is opened is not locked afterwards", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+    state.currentSession();
+  }
+  const database = new DatabaseSync(path);
+  database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const page = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'client'").get()
+    ?.["rootpage"] as number;
+  const size = database.prepare("PRAGMA page_size").get()?.["page_size"] as number;
+  database.close();
+  const file = openSync(path, "r+");
+  writeSync(file, new Uint8Array(size).fill(0xff), 0, size, (page - 1) * size);
+  closeSync(file);
+  for (let tries = 0; tries < 2; tries++) {
+    const opening = open("alice").then(() => "opened", (error) => error.code);
+    expect(await opening).toBe("IO");
   }
 });
 
