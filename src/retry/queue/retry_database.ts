@@ -178,6 +178,7 @@ export function storeError(error: unknown, folder: string): BatonError {
 
 /** The error of a user without write access; null: access is not the problem. `path`: the database. */
 function accessError(error: unknown, folder: string, path: string): BatonError | null {
+  if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
   if (!/readonly|unable to open/i.test(messageOf(error)) || (mayWrite(folder) && mayWrite(path))) return null;
   const { uid } = statSync(folder);
   const owner = uid === process.geteuid?.() ? "this user" : nameInDatabase(String(uid)) ?? `user ${uid}`;

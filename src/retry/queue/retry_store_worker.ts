@@ -34,7 +34,8 @@ const port: StoragePort<RetryStoreCalls, string> = new StoragePort({
     try {
       return database.transaction(work);
     } catch (error) {
-      if ((error as BatonError).code === "STORE_FULL") database.truncateLog();
+      // Waits for other processes that read; therefore the refusals are sent first.
+      if ((error as BatonError).code === "STORE_FULL") queueMicrotask(() => port.run(() => database.truncateLog()));
       throw error;
     }
   },

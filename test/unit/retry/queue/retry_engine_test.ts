@@ -255,7 +255,10 @@ describe("a store", () => {
       raw.exec("PRAGMA application_id = 5");
       raw.close();
       expect(() => new RetryDatabase(folder)).toThrow(/another program's database, not a message store/);
-      expect(() => new RetryDatabase(join(folder, "none"), { mustExist: true })).toThrow(/There is no message store/);
+      for (const name of ["none", "readonly-none"]) {
+        const open = () => new RetryDatabase(join(folder, name), { mustExist: true });
+        expect(open).toThrow(/^There is no message store/);
+      }
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
