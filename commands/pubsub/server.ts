@@ -202,7 +202,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
-    labelledMetric("counter", named("requests_total"), "Valid requests", "name", requests),
+    labelledMetric("counter", named("requests_total"), "Requests by name", "name", requests),
     counter("invalid_requests_total", "Invalid requests", refused),
     labelledMetric("counter", named("responses_total"), "Responses by status", "status", responses),
     counter(

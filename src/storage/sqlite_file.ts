@@ -23,13 +23,13 @@ const pauseMs = 10;
 
 export interface SqliteFileOptions {
   readonly format: SqliteFormat;
-  /** How long a transaction waits for other processes, in milliseconds. */
+  /** How long a transaction, or the opening, waits for other processes, in milliseconds. */
   readonly busyMs: number;
   /** Settings of the connection besides WAL and flushed commits. */
   readonly pragmas: string;
   /** Called before the folder is used. */
   readonly makeFolder?: () => void;
-  /** Called before SQLite opens the file, by its owner: creates it, checks its log. */
+  /** Called before SQLite opens the file: creates it, checks its log. With an owner, only the owner calls it. */
   readonly prepare: () => void;
   /** Called when the format is known and nothing is written yet. */
   readonly inspect?: (database: DatabaseSync) => void;

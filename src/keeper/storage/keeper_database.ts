@@ -80,7 +80,13 @@ export class KeeperDatabase {
       },
     });
     // A copy needs no mark. From now on the mark applies to this file, also without its log.
-    if (isRestored) this.#file.checkpoint("FULL");
+    if (!isRestored) return;
+    try {
+      this.#file.checkpoint("FULL");
+    } catch (error) {
+      this.#file.close();
+      throw error;
+    }
   }
 
   load(): Generator<Uint8Array, void, void> {
