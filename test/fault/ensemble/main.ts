@@ -29,7 +29,10 @@ const { results, failures, disagreed, figures } = await runEnsembleCampaign(plan
   finished: (result) => console.log(ensembleLine(result)),
 });
 const failed = results.filter((result) => result.failures.length > 0).length;
-if (disagreed.length > 0) console.log(`NOT JUDGED: what hangs on where servers disagree, ${disagreed.join(", ")}`);
+if (disagreed.length > 0) {
+  const some = disagreed.slice(0, 5).join(", ");
+  console.log(`NOT JUDGED: what hangs on where servers disagree, ${disagreed.length} nodes: ${some} …`);
+}
 for (const failure of failures.slice(0, 50)) console.log(`FAIL ${failure}`);
 console.log(`\n${figures}\n${failed} rounds failed, ${failures.length} faults of the history\n--seed ${seed}`);
 process.exit(failed === 0 && failures.length === 0 ? 0 : 1);
