@@ -68,6 +68,11 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
 /** Returns null when the node does not exist. */
 export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
+/** Deletes a node of any version. Returns false when it does not exist. */
+export async function deleteIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
+  return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
+}
+
 /** Returns the names of the children; none when the node does not exist. */
 export async function childNames(
   zk: Pick<ZooKeeper, "getChildren">,

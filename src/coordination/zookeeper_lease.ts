@@ -12,7 +12,7 @@ import { printable } from "../support/text.ts";
 import { ListenerSet } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
-import { isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./request_errors.ts";
+import { deleteIfThere, isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./request_errors.ts";
 
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
@@ -147,7 +147,7 @@ export class ZooKeeperLease implements Lease {
 
   // The deletion is sent before the first await: a caller that closes the session next sends both in one packet.
   async #release(): Promise<void> {
-    const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
+    const deleting = deleteIfThere(this.#zk, this.#holderPath);
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
     // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
@@ -165,7 +165,7 @@ export class ZooKeeperLease implements Lease {
   async #retryDeletion(first: Promise<unknown>): Promise<void> {
     let sent: Promise<unknown> | null = first;
     const remove = () => {
-      const deleting = sent ?? nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
+      const deleting = sent ?? deleteIfThere(this.#zk, this.#holderPath);
       sent = null;
       return deleting;
     };

@@ -11,6 +11,7 @@ import { createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
 import { readAgain } from "../read_again.ts";
 import {
+  deleteIfThere,
   isRefusal,
   nullIfNoNode,
   readAfterSync,
@@ -46,7 +47,7 @@ export async function setGate(
 /** Opens the gate. Returns false if it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
   const gate = objectPath("gates", name, options.root);
-  const open = async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false;
+  const open = () => deleteIfThere(zk, gate);
   return await retryOnConnectionLoss(zk, open, retriesOf(options));
 }
 

@@ -31,7 +31,7 @@ import { type BarrierView, participantStatuses, readBarrier } from "./barrier_vi
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
 import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
-import { isRefusal, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
 
 export interface ParticipantOptions {
   /** The node of the barrier. Its data is the state, its version protects changes, and its children are the participants. */
@@ -265,8 +265,8 @@ export class BarrierParticipant {
   async #stepWithoutNode(): Promise<ParticipantStep> {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
-    // As in lock_contender.ts: another server may still have it.
-    if (this.#mine !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path}/${this.#mine}`, -1));
+    // Servers of an ensemble may differ: another one may still have the node.
+    if (this.#mine !== null) await deleteIfThere(this.#zk, `${this.#options.path}/${this.#mine}`);
     this.#mine = null;
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
     this.#guid = newGuid();
@@ -340,7 +340,7 @@ export class BarrierParticipant {
 
   async #deleteNodes(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
     const { path: barrier } = this.#options;
-    await Promise.all(nodes.map((name) => nullIfNoNode(this.#zk.delete(`${barrier}/${name}`, -1))));
+    await Promise.all(nodes.map((name) => deleteIfThere(this.#zk, `${barrier}/${name}`)));
     return { do: "end", outcome: then };
   }
 

@@ -13,6 +13,7 @@ import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/
 import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
 import {
   childNames,
+  deleteIfThere,
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
@@ -81,7 +82,7 @@ class InteropContender {
     await retryOnConnectionLoss(this.#zk, async () => {
       const children = await this.#listChildrenAfterOwnWrites();
       const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === guid) ?? this.#node;
-      if (own !== null) await nullIfNoNode(this.#zk.delete(this.#childPath(own), -1));
+      if (own !== null) await deleteIfThere(this.#zk, this.#childPath(own));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
@@ -94,8 +95,8 @@ class InteropContender {
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
       case "gone":
-        // As in lock_contender.ts: another server may still have it.
-        if (this.#node !== null) await nullIfNoNode(this.#zk.delete(this.#childPath(this.#node), -1));
+        // Servers of an ensemble may differ: another one may still have the node.
+        if (this.#node !== null) await deleteIfThere(this.#zk, this.#childPath(this.#node));
         this.#guid = "";
         return null;
       case "held":

@@ -9,7 +9,7 @@ import type { AcquireOptions } from "./acquire_lock.ts";
 import { holderName } from "./lock_nodes.ts";
 import { lockPath } from "./lock_path.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { deleteIfThere, isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
   /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
@@ -64,8 +64,7 @@ export async function requestRelease(
   const waitMs = options.force ? Math.max(holder.sessionTimeoutMs, zk.session.timeoutMs) : (options.waitMs ?? 0);
   if (await isGoneWithin(zk, node, waitMs, clock, options.signal)) return { holder, outcome: "released" };
   if (!options.force) return { holder, outcome: "asked" };
-  const deleted = await nullIfNoNode(zk.delete(node, -1).then(() => true));
-  return { holder, outcome: deleted ? "deleted" : "released" };
+  return { holder, outcome: await deleteIfThere(zk, node) ? "deleted" : "released" };
 }
 
 /** Finds the holder by its id, or by a unique beginning of it. Throws NOT_FOUND and USAGE. */

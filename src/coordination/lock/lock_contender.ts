@@ -16,6 +16,7 @@ import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock
 import type { LockPath } from "./lock_path.ts";
 import {
   childNames,
+  deleteIfThere,
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
@@ -133,7 +134,7 @@ export class Contender {
       const leaving = [`${path.queue}/${this.#node}`];
       // The grant is a write of the same session: both deletions are executed after it.
       if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
-      await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
+      await Promise.all(leaving.map((node) => deleteIfThere(this.#zk, node)));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
@@ -220,7 +221,7 @@ export class Contender {
 
   /** An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others. */
   async #deleteLostNode(): Promise<void> {
-    if (this.#node !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.queue}/${this.#node}`, -1));
+    if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
   }
 
   /** Returns the grant for an own node among the holders: the response to the request was lost. */

@@ -8,7 +8,7 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import { withinLeaveTime } from "../session_waits.ts";
-import { childNames, isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
+import { childNames, deleteIfThere, isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
 import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -85,7 +85,7 @@ export class PoolLists {
   async end(): Promise<void> {
     if (this.#listedAt === null) return;
     const node = `${this.#runs}/${listName(this.#guid)}`;
-    const deleting = retryOnConnectionLoss(this.#zk, () => nullIfNoNode(this.#zk.delete(node, -1)), {
+    const deleting = retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, node), {
       clock: this.#clock,
     });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;

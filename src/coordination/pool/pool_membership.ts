@@ -11,7 +11,14 @@ import { newGuid } from "../../support/guid.ts";
 import { containerRequest, createMember, createParents, type MissingNodes } from "../lock/create_nodes.ts";
 import { withinLeaveTime } from "../session_waits.ts";
 import type { Lease } from "../../process/lease.ts";
-import { childNames, isTransient, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import {
+  childNames,
+  deleteIfThere,
+  isTransient,
+  nullIfNoNode,
+  readAfterOwnWrites,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 import {
@@ -110,7 +117,7 @@ export class PoolMembership {
 
   async #deleteOwnNode(): Promise<void> {
     const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterOwnWrites());
-    if (name !== null) await nullIfNoNode(this.#zk.delete(`${this.#options.path.runs}/${name}`, -1));
+    if (name !== null) await deleteIfThere(this.#zk, `${this.#options.path.runs}/${name}`);
   }
 
   /** Rejects, unless the conflicting run has left meanwhile. */
