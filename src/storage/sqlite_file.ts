@@ -216,6 +216,16 @@ export class SqliteFile implements Disposable {
     return { bytes: blocks * bsize, freeBytes: bavail * bsize };
   }
 
+  /** Does work that belongs to the opening: the file, and its locks, are closed when it fails. */
+  closeIfFails<Result>(work: () => Result): Result {
+    try {
+      return work();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
   /** `closed`: called while the process still owns the folder. */
   close(closed: () => void = () => {}): void {
     try {

@@ -80,13 +80,7 @@ export class KeeperDatabase {
       },
     });
     // A copy needs no mark. From now on the mark applies to this file, also without its log.
-    if (!isRestored) return;
-    try {
-      this.#file.checkpoint("FULL");
-    } catch (error) {
-      this.#file.close();
-      throw error;
-    }
+    if (isRestored) this.#file.closeIfFails(() => this.#file.checkpoint("FULL"));
   }
 
   load(): Generator<Uint8Array, void, void> {

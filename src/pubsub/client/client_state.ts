@@ -121,16 +121,13 @@ export class ClientState implements Disposable {
         database.prepare(tables.client.insert).run(...tables.client.valuesToBind({ only: 0, id, session: 0 }));
       },
     });
-    try {
+    this.#nextIntentId = this.#file.closeIfFails(() => {
       const stored = this.#file.get("SELECT id FROM client")?.["id"];
       if (stored !== id) {
         throw new BatonError("CONFIG", `${path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`);
       }
-      this.#nextIntentId = Number(this.#file.get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
-    } catch (thrown) {
-      this.#file.close(); // it has the lock
-      throw thrown;
-    }
+      return Number(this.#file.get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
+    });
   }
 
   /**

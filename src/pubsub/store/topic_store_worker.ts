@@ -82,13 +82,10 @@ class WorkerStore {
         code: "IO",
         message: `Damaged data on the disk, requests for it are refused: ${sentence}`,
       });
-    try {
+    this.#database.closeIfFails(() => {
       this.#load();
       this.#transfer.dropIncomplete();
-    } catch (error) {
-      this.#database.close();
-      throw storeError(error, dataDir);
-    }
+    });
     this.#afterWork();
   }
 
