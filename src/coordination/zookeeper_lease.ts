@@ -20,6 +20,8 @@ export interface ZooKeeperLeaseOptions
   readonly kind: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
+  /** Path of a node in the queue that the release deletes too; null or left out when there is none. */
+  readonly queueNode?: string | null | undefined;
   /** The client's own clock. */
   readonly clock: Clock;
   /**
@@ -51,6 +53,7 @@ export class ZooKeeperLease implements Lease {
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
   readonly #holderPath: string;
+  readonly #queueNode: string | null;
   readonly #kind: string;
   readonly #parseRevocation: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
@@ -69,6 +72,7 @@ export class ZooKeeperLease implements Lease {
     this.#zk = zk;
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
+    this.#queueNode = options.queueNode ?? null;
     this.#kind = options.kind;
     this.#parseRevocation = options.parseRevocation ?? ((data) => parseNodeInfo(data).revoke);
     this.name = options.name;
@@ -133,6 +137,8 @@ export class ZooKeeperLease implements Lease {
       throw thrown;
     }
     this.#released = Promise.resolve();
+    // Not part of the transaction, which must not fail when a user has deleted this node.
+    void this.#retryDeletion(this.#queueNode).catch(() => {});
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
   }
@@ -145,13 +151,13 @@ export class ZooKeeperLease implements Lease {
     return this.#endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
-  // The deletion is sent before the first await: a caller that closes the session next sends both in one packet.
+  // The deletions are sent before the first await: a caller that closes the session next sends all in one packet.
   async #release(): Promise<void> {
-    const deleting = deleteIfThere(this.#zk, this.#holderPath);
+    const deleting = Promise.all([this.#holderPath, this.#queueNode].map((path) => this.#retryDeletion(path)));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
     // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
-    const deleted = this.#retryDeletion(deleting).then(() => true);
+    const deleted = deleting.then(() => true);
     if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
       "OUTCOME_UNKNOWN",
@@ -161,16 +167,14 @@ export class ZooKeeperLease implements Lease {
     );
   }
 
-  /** Deletes the holder's node. A node that is gone, or a session that has ended, is a lock released. */
-  async #retryDeletion(first: Promise<unknown>): Promise<void> {
-    let sent: Promise<unknown> | null = first;
-    const remove = () => {
-      const deleting = sent ?? deleteIfThere(this.#zk, this.#holderPath);
-      sent = null;
-      return deleting;
-    };
+  /** Deletes a node of the lease. A node that is gone, or a session that has ended, is a lock released. */
+  async #retryDeletion(path: string | null): Promise<void> {
+    if (path === null) return;
     try {
-      await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
+      await retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, path), {
+        clock: this.#clock,
+        limitMs: Infinity,
+      });
     } catch (thrown) {
       if (!this.#zk.session.ended.aborted && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }

@@ -1,11 +1,11 @@
 /** What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or with a mistake. */
-import { contenderPrefix, parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
-import { comesBefore, isFreeAfterChange } from "../../src/coordination/lock/queue_position.ts";
+import { contenderPrefix, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
+import { requestAfterChange } from "../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "./explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
-import type { Contender, LockState, LockWorld } from "./lock_world.ts";
+import { type Contender, type LockState, type LockWorld, started } from "./lock_world.ts";
 
 export class ContenderModel {
   readonly #world: LockWorld;
@@ -31,10 +31,12 @@ export class ContenderModel {
         ),
       );
     const view = c.view ?? state.server;
-    if (c.view !== null && this.#world.reads(c.step) && servers.textOf(c.view) !== servers.textOf(state.server)) {
+    if (c.cut) this.#reconnect(state, who, c, out);
+    else if (c.view !== null && this.#world.reads(c.step) && servers.textOf(c.view) !== servers.textOf(state.server)) {
       const caughtUp = { ...c, view: this.#world.options.staleReads ? state.server : null };
       out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} catches up`, who, caughtUp));
     }
+    if (c.cut && !this.#world.reads(c.step)) return;
     switch (c.step) {
       case "contend":
         return this.#contend(state, who, c, out);
@@ -47,8 +49,8 @@ export class ContenderModel {
             read: (this.#world.has("keeps the history that it read first") ? c.read : null) ?? view.ledger,
           }),
         );
-      case "read holders":
-        return void read("reads the holders", this.#world.after("holders", { holders: servers.namesOf(view.holders) }));
+      case "read grants":
+        return void read("reads the grants", this.#world.after("grants", { grants: servers.namesOf(view.grants) }));
       case "read queue":
         return void read("reads the queue", this.#decide(who, c, view));
       case "watch predecessor": {
@@ -59,14 +61,42 @@ export class ContenderModel {
         );
       }
       case "await predecessor":
-        if (servers.namesOf(view.queue).includes(c.watched)) return;
+        // A grant in advance writes to the queue node, which wakes those that watch it.
+        if (servers.namesOf(view.queue).includes(c.watched) && !this.#world.hasGrant(view, c.watched)) return;
         return void read("hears of its predecessor", { step: this.#world.firstRead, watched: "", watching: true });
-      case "await holders":
-        return this.#awaitHolders(who, c, view, read);
+      case "await grants":
+        return this.#awaitGrants(who, c, view, read);
+      case "read ages":
+        return this.#readAges(who, c, view, read);
+      case "withdraw":
+        return this.#withdraw(state, who, c, out);
+      case "read older": {
+        const grants = this.#olderGrants(who, c, view);
+        if (this.#firstOlderRead === "read older") {
+          return void read("reads the older grants", { step: "read own", grants });
+        }
+        return this.#followOlder(state, who, { ...c, grants }, out);
+      }
+      case "read own":
+        if (this.#world.granted(who, c, view) === "") {
+          return void read("finds no own grant", { step: this.#world.firstRead, grants: [], watching: false });
+        }
+        if (this.#firstOlderRead === "read own") return void read("reads its own grant", { step: "read older" });
+        return this.#followOlder(state, who, c, out);
+      case "await older": {
+        const isThere = this.#world.granted(who, c, view) !== "";
+        if (!isThere && !this.#world.has("does not look at its own grant when the older ones are gone")) {
+          return void read("hears of its own grant", { step: this.#world.firstRead, grants: [], watching: false });
+        }
+        if (this.#olderGrants(who, c, view).length > 0) return;
+        return this.#hold(state, who, c, out);
+      }
       case "announce":
         return this.#announce(state, who, c, out);
       case "grant":
         return this.#grant(state, who, c, out);
+      case "advance":
+        return this.#advance(state, who, c, out);
       case "recover":
         return this.#recover(state, who, c, out);
       case "recover queue": {
@@ -89,8 +119,15 @@ export class ContenderModel {
           this.#world.with(state, "step", `${this.#world.session(who, c)} looks for itself`, who, caughtUp),
         );
       }
+      case "release queue":
+        return this.#world.write(state, who, c, out, {
+          label: "releases its place in the queue",
+          server: servers.withoutContender(state.server, c.node),
+          change: { step: "ended" },
+          lost: c.step,
+        });
       case "leave queue": {
-        const next = this.#world.has("leaves only the queue when it gives up") ? "ended" : "leave holders";
+        const next = this.#world.has("leaves only the queue when it gives up") ? "ended" : "leave grants";
         return this.#world.write(state, who, c, out, {
           label: "leaves the queue",
           server: servers.withoutContender(state.server, c.node),
@@ -98,10 +135,10 @@ export class ContenderModel {
           lost: c.step,
         });
       }
-      case "leave holders":
+      case "leave grants":
         return this.#world.write(state, who, c, out, {
-          label: "leaves the holders",
-          server: servers.withoutHolder(state.server, c.asked),
+          label: "leaves the grants",
+          server: servers.withoutGrant(state.server, c.asked),
           change: { step: "ended" },
           lost: c.step,
         });
@@ -113,7 +150,7 @@ export class ContenderModel {
   #contend(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { mode, priority = 100, takesNew = false } = this.#world.contender(who);
     const isNew = this.#world.has("takes a new lock without making it")
-      ? state.server.holders === null
+      ? state.server.grants === null
       : state.server.version === null;
     if (takesNew && isNew) return this.#takeNew(state, who, c, out);
     const prefix = contenderPrefix(priority, mode, this.#world.guid(who, c));
@@ -136,12 +173,12 @@ export class ContenderModel {
   /** One write makes the lock, held; where there is one already it is refused, and the queue is the way. */
   #takeNew(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { server } = state;
-    const asked = this.#world.holderName(who, c, []);
+    const asked = this.#world.grantName(who, c, []);
     const zxid = server.zxid + 1;
     const made: Server = {
       ...server,
       version: server.version ?? 0,
-      holders: [{ name: asked, owner: this.#world.session(who, c) }],
+      grants: [{ name: asked, owner: this.#world.session(who, c) }],
       ...(this.#counts ? { zxid, token: Math.max(zxid, server.token) } : {}),
     };
     this.#world.write(state, who, { ...c, asked }, out, {
@@ -153,42 +190,181 @@ export class ContenderModel {
     });
   }
 
-  #decide(who: number, c: Contender, view: Server): Partial<Contender> {
-    const position = this.#world.position(who, c, c.holders, view);
+  #decide(who: number, c: Contender, view: Server, oldest?: string): Partial<Contender> {
+    const queue = oldest === undefined ? this.#queueIn(view) : c.queue;
+    const known = oldest === undefined ? {} : { oldest };
+    let position = this.#world.position(who, c, { grants: c.grants, queue, ...known });
+    const isPatient = this.#world.has("does not withdraw grants");
+    if (isPatient && /unclear|outranks/.test(position.kind)) position = { kind: "blocked", passed: true };
+    const common = { queue: [], oldest: "" };
     switch (position.kind) {
-      case "held":
-        return { step: "holding", asked: position.holder };
+      case "granted": {
+        const grants = c.grants.filter((name) => name !== position.grant);
+        return { ...common, step: this.#firstOlderRead, grants, asked: position.grant, keeps: true, token: 0 };
+      }
       case "gone":
-        return this.#world.again(c);
+        return { ...common, ...this.#world.again(c) };
       case "eligible":
-        return { step: "grant", watching: false, asked: this.#world.holderName(who, c, c.holders) };
-      case "queued":
-        return { step: position.passed && !c.announced ? "announce" : "watch predecessor", watched: position.watch };
+        return { ...common, step: "grant", watching: false, asked: this.#world.grantName(who, c, c.grants) };
+      case "next":
+        return { ...common, step: "advance", watching: false, asked: this.#world.grantName(who, c, c.grants) };
+      case "unclear":
+        return { step: "read ages", queue, watching: false };
+      case "outranks":
+        return { step: "withdraw", grants: position.grants, queue: [], oldest: position.oldest, watching: false };
+      case "queued": {
+        const step = position.passed && !c.announced ? "announce" : "watch predecessor";
+        return { ...common, step, watched: position.watch };
+      }
       case "blocked": {
-        // Without a watch left by this read the holders are read once more, which leaves one.
-        const wait = c.watching ? "await holders" : this.#world.firstRead;
+        // Without a watch left by this read the grants are read once more, which leaves one.
+        const wait = c.watching ? "await grants" : this.#world.firstRead;
         const step = position.passed && !c.announced ? "announce" : wait;
-        return { step, watching: true, watched: "" };
+        return { ...common, step, watching: true, watched: "" };
       }
     }
   }
 
-  #awaitHolders(
+  #queueIn(view: Server): readonly string[] {
+    return servers.namesOf(view.queue);
+  }
+
+  get #firstOlderRead(): "read own" | "read older" {
+    return this.#world.has("reads its own grant before the older ones") ? "read own" : "read older";
+  }
+
+  #followOlder(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    if (c.grants.length === 0) return this.#hold(state, who, c, out);
+    const waiting = this.#world.seen(state, c, { step: "await older" });
+    out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} waits for older grants`, who, waiting));
+  }
+
+  #olderGrants(who: number, c: Contender, view: Server): readonly string[] {
+    const names = servers.namesOf(view.grants);
+    const others = c.grants.filter((name) => names.includes(name));
+    if (this.#world.has("takes every other grant for an older one")) return others;
+    if (this.#world.contender(who).mode !== "exclusive") return [];
+    const own = names.indexOf(this.#world.granted(who, c, view));
+    return own === -1 ? others : others.filter((name) => names.indexOf(name) < own);
+  }
+
+  #readAges(
+    who: number,
+    c: Contender,
+    view: Server,
+    read: (label: string, change: Partial<Contender>) => void,
+  ): void {
+    const oldest = servers.namesOf(view.grants).find((name) => c.grants.includes(name));
+    const ages = servers.namesOf(view.grants);
+    if (oldest === undefined || c.grants.some((name) => !ages.includes(name))) {
+      return read("misses a grant", { step: this.#world.firstRead, queue: [], watching: false });
+    }
+    const known = this.#world.has("withdraws grants without looking at their ages") ? "x-nobody" : oldest;
+    read("reads the ages of the grants", this.#decide(who, c, view, known));
+  }
+
+  #withdraw(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    const { server } = state;
+    const there = servers.namesOf(server.grants);
+    const unchecked = this.#world.has("withdraws grants without checking the holder's") ||
+      this.#world.has("withdraws grants without looking at their ages");
+    const refused = server.version !== c.version || c.grants.some((name) => !there.includes(name)) ||
+      (!there.includes(c.oldest) && !unchecked);
+    const version = refused ? server.version : (server.version ?? 0) + 1;
+    const left = refused ? server : c.grants.reduce(servers.withoutGrant, server);
+    const zxid = this.#counts && !refused ? server.zxid + 1 : server.zxid;
+    this.#world.write(state, who, c, out, {
+      label: refused ? "is refused to withdraw grants" : `withdraws ${c.grants.join(", ")}`,
+      server: { ...left, version, zxid },
+      change: {
+        step: this.#world.firstRead,
+        watching: true,
+        announced: c.announced || !refused,
+        grants: [],
+        oldest: "",
+      },
+      lost: "recover",
+    });
+  }
+
+  #awaitGrants(
     who: number,
     c: Contender,
     view: Server,
     read: (label: string, change: Partial<Contender>) => void,
   ): void {
     if (this.#world.has("watches only its predecessor")) return;
-    const now = servers.namesOf(view.holders);
-    const deaf = this.#world.has("does not look at the holders when it watches them") && now.length === 0;
-    if (deaf || now.join() === c.holders.join()) return;
+    const now = servers.namesOf(view.grants);
+    const deaf = this.#world.has("does not look at the grants when it watches them") && now.length === 0;
+    if (deaf || now.join() === c.grants.join()) return;
     const guesses = this.#world.has("guesses which slot has become free");
-    const left = guesses ? c.holders.slice(1) : [];
-    const change: Partial<Contender> = guesses || isFreeAfterChange(c.holders)
-      ? { step: "grant", asked: this.#world.holderName(who, c, left) }
-      : { step: this.#world.firstRead };
-    read("hears of the holders", { ...change, watching: false });
+    const left = guesses ? c.grants.slice(1) : [];
+    const request = guesses ? "eligible" : requestAfterChange(this.#world.contender(who).mode, c.grants);
+    const asked = this.#world.grantName(who, c, left);
+    const change: Partial<Contender> = request === null
+      ? { step: this.#world.firstRead }
+      : request === "next"
+      ? { step: "advance", asked }
+      : { step: "grant", asked };
+    read("hears of the grants", { ...change, watching: false });
+  }
+
+  /** Asks for a grant behind the others; the own queue node must be there, and stays. */
+  #advance(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    const { server } = state;
+    const label = "asks for a grant in advance";
+    const fails = (change: Partial<Contender>, why: string) =>
+      this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
+    if (server.version === null) return fails(this.#world.again(c), "no lock");
+    const blind = this.#world.has("writes the state without a version");
+    if (!blind && server.version !== c.version) return fails({ step: this.#world.firstRead }, "bad version");
+    if (!servers.namesOf(server.queue).includes(c.node)) return fails(this.#world.again(c), "no own node");
+    if (server.grants === null || servers.namesOf(server.grants).includes(c.asked)) {
+      return fails({ step: "recover" }, "is there, or the container is not");
+    }
+    const zxid = server.zxid + 1;
+    const leaves = this.#world.has("leaves the queue with a grant in advance");
+    const kept = leaves ? servers.withoutContender(server, c.node) : server;
+    this.#world.write(state, who, c, out, {
+      label,
+      server: {
+        ...kept,
+        version: server.version + 1,
+        grants: [...server.grants, { name: c.asked, owner: this.#world.session(who, c) }],
+        ...(this.#counts ? { zxid } : {}),
+      },
+      change: this.#world.has("holds beside older grants")
+        ? { step: "holding", keeps: true }
+        : { step: this.#firstOlderRead, keeps: !leaves, disowned: false, token: this.#counts ? zxid : 0 },
+      lost: "recover",
+    });
+  }
+
+  /** No older grant is left: the lock is held, if the session is known to be alive. */
+  #hold(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    if (c.cut && !this.#world.has("holds although its server was cut off")) return;
+    const { server } = state;
+    const counted = this.#counts && c.token > 0;
+    const wrong = counted && c.token <= server.token ? `Token ${c.token} after ${server.token}` : null;
+    const token = counted ? Math.max(c.token, server.token) : server.token;
+    const next = { ...state, server: { ...server, token }, wrong };
+    const label = `${this.#world.session(who, c)} holds`;
+    // Somebody has deleted its grant by force, and it has not heard of that yet.
+    const step = c.disowned ? "leave" : "holding";
+    out.push(this.#world.with(next, "step", label, who, { ...c, step }));
+  }
+
+  /** The server of a contender that was cut off is reached again, or its session has expired. */
+  #reconnect(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    const session = this.#world.session(who, c);
+    if (!servers.hasSession(state.server, session)) {
+      const reborn = { ...started, life: c.life + 1 };
+      return void out.push(this.#world.with(state, "step", `${session} learns that it has expired`, who, reborn));
+    }
+    const server = servers.withoutSession(state.server, session);
+    out.push(this.#world.with({ ...state, server }, "step", `session ${session} expires`, who, c));
+    const reached = { ...c, cut: false, view: null };
+    out.push(this.#world.with(state, "step", `${session} reaches its servers again`, who, reached));
   }
 
   #announce(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
@@ -220,19 +396,17 @@ export class ContenderModel {
     if (!blind && server.version !== c.version) return fails({ step: this.#world.firstRead }, "bad version");
     const outside = this.#world.has("leaves its queue node out of the grant");
     if (!outside && !servers.namesOf(server.queue).includes(c.node)) return fails(this.#world.again(c), "no own node");
-    if (servers.namesOf(server.holders).includes(c.asked)) {
+    if (servers.namesOf(server.grants).includes(c.asked)) {
       return fails({ step: "recover" }, "is there");
     }
 
     const zxid = server.zxid + 1;
     const token = this.#world.has("takes the token from its queue node") ? c.born : zxid;
-    const kept = this.#world.has("keeps its queue node until the release")
-      ? server
-      : servers.withoutContender(server, c.node);
+    const left = servers.withoutContender(server, c.node);
     const granted: Server = {
-      ...kept,
+      ...left,
       version: server.version + 1,
-      holders: [...(server.holders ?? []), {
+      grants: [...(server.grants ?? []), {
         name: c.asked,
         owner: this.#world.session(who, c),
       }],
@@ -243,7 +417,7 @@ export class ContenderModel {
     const wrong = slot >= this.#world.limitOf(who)
       ? `Slot ${slot} of ${this.#world.limitOf(who)}`
       : token > server.token
-      ? this.#passedOver(state, who, c)
+      ? this.#world.passedOver(state, who, c.node)
       : `Token ${token} after ${server.token}`;
     this.#world.write(state, who, c, out, {
       label,
@@ -254,41 +428,30 @@ export class ContenderModel {
     });
   }
 
-  /** Who stands before `who`, has told so and waits for the holders, must not be passed. */
-  #passedOver(state: LockState, who: number, c: Contender): string | null {
-    const mine = parseContender(c.node);
-    for (const [other, contender] of state.contenders.entries()) {
-      if (other === who || contender.step !== "await holders" || mine === null) continue;
-      const theirs = servers.namesOf(state.server.queue).includes(contender.node)
-        ? parseContender(contender.node)
-        : null;
-      if (theirs === null || this.#world.options.sequenceSticks || this.#world.contender(who).mode === "shared") {
-        continue;
-      }
-      if (comesBefore(theirs, mine)) return `${c.node} passed ${contender.node}`;
-    }
-    return null;
-  }
-
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const unsynced = this.#world.has("does not settle its writes after a lost reply");
     const view = unsynced ? (c.view ?? state.server) : state.server;
-    const held = this.#world.held(who, c, view);
+    const own = this.#world.granted(who, c, view);
+    const names = servers.namesOf(view.grants);
     const anyOwner = this.#world.has("uses its guid again after a restart");
-    const owner = view.holders?.find((node) => node.name === held)?.owner;
-    const mine = held !== "" && (anyOwner || owner === this.#world.session(who, c));
-    const found: Partial<Contender> = mine ? { step: "holding", asked: held } : { step: "recover queue" };
+    const owner = view.grants?.find((node) => node.name === own)?.owner;
+    const mine = own !== "" && (anyOwner || owner === this.#world.session(who, c));
+    const others = names.filter((name) => name !== own);
+    const found: Partial<Contender> = !mine
+      ? { step: "recover queue" }
+      : anyOwner
+      ? { step: "holding", asked: own }
+      : { step: this.#firstOlderRead, asked: own, grants: others, keeps: true, disowned: false, token: 0 };
     const change: Contender = { ...c, ...found, view: unsynced ? c.view : null };
-    out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} looks at the holders`, who, change));
+    out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} looks at the grants`, who, change));
   }
 
   #release(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    let server = servers.withoutHolder(state.server, c.asked);
-    if (this.#world.has("keeps its queue node until the release")) server = servers.withoutContender(server, c.node);
+    const isDone = !c.keeps || this.#world.has("leaves its queue node behind at the release");
     this.#world.write(state, who, c, out, {
       label: "releases",
-      server,
-      change: { step: "ended" },
+      server: servers.withoutGrant(state.server, c.asked),
+      change: { step: isDone ? "ended" : "release queue" },
       lost: "leave",
       kind: "choice",
     });

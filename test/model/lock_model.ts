@@ -5,8 +5,8 @@
  * interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write until
  * a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows the same at more cost.
  */
-import { isCompatible } from "../../src/coordination/lock/queue_position.ts";
-import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
+import { grantsMax, isCompatible } from "../../src/coordination/lock/queue_position.ts";
+import { parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import type { Model, Transition } from "./explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
 import { Interned } from "./interned.ts";
@@ -24,7 +24,7 @@ export class LockModel implements Model<LockState> {
   readonly #contenderNumbers = new Interned<Contender>((c) => {
     const view = c.view === null ? -1 : this.#serverNumbers.numberOf(c.view);
     const read = c.read === null ? "" : this.#ledgerNumbers.numberOf(c.read);
-    const flags = `${c.watching ? 1 : 0}${c.announced ? 1 : 0}`;
+    const flags = [c.watching, c.announced, c.keeps, c.disowned, c.cut].map(Number).join("");
     return [
       c.step,
       c.life,
@@ -32,7 +32,10 @@ export class LockModel implements Model<LockState> {
       c.node,
       c.asked,
       c.version,
-      c.holders.join("+"),
+      c.grants.join("+"),
+      c.queue.join("+"),
+      c.oldest,
+      c.token,
       c.watched,
       flags,
       c.born,
@@ -70,25 +73,37 @@ export class LockModel implements Model<LockState> {
     const { ledger } = state.server;
     const misled = ledger === null ? null : ledgerViolation(ledger);
     if (misled !== null) return misled;
-    const names = servers.namesOf(state.server.holders);
-    for (const name of names) {
-      const others = names.filter((other) => other !== name);
-      const mode = parseHolder(name)?.mode ?? "exclusive";
-      const slot = parseHolder(name)?.slot ?? null;
-      if (slot !== null && others.some((other) => parseHolder(other)?.slot === slot)) {
-        return `Two holders share slot ${slot}: ${names.join(", ")}`;
-      }
-      if (!isCompatible(mode, others, this.#world.limitMax)) return `Incompatible holders: ${names.join(", ")}`;
-    }
+    const names = servers.namesOf(state.server.grants);
+    const incompatible = this.#incompatibleGrants(names);
+    if (incompatible !== null) return incompatible;
     for (const [who, contender] of state.contenders.entries()) {
       const session = this.#world.session(who, contender);
       const owns = (nodes: readonly servers.Node[] | null) => nodes?.some((node) => node.owner === session) ?? false;
-      if (contender.step === "holding" && !owns(state.server.holders)) {
-        return `${session} believes to hold and does not`;
+      const own = state.server.grants?.find((node) => node.owner === session)?.name ?? "";
+      if (contender.step === "holding") {
+        if (own === "") return `${session} believes to hold and does not`;
+        if (parseHolder(own)?.mode === "exclusive" && own !== names[0]) return `${session} holds beside ${names[0]}`;
       }
-      if (contender.step === "ended" && (owns(state.server.holders) || owns(state.server.queue))) {
+      if (contender.step === "ended" && (own !== "" || owns(state.server.queue))) {
         return `${session} has ended and left an orphan`;
       }
+    }
+    return null;
+  }
+
+  /** Exclusive grants are alone among themselves; the oldest one holds. */
+  #incompatibleGrants(names: readonly string[]): string | null {
+    for (const name of names) {
+      const others = names.filter((other) => other !== name);
+      const { mode = "exclusive", slot = null } = parseHolder(name) ?? {};
+      if (slot !== null && others.some((other) => parseHolder(other)?.slot === slot)) {
+        return `Two holders share slot ${slot}: ${names.join(", ")}`;
+      }
+      const isExclusive = names.every((other) => parseHolder(other)?.mode === "exclusive");
+      if (!isExclusive && !isCompatible(mode, others, this.#world.limitMax)) {
+        return `Incompatible grants: ${names.join(", ")}`;
+      }
+      if (isExclusive && names.length > grantsMax) return `Too many grants: ${names.join(", ")}`;
     }
     return null;
   }
@@ -97,11 +112,12 @@ export class LockModel implements Model<LockState> {
   idleViolation(state: LockState): string | null {
     for (const [who, contender] of state.contenders.entries()) {
       if (contender.step === "ended" || contender.step === "holding") continue;
-      const holders = servers.namesOf(state.server.holders);
-      const granted = new Set(holders.map((name) => parseHolder(name)?.guid));
-      const queue = (state.server.queue ?? []).filter((node) => !granted.has(parseContender(node.name)?.guid));
-      const position = this.#world.position(who, contender, holders, { ...state.server, queue });
+      const [grants, queue] = [servers.namesOf(state.server.grants), servers.namesOf(state.server.queue)];
+      const position = this.#world.position(who, contender, { grants, queue });
       if (position.kind === "eligible") return `${this.#world.session(who, contender)} waits for what nobody holds`;
+      if (position.kind === "granted" && (position.grant === grants[0] || !position.grant.startsWith("x"))) {
+        return `${this.#world.session(who, contender)} waits for what it has been granted`;
+      }
     }
     return null;
   }
@@ -114,7 +130,22 @@ export class LockModel implements Model<LockState> {
     }
     this.#expiries(state, out);
     if (state.faultsLeft > 0) this.#faultsOfServer(state, out);
-    return out;
+    return out.map((transition) => this.#judgeSuccession(state, transition));
+  }
+
+  /** A grant in advance becomes the oldest one: its contender must not pass one that waits before it. */
+  #judgeSuccession(before: LockState, transition: Transition<LockState>): Transition<LockState> {
+    const { state } = transition;
+    const [now] = state.server.grants ?? [];
+    if (now === undefined || state.wrong !== null || now.name === before.server.grants?.[0]?.name) return transition;
+    if (!servers.namesOf(before.server.grants).includes(now.name)) return transition;
+    if (parseHolder(now.name)?.mode !== "exclusive") return transition;
+    const who = before.contenders.findIndex((contender, at) => this.#world.session(at, contender) === now.owner);
+    const node = before.contenders[who]?.node ?? "";
+    const isQueued = servers.namesOf(before.server.queue).includes(node);
+    const hasLostPlace = before.contenders[who]?.keeps === true && !isQueued; // somebody has deleted it
+    const wrong = hasLostPlace ? null : this.#world.passedOver(before, who, node);
+    return wrong === null ? transition : { ...transition, state: { ...state, wrong } };
   }
 
   #faultsOf(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
@@ -125,19 +156,23 @@ export class LockModel implements Model<LockState> {
         this.#world.with(state, "fault", `${this.#world.session(who, c)} crashes and starts again`, who, reborn),
       );
     }
-    const leaving = c.step === "holding" || c.step.startsWith("leave");
+    const leaving = /^(holding|leave|release)/.test(c.step);
     if (this.#world.may("gives up") && !leaving) {
       const step: Step = c.node === "" || !servers.namesOf((c.view ?? state.server).queue).includes(c.node)
         ? "leave"
         : "leave queue";
       out.push(this.#world.with(state, "fault", `${this.#world.session(who, c)} gives up`, who, { ...c, step }));
     }
+    if (this.#world.may("cut off") && !c.cut && /^(await|read o)/.test(c.step)) {
+      const cut = { ...c, cut: true, view: c.view ?? state.server };
+      out.push(this.#world.with(state, "fault", `the server of ${this.#world.session(who, c)} is cut off`, who, cut));
+    }
   }
 
   /** A session that nobody has any more expires sooner or later. */
   #expiries(state: LockState, out: Transition<LockState>[]): void {
     const living = new Set(state.contenders.map((contender, who) => this.#world.session(who, contender)));
-    const nodes = [...(state.server.queue ?? []), ...(state.server.holders ?? [])];
+    const nodes = [...(state.server.queue ?? []), ...(state.server.grants ?? [])];
     for (const owner of new Set(nodes.map((node) => node.owner))) {
       if (living.has(owner)) continue;
       const server = servers.withoutSession(state.server, owner);
@@ -151,7 +186,7 @@ export class LockModel implements Model<LockState> {
       out.push({
         kind: "fault",
         label,
-        state: this.#disowned({ ...state, server: next, faultsLeft: state.faultsLeft - 1 }),
+        state: this.#disowned(state, { ...state, server: next, faultsLeft: state.faultsLeft - 1 }),
       });
     if (this.#world.may("reaped")) {
       for (const next of servers.reaped(server)) push("an empty container is reaped", next);
@@ -163,16 +198,17 @@ export class LockModel implements Model<LockState> {
       for (const { name } of server.queue ?? []) push(`${name} is deleted`, servers.withoutContender(server, name));
     }
     if (this.#world.may("holder deleted")) {
-      for (const { name } of server.holders ?? []) push(`${name} is deleted`, servers.withoutHolder(server, name));
+      for (const { name } of server.grants ?? []) push(`${name} is deleted`, servers.withoutGrant(server, name));
     }
   }
 
-  /** A holder whose node somebody deletes stops; that it takes a moment is what the documentation warns of. */
-  #disowned(state: LockState): LockState {
-    const contenders = state.contenders.map((contender, who) => {
-      const lost = contender.step === "holding" && this.#world.held(who, contender, state.server) === "";
-      return lost ? { ...contender, step: "leave" as const } : contender;
+  /** A holder whose grant somebody deletes stops; that it takes a moment is what the documentation warns of. */
+  #disowned(before: LockState, after: LockState): LockState {
+    const contenders = after.contenders.map((contender, who) => {
+      const isGranted = (server: Server) => this.#world.granted(who, contender, server) !== "";
+      if (!isGranted(before.server) || isGranted(after.server)) return contender;
+      return contender.step === "holding" ? { ...contender, step: "leave" as const } : { ...contender, disowned: true };
     });
-    return { ...state, contenders };
+    return { ...after, contenders };
   }
 }

@@ -15,6 +15,7 @@ const everyFault: Fault[] = [
   "holder deleted",
   "reaped",
   "gives up",
+  "cut off",
 ];
 const exclusive = { mode: "exclusive" } as const;
 const taker = { mode: "exclusive", takesNew: true } as const;
@@ -22,6 +23,9 @@ const shared = { mode: "shared" } as const;
 const permit = { mode: "permit" } as const;
 const urgent = { mode: "exclusive", priority: 50 } as const;
 const patient = { mode: "exclusive", priority: 200 } as const;
+const reader = { mode: "shared", priority: 50 } as const;
+const three = [exclusive, exclusive, exclusive];
+const ranked = [exclusive, patient, urgent];
 const two = { contenders: [exclusive, exclusive], faults: everyFault, faultsMax: 2 };
 
 function check(name: string, options: LockModelOptions): Exploration {
@@ -82,6 +86,13 @@ describe("the lock protocol holds", () => {
       faultsMax: 1,
     },
     "three priorities": { contenders: [exclusive, patient, urgent], faults: ["crash"], faultsMax: full ? 1 : 0 },
+    "three exclusive, one cut off": { contenders: three, faults: faults("cut off"), faultsMax: 1 },
+    "a reader before two exclusive": {
+      contenders: [reader, exclusive, exclusive],
+      faults: faults("holder deleted"),
+      faultsMax: 1,
+      tokens: true,
+    },
     "a permit, a reader and a writer": {
       contenders: [permit, shared, exclusive],
       faults: faults("crash"),
@@ -101,18 +112,11 @@ describe("the lock protocol holds", () => {
 
 describe("the checker finds a protocol that", () => {
   const variants: [Mistake[], RegExp, Partial<LockModelOptions>?][] = [
-    [["keeps its queue node until the release"], /waits for what nobody holds/, {
-      contenders: [permit, permit],
-      limit: 2,
-    }],
-    [["keeps its queue node until the release", "watches only its predecessor"], /waits for what nobody holds/, {
-      faults: ["crash"],
-    }],
     [["watches only its predecessor"], /waits for what nobody holds/],
-    [["does not look at the holders when it watches them"], /waits for what nobody holds/],
-    [["reads the holders before the version"], /Incompatible holders/],
-    [["writes the state without a version"], /Incompatible holders/],
-    [["leaves its queue node out of the grant"], /Incompatible holders/],
+    [["does not look at the grants when it watches them"], /waits for what nobody holds/],
+    [["reads the grants before the version"], /Incompatible grants|holds beside/],
+    [["writes the state without a version"], /Incompatible grants|holds beside/],
+    [["leaves its queue node out of the grant"], /Incompatible grants|holds beside/],
     [["does not settle its writes after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["leaves only the queue when it gives up"], /orphan/],
@@ -127,18 +131,38 @@ describe("the checker finds a protocol that", () => {
       limit: 2,
       faultsMax: 0,
     }],
-    [["reads the holders before the version"], /share slot 0/, { contenders: [permit, permit], limit: 2 }],
+    [["reads the grants before the version"], /share slot 0/, { contenders: [permit, permit], limit: 2 }],
     [["tells without filling in the token"], /The history says/, {
       contenders: [exclusive, urgent, patient],
       faultsMax: 0,
       history: true,
     }],
-    [["takes a new lock without making it"], /Incompatible holders/, { contenders: [exclusive, taker] }],
+    [["takes a new lock without making it"], /Incompatible grants|holds beside/, { contenders: [exclusive, taker] }],
     [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/, {
       contenders: [taker, taker],
     }],
     [["keeps the history that it read first"], /The history says/, { faultsMax: 0, history: true }],
-    [["passes others without telling them"], /passed/, { contenders: [exclusive, patient, urgent], faultsMax: 0 }],
+    [["holds beside older grants"], /holds beside/],
+    [["takes every other grant for an older one"], /come to an end|waits for what it/, {
+      contenders: three,
+      faults: ["lost reply"],
+      faultsMax: 1,
+    }],
+    [["does not look at its own grant when the older ones are gone"], /does not|holds beside/, {
+      contenders: ranked,
+      faults: [],
+    }],
+    [["reads its own grant before the older ones"], /does not|holds beside/, { contenders: ranked, faults: [] }],
+    [["holds although its server was cut off"], /does not|holds beside/],
+    [["withdraws grants without checking the holder's"], /does not|holds beside/, { contenders: ranked, faults: [] }],
+    [["withdraws grants without looking at their ages"], /does not|holds beside/, { contenders: ranked, faults: [] }],
+    [["does not withdraw grants"], /passed/, { contenders: ranked, faults: [] }],
+    [["leaves the queue with a grant in advance"], /passed/, {
+      contenders: [reader, exclusive, exclusive],
+      faults: [],
+    }],
+    [["leaves its queue node behind at the release"], /orphan/],
+    [["passes others without telling them"], /passed/, { contenders: [reader, exclusive, exclusive], faults: [] }],
   ];
   for (const [mistakes, what, options] of variants) {
     const name = mistakes.join(" and ");

@@ -1,7 +1,12 @@
 /** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
 import type { LockMode } from "../../src/process/lease.ts";
 import { holderName, parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
-import { freeSlot, type QueuePosition, queuePosition } from "../../src/coordination/lock/queue_position.ts";
+import {
+  comesBefore,
+  freeSlot,
+  type QueuePosition,
+  queuePosition,
+} from "../../src/coordination/lock/queue_position.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
@@ -14,26 +19,36 @@ export type Fault =
   | "contender deleted"
   | "holder deleted"
   | "reaped"
-  | "gives up";
+  | "gives up"
+  | "cut off";
 
 /** Ways to build the protocol wrong: each must be found out. */
 export type Mistake =
-  | "keeps its queue node until the release"
   | "watches only its predecessor"
-  | "reads the holders before the version"
+  | "reads the grants before the version"
   | "leaves its queue node out of the grant"
   | "writes the state without a version"
   | "does not settle its writes after a lost reply"
   | "does not look after a lost reply"
   | "uses its guid again after a restart"
   | "takes the token from its queue node"
-  | "does not look at the holders when it watches them"
+  | "does not look at the grants when it watches them"
   | "leaves only the queue when it gives up"
   | "passes others without telling them"
   | "guesses which slot has become free"
   | "tells without filling in the token"
   | "keeps the history that it read first"
-  | "takes a new lock without making it";
+  | "takes a new lock without making it"
+  | "holds beside older grants"
+  | "takes every other grant for an older one"
+  | "does not look at its own grant when the older ones are gone"
+  | "reads its own grant before the older ones"
+  | "holds although its server was cut off"
+  | "withdraws grants without checking the holder's"
+  | "withdraws grants without looking at their ages"
+  | "does not withdraw grants"
+  | "leaves the queue with a grant in advance"
+  | "leaves its queue node behind at the release";
 
 export interface ContenderKind {
   readonly mode: LockMode;
@@ -57,26 +72,33 @@ export interface LockModelOptions {
   readonly sequenceSticks?: boolean;
   /** Tokens are counted, which tells apart states that are otherwise the same. */
   readonly tokens?: boolean;
-  /** An election: the guarded state has a history, with tokens. */
+  /** An election: the guarded state has a history, with tokens, and no grant is made in advance. */
   readonly history?: boolean;
 }
 
 export type Step =
   | "contend"
   | "read version"
-  | "read holders"
+  | "read grants"
   | "read queue"
   | "watch predecessor"
   | "await predecessor"
-  | "await holders"
+  | "await grants"
   | "announce"
   | "grant"
+  | "advance"
+  | "read ages"
+  | "withdraw"
+  | "read older"
+  | "read own"
+  | "await older"
   | "recover"
   | "recover queue"
   | "holding"
+  | "release queue"
   | "leave"
   | "leave queue"
-  | "leave holders"
+  | "leave grants"
   | "ended";
 
 export interface Contender {
@@ -85,14 +107,26 @@ export interface Contender {
   readonly attempt: number;
   /** The own node in the queue, as far as known. */
   readonly node: string;
-  /** The holder's node that it asked for last. */
+  /** The grant that it asked for last. */
   readonly asked: string;
   readonly version: number;
   /** The history as read with the version; an election's. */
   readonly read: Ledger | null;
-  readonly holders: readonly string[];
+  readonly grants: readonly string[];
+  /** As read, while the ages of the grants are read. */
+  readonly queue: readonly string[];
+  /** The oldest grant, when it withdraws others. */
+  readonly oldest: string;
+  /** The zxid of its grant in advance. */
+  readonly token: number;
+  /** Its queue node is there as long as its grant. */
+  readonly keeps: boolean;
+  /** Its grant was deleted by force. */
+  readonly disowned: boolean;
+  /** Its server is cut off from the others, and its session may expire. */
+  readonly cut: boolean;
   readonly watched: string;
-  /** Reads of the holders leave a watch: after the predecessor has gone it is likely the first. */
+  /** Reads of the grants leave a watch: after the predecessor has gone it is likely the first. */
   readonly watching: boolean;
   readonly announced: boolean;
   readonly born: number;
@@ -115,7 +149,13 @@ export const started: Contender = {
   asked: "",
   version: 0,
   read: null,
-  holders: [],
+  grants: [],
+  queue: [],
+  oldest: "",
+  token: 0,
+  keeps: false,
+  disowned: false,
+  cut: false,
   watched: "",
   watching: false,
   announced: false,
@@ -129,15 +169,22 @@ function withoutTheForgotten(c: Contender): Contender {
     case "ended":
       return { ...started, step: c.step, life: c.life };
     case "grant":
-      return c.holders.length === 0 ? c : { ...c, holders: [] };
-    case "holding":
-      return { ...started, step: c.step, life: c.life, attempt: c.attempt, node: c.node, asked: c.asked };
+      return c.grants.length === 0 ? c : { ...c, grants: [] };
+    case "release queue":
+    case "holding": {
+      const { step, life, attempt, node, asked, keeps } = c;
+      return { ...started, step, life, attempt, node, asked, keeps };
+    }
     case "contend":
     case "recover":
     case "recover queue":
     case "await predecessor":
     case "watch predecessor":
-      return c.version === 0 && c.holders.length === 0 ? c : { ...c, version: 0, read: null, holders: [] };
+      return c.version === 0 && c.grants.length === 0 ? c : { ...c, version: 0, read: null, grants: [] };
+    case "read older":
+    case "read own":
+    case "await older":
+      return c.version === 0 ? c : { ...c, version: 0, read: null };
     default:
       return c;
   }
@@ -201,18 +248,27 @@ export class LockWorld {
 
   /** Contend once more, under another guid. */
   again(c: Contender): Partial<Contender> {
-    const nothingRead = { holders: [], version: 0, read: null, watched: "", watching: false };
+    const nothingRead = {
+      grants: [],
+      version: 0,
+      read: null,
+      watched: "",
+      watching: false,
+      keeps: false,
+      disowned: false,
+      token: 0,
+    };
     return { step: "contend", attempt: c.attempt + 1, node: "", asked: "", ...nothingRead };
   }
 
   /** Where a decision starts. What an earlier one has read is of no use to it. */
   get firstRead(): Step {
-    return this.has("reads the holders before the version") ? "read holders" : "read version";
+    return this.has("reads the grants before the version") ? "read grants" : "read version";
   }
 
-  after(what: "version" | "holders", change: Partial<Contender>): Partial<Contender> {
-    const first = this.has("reads the holders before the version") ? "holders" : "version";
-    const second = first === "version" ? "read holders" : "read version";
+  after(what: "version" | "grants", change: Partial<Contender>): Partial<Contender> {
+    const first = this.has("reads the grants before the version") ? "grants" : "version";
+    const second = first === "version" ? "read grants" : "read version";
     return { ...change, step: what === first ? second : "read queue" };
   }
 
@@ -221,10 +277,42 @@ export class LockWorld {
       (step === "recover" && this.has("does not settle its writes after a lost reply"));
   }
 
-  position(who: number, c: Contender, holders: readonly string[], server: Server): QueuePosition {
-    const queue = servers.namesOf(server.queue);
+  position(
+    who: number,
+    c: Contender,
+    { grants, queue, oldest }: { grants: readonly string[]; queue: readonly string[]; oldest?: string },
+  ): QueuePosition {
     const { mode } = this.contender(who);
-    return queuePosition({ holders, queue, guid: this.guid(who, c), mode, limit: this.limitOf(who) });
+    const mayAdvance = !(this.options.history ?? false);
+    const known = oldest === undefined ? {} : { oldest };
+    return queuePosition({
+      grants,
+      queue,
+      guid: this.guid(who, c),
+      mode,
+      limit: this.limitOf(who),
+      mayAdvance,
+      ...known,
+    });
+  }
+
+  /** Whether the contender with this queue node has a grant. */
+  hasGrant(server: Server, queueNode: string): boolean {
+    const guid = parseContender(queueNode)?.guid;
+    return server.grants?.some(({ name }) => parseHolder(name)?.guid === guid) ?? false;
+  }
+
+  /** Who stands before the contender with `node`, has told so and waits for the grants, must not be passed. */
+  passedOver(state: LockState, who: number, node: string): string | null {
+    const mine = parseContender(node);
+    for (const [other, contender] of state.contenders.entries()) {
+      if (other === who || contender.step !== "await grants" || mine === null) continue;
+      const isQueued = servers.namesOf(state.server.queue).includes(contender.node);
+      const theirs = isQueued ? parseContender(contender.node) : null;
+      if (theirs === null || this.options.sequenceSticks || this.contender(who).mode === "shared") continue;
+      if (comesBefore(theirs, mine)) return `${node} passed ${contender.node}`;
+    }
+    return null;
   }
 
   own(who: number, c: Contender, server: Server): string {
@@ -245,16 +333,16 @@ export class LockWorld {
     return `${"abc"[who]}${life}${c.attempt === 0 ? "" : `t${c.attempt}`}`;
   }
 
-  /** The node it will ask for, `holders` being what it knows of those who hold. */
-  holderName(who: number, c: Contender, holders: readonly string[]): string {
+  /** The node it will ask for, `grants` being what it knows of the others'. */
+  grantName(who: number, c: Contender, grants: readonly string[]): string {
     const { mode } = this.contender(who);
-    return holderName({ mode, slot: mode === "permit" ? freeSlot(holders) : null, guid: this.guid(who, c) });
+    return holderName({ mode, slot: mode === "permit" ? freeSlot(grants) : null, guid: this.guid(who, c) });
   }
 
-  /** Its own node among the holders, or "". */
-  held(who: number, c: Contender, server: Server): string {
+  /** Its own node among the grants, or "". */
+  granted(who: number, c: Contender, server: Server): string {
     const guid = this.guid(who, c);
-    return server.holders?.find((node) => parseHolder(node.name)?.guid === guid)?.name ?? "";
+    return server.grants?.find((node) => parseHolder(node.name)?.guid === guid)?.name ?? "";
   }
 
   limitOf(who: number): number {

@@ -198,9 +198,10 @@ function checkFirstWaiter(
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
   addFinding: AddFinding,
 ): void {
+  const granted = holders.map(({ name }) => parseHolder(name)?.guid);
   const contenders = queue.flatMap(({ name, info }) => {
     const node = parseContender(name);
-    return node === null ? [] : [{ node, info }];
+    return node === null || granted.includes(node.guid) ? [] : [{ node, info }];
   }).sort((left, right) => (comesBefore(left.node, right.node) ? -1 : 1));
   const [first] = contenders;
   if (first === undefined || first.info.sinceMs === 0) return;

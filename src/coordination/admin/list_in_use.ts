@@ -4,6 +4,8 @@ import { BatonError } from "../../errors.ts";
 import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
 import { readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName, folderOf, lockPathAt } from "../lock/lock_path.ts";
+import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
+import { heldGrants } from "../lock/queue_position.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
 
 export interface UseSummary {
@@ -68,11 +70,19 @@ async function listFolder(
 
 async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   const path = lockPathAt(at);
-  const [holders, waiters] = await Promise.all([path.holders, path.queue].map(async (folder) => {
+  const [grants = null, queued = null] = await Promise.all([path.holders, path.queue].map(async (folder) => {
     const stat = await hiddenIfNoAuth(zk.exists(folder));
     return stat === "hidden" ? null : stat?.numChildren ?? 0;
   }));
-  return { holders: holders ?? null, waiters: waiters ?? null };
+  if (!grants || !queued) return { holders: grants, waiters: queued };
+  // Grants may have been made in advance: their contenders are in the queue, too.
+  const [granted, queue] = await Promise.all([path.holders, path.queue].map((folder) => {
+    return hiddenIfNoAuth(childNames(zk, folder));
+  }));
+  if (!Array.isArray(granted) || !Array.isArray(queue)) return { holders: null, waiters: null };
+  const holders = heldGrants(granted.map(parseHolder).filter((node) => node !== null)).length;
+  const guids = new Set([...granted.map(parseHolder), ...queue.map(parseContender)].map((node) => node?.guid));
+  return { holders, waiters: guids.size - holders };
 }
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {

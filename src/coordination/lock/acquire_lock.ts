@@ -229,6 +229,7 @@ class LockAcquisition {
       kind: this.#kind,
       path: this.#protocol.path.lock,
       holderPath: `${this.#protocol.path.holders}/${granted.node}`,
+      queueNode: granted.queueNode,
       holderId: granted.guid,
       mode: this.#mode,
       slot: granted.slot,

@@ -4,6 +4,7 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
+import { TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
@@ -22,7 +23,8 @@ import {
   readAfterOwnWrites,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
-import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "./queue_position.ts";
+import { type GrantNames, OlderGrants } from "./older_grants.ts";
+import { freeSlot, isCompatible, type OutrankedGrants, queuePosition, requestAfterChange } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
 export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
@@ -55,6 +57,8 @@ export interface Granted {
   readonly guid: string;
   /** Name of the holder's node. */
   readonly node: string;
+  /** Path of the own node in the queue, if it is still there: the release deletes it too. */
+  readonly queueNode: string | null;
   /** Number of the permit, from 0. */
   readonly slot: number | null;
   /** Number of permits at the time of the grant. */
@@ -68,8 +72,19 @@ type ContenderStep =
   | { readonly do: "contend" | "recover" }
   | { readonly do: "read"; readonly watch: boolean }
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedWatch | null }
-  | { readonly do: "grant"; readonly view: LockView }
+  | { readonly do: "grant" | "advance"; readonly view: LockView }
+  /** The own grant exists; those in `others` may be older, or gone. */
+  | { readonly do: "await older"; readonly own: string; readonly others: readonly string[] }
   | ContenderOutcome;
+
+interface FollowedGrants {
+  readonly armed: ArmedWatch;
+  readonly grants: OlderGrants;
+}
+
+interface AwaitOlder extends Pick<GrantNames, "own" | "others"> {
+  readonly following: Promise<FollowedGrants>;
+}
 
 const readOnly: ContenderStep = { do: "read", watch: false };
 /** A contender whose predecessor has gone is probably the first now, and will wait for the holders. */
@@ -83,8 +98,10 @@ export class Contender {
   #guid = "";
   /** Own node in the queue; null until a response has contained its name. */
   #node: string | null = null;
-  /** Name of the holder's node in the last request for a grant. */
-  #requestedHolder: string | null = null;
+  /** Data of the own node in the queue. */
+  #nodeData: Uint8Array = new Uint8Array(0);
+  /** Name of the node in the last request for a grant. */
+  #requestedGrant: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
   #isBusy = false;
@@ -133,7 +150,7 @@ export class Contender {
       const { path } = this.#options;
       const leaving = [`${path.queue}/${this.#node}`];
       // The grant is a write of the same session: both deletions are executed after it.
-      if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
+      if (this.#requestedGrant !== null) leaving.push(`${path.holders}/${this.#requestedGrant}`);
       await Promise.all(leaving.map((node) => deleteIfThere(this.#zk, node)));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
@@ -151,6 +168,10 @@ export class Contender {
         return this.#decide(step.view, step.armed);
       case "grant":
         return this.#grant(step.view);
+      case "advance":
+        return this.#advance(step.view);
+      case "await older":
+        return this.#awaitOlder({ ...step, following: this.#followGrants(step.own, step.others) });
     }
   }
 
@@ -158,13 +179,14 @@ export class Contender {
     const { path, mode, priority, acl, info } = this.#options;
     this.#guid = newGuid();
     this.#node = null;
-    this.#requestedHolder = null;
+    this.#requestedGrant = null;
     this.#hasAnnounced = false;
     const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
     const state = this.#state.initial(mode === "permit" ? this.#options.limit : null);
     const lock: MultiRequest = this.#state.permanent
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
       : containerRequest(path.lock, acl, state);
+    this.#nodeData = formatNewNode(info, this.#zk.session);
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path.lock, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
@@ -174,7 +196,7 @@ export class Contender {
         containers: [lock, containerRequest(path.queue, acl)],
         prefix,
         acl,
-        data: formatNewNode(info, this.#zk.session),
+        data: this.#nodeData,
       });
       const reading = readLock(this.#zk, path);
       reading.catch(() => {}); // awaited below, unless the creation has failed
@@ -195,28 +217,43 @@ export class Contender {
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
-  async #decide(view: LockView | null, armed: ArmedWatch | null): Promise<ContenderStep> {
+  async #decide(view: LockView | null, armed: ArmedWatch | null, oldest?: string): Promise<ContenderStep> {
     if (view === null) return { do: "contend" };
-    const { holders, queue } = view;
+    const { grants, queue } = view;
     const limit = this.#limitIn(view);
-    const position = queuePosition({ holders, queue, guid: this.#guid, mode: this.#options.mode, limit });
+    const { mode, waits } = this.#options;
+    const position = queuePosition({
+      grants,
+      queue,
+      guid: this.#guid,
+      mode,
+      limit,
+      mayAdvance: this.#state.mayAdvance && waits,
+      ...(oldest === undefined ? {} : { oldest }),
+    });
     this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
-    this.#isBusy = position.kind === "queued" || position.kind === "blocked";
+    this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
         await this.#deleteLostNode();
         return { do: "contend" };
-      case "held":
-        return await this.#confirmGrant(position.holder, limit);
+      case "granted": {
+        const { grant } = position;
+        const others = mode === "exclusive" ? grants.filter((name) => name !== grant) : [];
+        return { do: "await older", own: grant, others };
+      }
       case "eligible":
         return { do: "grant", view };
     }
-    if (!this.#options.waits) return { do: "busy" };
+    if (!waits) return { do: "busy" };
+    if (position.kind === "unclear") return await this.#readAges(view);
+    if (position.kind === "outranks") return await this.#withdraw(view, position);
+    if (position.kind === "next") return { do: "advance", view };
     if (position.passed && !this.#hasAnnounced) return await this.#changeVersion(view);
     this.#options.onQueued();
     return position.kind === "queued"
       ? await this.#awaitPredecessor(position.watch)
-      : await this.#awaitHolders(view, limit, armed);
+      : await this.#awaitChange(view, limit, armed);
   }
 
   /** An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others. */
@@ -224,16 +261,8 @@ export class Contender {
     if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
   }
 
-  /** Returns the grant for an own node among the holders: the response to the request was lost. */
-  async #confirmGrant(node: string, limit: number): Promise<ContenderStep> {
-    const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
-    if (stat === null) return readOnly;
-    if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
-    return this.#toGranted(node, { token: stat.czxid, limit });
-  }
-
   /**
-   * Changes the version of the lock's node. A contender that waits for the holders requests the grant without reading the
+   * Changes the version of the lock's node. A contender that waits for the grants to change requests one without reading the
    * queue again; a later contender of better priority changes the version, so that this request fails and the queue is read.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
@@ -252,61 +281,140 @@ export class Contender {
     return readAndWatch;
   }
 
-  async #awaitHolders(view: LockView, limit: number, armed: ArmedWatch | null): Promise<ContenderStep> {
+  async #awaitChange(view: LockView, limit: number, armed: ArmedWatch | null): Promise<ContenderStep> {
     const { mode, path } = this.#options;
-    let { holders } = view;
+    let { grants } = view;
     if (armed === null) {
       armed = this.#waits.arm();
       const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.event.set }));
       this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
       if (list === null || !this.#isBusy) return readOnly;
-      holders = list.children;
+      if (list.children.length !== grants.length) return readAndWatch;
+      grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff; isFreeAfterChange says why it is safe.
-    return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : readOnly;
+    // Saves one round trip per handoff; requestAfterChange says why it is safe.
+    const request = changed ? requestAfterChange(mode, grants) : null;
+    if (request === null) return readOnly;
+    return request === "next"
+      ? { do: "advance", view: { ...view, grants } }
+      : { do: "grant", view: { ...view, grants: [] } };
+  }
+
+  /** Decides again with the oldest of the grants. Their ages are read after the version, which guards what is decided. */
+  async #readAges(view: LockView): Promise<ContenderStep> {
+    const stats = await Promise.all(
+      view.grants.map(async (name) => ({ name, stat: await this.#zk.exists(`${this.#options.path.holders}/${name}`) })),
+    );
+    const aged = stats.flatMap(({ name, stat }) => (stat === null ? [] : [{ name, czxid: stat.czxid }]));
+    if (aged.length < stats.length) return readOnly;
+    const oldest = aged.reduce((first, one) => (one.czxid < first.czxid ? one : first));
+    return await this.#decide(view, null, oldest.name);
+  }
+
+  /**
+   * Withdraws grants that later contenders have in advance; they are still in the queue. The holder's own grant must exist:
+   * if it is gone, one of the others holds the lock.
+   */
+  async #withdraw(view: LockView, { grants, oldest }: OutrankedGrants): Promise<ContenderStep> {
+    const { path } = this.#options;
+    const withdrawing = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },
+      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },
+      ...grants.map((name) => ({ type: "delete", path: `${path.holders}/${name}`, version: -1 }) as const),
+    ]);
+    // Refused: another contender was faster, or a grant is gone.
+    if (await nullIfRefused(withdrawing, "BADVERSION", "NONODE") !== null) this.#hasAnnounced = true;
+    return readAndWatch;
   }
 
   async #grant(view: LockView): Promise<ContenderStep> {
-    const { path, mode, acl, info } = this.#options;
-    const slot = mode === "permit" ? freeSlot(view.holders) : null;
+    const { path, mode, acl } = this.#options;
+    const slot = mode === "permit" ? freeSlot(view.grants) : null;
     const node = holderName({ mode, slot, guid: this.#guid });
-    this.#requestedHolder = node;
+    this.#requestedGrant = node;
     this.#isBusy = false;
     const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
     const state = this.#state.afterGrant(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: state, version: view.version },
-      {
-        type: "create",
-        path: `${path.holders}/${node}`,
-        data: formatNewNode(info, this.#zk.session),
-        acl,
-        flags: createFlag.ephemeral,
-      },
+      this.#creationOf(node),
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
-    if (!view.hasHolders) multi.splice(1, 0, containerRequest(path.holders, acl));
+    if (!view.hasGrantsNode) multi.splice(1, 0, containerRequest(path.holders, acl));
     const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS");
     // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
     if (made === null) return readOnly;
     const [guarded] = made;
     if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
-    return this.#toGranted(node, { token: guarded.stat.mzxid, limit });
+    return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null });
   }
 
-  #toGranted(node: string, { token, limit }: { token: bigint; limit: number | null }): Granted {
+  /** Requests a grant behind the others. The write to the own queue node wakes the next contender, which then looks for room. */
+  async #advance(view: LockView): Promise<ContenderStep> {
+    const { path, mode } = this.#options;
+    const own = holderName({ mode, slot: null, guid: this.#guid });
+    this.#requestedGrant = own;
+    const requesting = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },
+      this.#creationOf(own),
+      { type: "setData", path: `${path.queue}/${this.#node}`, data: this.#nodeData, version: -1 },
+    ]);
+    const following = this.#followGrants(own, view.grants);
+    following.catch(() => {}); // awaited below, unless the request has failed
+    if (await nullIfRefused(requesting, "BADVERSION", "NONODE", "NODEEXISTS") === null) return readOnly;
+    return await this.#awaitOlder({ own, others: view.grants, following });
+  }
+
+  #creationOf(grant: string): MultiRequest {
+    const { path, acl, info } = this.#options;
+    const data = formatNewNode(info, this.#zk.session);
+    return { type: "create", path: `${path.holders}/${grant}`, data, acl, flags: createFlag.ephemeral };
+  }
+
+  async #followGrants(own: string, others: readonly string[]): Promise<FollowedGrants> {
+    const armed = this.#waits.arm();
+    const names = { folder: this.#options.path.holders, own, others };
+    return { armed, grants: await OlderGrants.read(this.#zk, names, armed.event.set) };
+  }
+
+  /** Waits until no older grant is left. Meanwhile the lease is kept as long as a holder's. */
+  async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
+    using _lease = new TaskScope(this.#zk.session.guard());
+    for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
+      const { armed, grants } = await (next ?? this.#followGrants(own, others));
+      if (grants.own === null) return readOnly; // it was withdrawn, or deleted by force
+      if (grants.own.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
+      let isCurrent = true;
+      if (!grants.isOldest) {
+        this.#isBusy = true;
+        this.#options.onQueued();
+        // A new connection reports what happened meanwhile in no order.
+        isCurrent = await this.#waits.waitFor(armed);
+      }
+      if (isCurrent && grants.isOldest) {
+        const queueNode = this.#node === null ? null : `${this.#options.path.queue}/${this.#node}`;
+        return this.#toGranted(own, { token: grants.own.czxid, limit: this.#options.limit, queueNode });
+      }
+    }
+    return { do: "stopped" };
+  }
+
+  #toGranted(
+    node: string,
+    { token, limit, queueNode }: Pick<Granted, "token" | "limit" | "queueNode">,
+  ): Granted {
     const slot = parseHolder(node)?.slot ?? null;
-    return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, token };
+    return { do: "granted", guid: this.#guid, node, queueNode, slot, limit: slot === null ? null : limit, token };
   }
 
   /** Throws LIMIT_MISMATCH. */
-  #limitIn({ state, holders }: LockView): number {
+  #limitIn({ state, grants }: LockView): number {
     const { mode, limit, limitPolicy, path } = this.#options;
     if (mode !== "permit" || limitPolicy === "set" || state.limit === null || state.limit === limit) return limit;
     // The version guards the grant: as long as it is unchanged, there is still no holder.
-    if (limitPolicy === "set-when-free" && holders.length === 0) return limit;
+    if (limitPolicy === "set-when-free" && grants.length === 0) return limit;
     if (limitPolicy === "adopt") return state.limit;
     throw new BatonError(
       "LIMIT_MISMATCH",

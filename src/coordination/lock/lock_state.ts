@@ -52,6 +52,8 @@ export interface LockStateCodec {
   afterGrant(read: StoredLockState, grant: { readonly guid: string; readonly limit: number | null }): Uint8Array;
   /** True if the node stays when it is no longer in use, because its data is still needed. */
   readonly permanent: boolean;
+  /** False if the data records each grant as the start of a hold: then no grant is made in advance. */
+  readonly mayAdvance: boolean;
 }
 
 export const limitStateCodec: LockStateCodec = {
@@ -59,6 +61,7 @@ export const limitStateCodec: LockStateCodec = {
   unchanged: ({ state }) => formatLockState(state),
   afterGrant: (_, { limit }) => formatLockState({ limit }),
   permanent: false,
+  mayAdvance: true,
 };
 
 export interface LockView {
@@ -69,19 +72,20 @@ export interface LockView {
   readonly data: Uint8Array;
   /** Zxid of the last write of the data; for a grant this is the fencing token. */
   readonly mzxid: bigint;
-  readonly holders: readonly string[];
-  /** False when the node for holders does not exist; then there are no holders. */
-  readonly hasHolders: boolean;
+  /** Children of `h`: the holders, and the grants in advance. */
+  readonly grants: readonly string[];
+  /** False when `h` does not exist; then there are no grants. */
+  readonly hasGrantsNode: boolean;
   readonly queue: readonly string[];
 }
 
 /**
- * Returns null when the lock does not exist. `watch` is called when the holders change. A missing queue is an empty one: the server removes it when no process waits.
- * The version is read first: a grant between the two reads makes the version stale, but never the list of holders too short.
+ * Returns null when the lock does not exist. `watch` is called when the grants change. A missing queue is an empty one: the server removes it when no process waits.
+ * The version is read first: a grant between the two reads makes the version stale, but never the list of grants too short.
  * All three requests go in one packet and are executed in order.
  */
 export async function readLock(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
-  const [lock, holders, queue] = await Promise.all([
+  const [lock, grants, queue] = await Promise.all([
     nullIfNoNode(zk.getData(path.lock)),
     nullIfNoNode(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
     childNames(zk, path.queue),
@@ -92,8 +96,8 @@ export async function readLock(zk: ZooKeeper, path: LockPath, watch?: () => void
     state: parseLockState(lock.data, path.lock),
     data: lock.data,
     mzxid: lock.stat.mzxid,
-    holders: holders?.children ?? [],
-    hasHolders: holders !== null,
+    grants: grants?.children ?? [],
+    hasGrantsNode: grants !== null,
     queue,
   };
 }

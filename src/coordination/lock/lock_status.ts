@@ -6,7 +6,7 @@ import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { readLock } from "./lock_state.ts";
 import { readAfterSync, readNodes, readTwiceAtMost } from "../request_errors.ts";
-import { comesBefore } from "./queue_position.ts";
+import { comesBefore, heldGrants } from "./queue_position.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 
@@ -59,21 +59,32 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
   const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
   contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
-  const holders = (view?.holders ?? []).map(parseHolder).filter((node) => node !== null);
-  const [held, queued] = await Promise.all([
-    readNodes(zk, path.holders, holders.slice(0, detailsMax)),
+  const grants = (view?.grants ?? []).map(parseHolder).filter((node) => node !== null);
+  const [granted, queued] = await Promise.all([
+    readNodes(zk, path.holders, grants.slice(0, detailsMax)),
     readNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
+  granted.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
+  const holders = heldGrants(granted.map(({ node: { guid: holderId, mode, slot }, data, stat }) => {
+    return {
+      ...parseNodeInfo(data),
+      holderId,
+      mode,
+      slot,
+      fencingToken: stat.czxid,
+      sessionId: stat.ephemeralOwner,
+    };
+  }));
+  // A holder whose grant was made in advance stays in the queue until the release.
+  const waiting = contenders.filter(({ guid }) => !holders.some(({ holderId }) => holderId === guid));
   return {
     name,
     path: path.lock,
     limit: view?.state.limit ?? null,
-    holders: held.map(({ node: { guid: holderId, mode, slot }, data, stat: { czxid, ephemeralOwner } }) => {
-      return { ...parseNodeInfo(data), holderId, mode, slot, fencingToken: czxid, sessionId: ephemeralOwner };
-    }).sort((a, b) => (a.fencingToken < b.fencingToken ? -1 : 1)),
-    waiters: queued.map(({ node, data, stat: { ephemeralOwner } }) => {
+    holders,
+    waiters: queued.filter(({ node }) => waiting.includes(node)).map(({ node, data, stat: { ephemeralOwner } }) => {
       const { guid: holderId, mode, priority } = node;
-      const place = contenders.indexOf(node) + 1;
+      const place = waiting.indexOf(node) + 1;
       return { ...parseNodeInfo(data), holderId, mode, priority, place, sessionId: ephemeralOwner };
     }),
   };

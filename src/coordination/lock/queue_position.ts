@@ -1,59 +1,95 @@
 /**
  * Decides from two lists of names who holds a lock, who is next, and what the others wait for. Pure.
- * Safety depends on `holders` alone; the queue provides order and fairness.
+ * Safety depends on `grants` alone; the queue provides order and fairness.
+ *
+ * A grant is a child of `h`. An exclusive grant may be made in advance, behind others: the oldest one holds the lock, and the
+ * next one holds it as soon as the older ones are gone. Its contender stays in the queue until it releases the lock, so that
+ * it keeps its place when a better contender withdraws the grant.
  */
 import type { LockMode } from "../../process/lease.ts";
 import { type ContenderNode, parseContender, parseHolder } from "./lock_nodes.ts";
 
+/** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */
+export const grantsMax = 2;
+
 export interface QueueView {
   /** Children of `h`; empty when `h` does not exist. */
-  readonly holders: readonly string[];
+  readonly grants: readonly string[];
   /** Children of `q`. */
   readonly queue: readonly string[];
   readonly guid: string;
   readonly mode: LockMode;
   /** Number of permits; the other modes ignore it. */
   readonly limit: number;
+  /** The oldest of several grants, if the caller has read their ages. */
+  readonly oldest?: string;
+  /** False: no grant in advance. An election records each grant as the start of a leadership. */
+  readonly mayAdvance?: boolean;
+}
+
+export interface OutrankedGrants {
+  readonly grants: readonly string[];
+  /** The holder's grant. */
+  readonly oldest: string;
 }
 
 export type QueuePosition =
-  /** Own node is among the holders. */
-  | { readonly kind: "held"; readonly holder: string }
-  /** Neither holder nor contender: the own node was deleted. */
+  /** Own node is among the grants; the lock is held when no older grant is left. */
+  | { readonly kind: "granted"; readonly grant: string }
+  /** Neither granted nor queued: the own node was deleted. */
   | { readonly kind: "gone" }
-  /** The grant may be requested. `passed`: an earlier contender is behind. */
+  /** The grant may be requested, and the lock is held with it. `passed`: an earlier contender is behind. */
   | { readonly kind: "eligible"; readonly passed: boolean }
-  /** Contenders are ahead: wait until the nearest one, `watch`, is gone. */
+  /** The grant may be requested in advance. */
+  | { readonly kind: "next"; readonly passed: boolean }
+  /** Contenders behind this one have grants; one of them may hold the lock: read the ages of all grants. */
+  | { readonly kind: "unclear" }
+  /** Contenders behind this one have grants in advance: withdraw them. */
+  | { readonly kind: "outranks" } & OutrankedGrants
+  /** Contenders are ahead: wait until the nearest one, `watch`, is gone or granted. */
   | { readonly kind: "queued"; readonly watch: string; readonly ahead: number; readonly passed: boolean }
-  /** First in the queue, but not compatible with the holders: wait until they change. */
+  /** First of those without a grant, but no grant is possible: wait until the grants change. */
   | { readonly kind: "blocked"; readonly passed: boolean };
 
 export function queuePosition(view: QueueView): QueuePosition {
-  const holder = view.holders.find((name) => parseHolder(name)?.guid === view.guid);
-  if (holder !== undefined) return { kind: "held", holder };
+  const { mode, limit } = view;
+  const grants = view.grants.map((name) => ({ name, guid: parseHolder(name)?.guid }));
+  const own = grants.find(({ guid }) => guid === view.guid);
+  if (own !== undefined) return { kind: "granted", grant: own.name };
 
   const contenders = view.queue.map(parseContender).filter((node) => node !== null);
   const mine = contenders.find((node) => node.guid === view.guid);
   if (mine === undefined) return { kind: "gone" };
 
-  const before = contenders.filter((node) => comesBefore(node, mine));
+  const before = contenders.filter((node) => comesBefore(node, mine) && !grants.some(({ guid }) => guid === node.guid));
   const passed = contenders.some((node) => node.sequence < mine.sequence && comesBefore(mine, node));
-  const inTurn = view.mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;
-  if (inTurn && isCompatible(view.mode, view.holders, view.limit)) return { kind: "eligible", passed };
+  const inTurn = mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;
+  if (inTurn && isCompatible(mode, view.grants, limit)) return { kind: "eligible", passed };
 
   const nearest = before.reduce<ContenderNode | null>(
     (last, node) => (last === null || comesBefore(last, node) ? node : last),
     null,
   );
-  if (nearest === null) return { kind: "blocked", passed };
-  return { kind: "queued", watch: nearest.name, ahead: before.length, passed };
+  if (nearest !== null) return { kind: "queued", watch: nearest.name, ahead: before.length, passed };
+
+  const behind = contenders.filter((node) => comesBefore(mine, node));
+  const outranked = grants.filter(({ guid }) => behind.some((node) => node.guid === guid)).map(({ name }) => name);
+  if (outranked.length > 0 && grants.length > 1) {
+    const { oldest } = view;
+    if (oldest === undefined) return { kind: "unclear" };
+    const withdrawn = outranked.filter((name) => name !== oldest);
+    if (withdrawn.length > 0) return { kind: "outranks", grants: withdrawn, oldest };
+  }
+  const { mayAdvance = true } = view;
+  const isNext = mayAdvance && mode === "exclusive" && areExclusive(view.grants) && grants.length < grantsMax;
+  return { kind: isNext ? "next" : "blocked", passed };
 }
 
-/** True if one more process may hold in `mode` beside `holders`. An unknown name is compatible with no mode. */
-export function isCompatible(mode: LockMode, holders: readonly string[], limit: number): boolean {
-  if (mode === "exclusive") return holders.length === 0;
-  if (holders.some((name) => parseHolder(name)?.mode !== mode)) return false;
-  return mode === "shared" || holders.length < limit;
+/** True if one more process may hold in `mode` beside `grants`. An unknown name is compatible with no mode. */
+export function isCompatible(mode: LockMode, grants: readonly string[], limit: number): boolean {
+  if (mode === "exclusive") return grants.length === 0;
+  if (grants.some((name) => parseHolder(name)?.mode !== mode)) return false;
+  return mode === "shared" || grants.length < limit;
 }
 
 /** Order of a queue. The guid decides between equal sequences: the server's counter stops at 2^31-1. */
@@ -64,17 +100,26 @@ export function comesBefore(left: ContenderNode, right: ContenderNode): boolean 
 }
 
 /**
- * True if the lock is free as soon as `holders` change. Then the first contender may request the grant without reading the
- * holders again: only a grant adds a holder, and every grant changes the version, so that with an unchanged version the
- * change was a removal. With two holders it is unknown which one is gone.
+ * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null: it reads.
+ * A grant or a withdrawal changes the version, so that with an unchanged version the change was a removal. The only grant is
+ * gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance. Of several other grants
+ * it is unknown how many are left.
  */
-export function isFreeAfterChange(holders: readonly string[]): boolean {
-  return holders.length === 1;
+export function requestAfterChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
+  if (grants.length === 1) return "eligible";
+  return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
 
+/** Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted by age, the oldest first. */
+export function heldGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
+  return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
+}
+
+const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolder(name)?.mode === "exclusive");
+
 /** Returns the lowest slot that no holder has; it is below the limit while there are fewer holders than permits. */
-export function freeSlot(holders: readonly string[]): number {
-  const taken = new Set(holders.map((name) => parseHolder(name)?.slot));
+export function freeSlot(grants: readonly string[]): number {
+  const taken = new Set(grants.map((name) => parseHolder(name)?.slot));
   let slot = 0;
   while (taken.has(slot)) slot++;
   return slot;

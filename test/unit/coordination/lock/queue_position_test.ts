@@ -4,18 +4,19 @@ import type { LockMode } from "../../../../src/process/lease.ts";
 import { holderName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import {
   freeSlot,
+  heldGrants,
   isCompatible,
-  isFreeAfterChange,
   queuePosition,
+  requestAfterChange,
 } from "../../../../src/coordination/lock/queue_position.ts";
 
-function position(mode: LockMode, queue: string[], holders: string[] = [], limit = 1) {
-  return queuePosition({ queue, holders, guid: "me", mode, limit });
+function position(mode: LockMode, queue: string[], grants: string[] = [], limit = 1) {
+  return queuePosition({ queue, grants, guid: "me", mode, limit });
 }
 
 describe("a contender's position", () => {
-  test("is held when the own node is among the holders, whatever the queue says", () => {
-    expect(position("exclusive", [], ["x-me"])).toEqual({ kind: "held", holder: "x-me" });
+  test("is granted when the own node is among the grants, whatever the queue says", () => {
+    expect(position("exclusive", [], ["x-me"])).toEqual({ kind: "granted", grant: "x-me" });
   });
 
   test("is gone when the own node is nowhere", () => {
@@ -77,10 +78,55 @@ test("modes do not mix", () => {
   }
 });
 
-test("what is left of the holders after a change is known only when there is one", () => {
-  expect(isFreeAfterChange(["x-a"])).toBe(true);
-  expect(isFreeAfterChange(["s-a", "s-b"])).toBe(false);
-  expect(isFreeAfterChange(["p0-a", "p1-b"])).toBe(false);
+test("after a change of the grants it is known what may be requested if there was one, or if all were exclusive", () => {
+  expect(requestAfterChange("exclusive", ["s-a"])).toBe("eligible");
+  expect(requestAfterChange("shared", ["x-a"])).toBe("eligible");
+  expect(requestAfterChange("exclusive", ["x-a", "x-b"])).toBe("next");
+  expect(requestAfterChange("shared", ["x-a", "x-b"])).toBeNull();
+  expect(requestAfterChange("exclusive", ["s-a", "s-b"])).toBeNull();
+  expect(requestAfterChange("exclusive", ["p0-a", "p1-b"])).toBeNull();
+});
+
+describe("a grant in advance", () => {
+  const me = "100-x-me-0000000005";
+
+  test("is for the first exclusive contender without a grant, while there is room behind exclusive grants", () => {
+    expect(position("exclusive", [me], ["x-a"])).toEqual({ kind: "next", passed: false });
+    // The holder got its grant in advance: it stays in the queue until it releases the lock.
+    expect(position("exclusive", ["100-x-a-0000000004", me], ["x-a"])).toEqual({ kind: "next", passed: false });
+    expect(position("exclusive", [me], ["x-a", "x-b"]).kind).toBe("blocked");
+    expect(position("exclusive", [me], ["s-a"]).kind).toBe("blocked");
+    expect(position("exclusive", [me], ["p0-a"]).kind).toBe("blocked");
+    expect(position("shared", ["100-s-me-0000000005"], ["x-a"]).kind).toBe("blocked");
+    expect(position("exclusive", ["100-x-b-0000000004", me], ["x-a"]).kind).toBe("queued");
+  });
+
+  test("is not made where grants are recorded", () => {
+    const view = { queue: [me], grants: ["x-a"], guid: "me", mode: "exclusive", limit: 1, mayAdvance: false } as const;
+    expect(queuePosition(view).kind).toBe("blocked");
+  });
+
+  test("is withdrawn for a better contender, but the oldest grant, which holds the lock, never", () => {
+    const view = {
+      queue: ["050-x-me-0000000009", "100-x-a-0000000001", "100-x-b-0000000002"],
+      grants: ["x-a", "x-b"],
+      guid: "me",
+      mode: "exclusive",
+      limit: 1,
+    } as const;
+    expect(queuePosition(view)).toEqual({ kind: "unclear" });
+    expect(queuePosition({ ...view, oldest: "x-b" })).toEqual({ kind: "outranks", grants: ["x-a"], oldest: "x-b" });
+    expect(queuePosition({ ...view, oldest: "x-a" })).toEqual({ kind: "outranks", grants: ["x-b"], oldest: "x-a" });
+    // The holder stays in the queue until it releases the lock.
+    expect(queuePosition({ ...view, grants: ["x-a"] })).toEqual({ kind: "next", passed: true });
+  });
+
+  test("holds the lock when it is the oldest exclusive one; all readers and permits hold", () => {
+    const [a, b] = [{ mode: "exclusive" }, { mode: "exclusive" }] as const;
+    expect(heldGrants([a, b])).toEqual([a]);
+    expect(heldGrants([{ mode: "shared" }, { mode: "shared" }])).toHaveLength(2);
+    expect(heldGrants([])).toEqual([]);
+  });
 });
 
 test("a slot is the lowest that no holder has, and below the limit whenever a permit is free", () => {
