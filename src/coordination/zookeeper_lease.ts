@@ -3,14 +3,14 @@
  * deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so that its
  * user stops, but the lock stays held until the release.
  */
-import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
+import type { MultiRequest, Stat, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { resultWithin } from "../support/deadline.ts";
 import { printable } from "../support/text.ts";
 import { ListenerSet } from "../support/event.ts";
-import { parseNodeInfo, type Revocation } from "./holder_info.ts";
+import { formatNodeInfo, parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
 import { deleteIfThere, isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./request_errors.ts";
 
@@ -20,6 +20,8 @@ export interface ZooKeeperLeaseOptions
   readonly kind: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
+  /** Milliseconds from the creation of the holder's node to the hold; 0 when left out. A longer time is corrected in the node. */
+  readonly aheadMs?: number | undefined;
   /** Path of a node in the queue that the release deletes too; null or left out when there is none. */
   readonly queueNode?: string | null | undefined;
   /** The client's own clock. */
@@ -34,6 +36,8 @@ export interface ZooKeeperLeaseOptions
 }
 
 const watchDelayMsDefault = 50;
+/** The start of the hold in the node's data may be early by this time, in milliseconds. */
+const aheadMsMax = 1000;
 /** Listeners are notified when the lease end has moved by at least T divided by this. */
 const reportedPart = 50;
 /** Milliseconds until the node is read again after a lost response. */
@@ -66,6 +70,8 @@ export class ZooKeeperLease implements Lease {
   /** True while the lease deletes its own node: a missing node is then no loss. */
   #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
+  /** Wall-clock time of the hold that is to be written into the node; null when the node has it. */
+  #sinceMs: number | null;
   #reportedEndMs: number;
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
@@ -73,6 +79,7 @@ export class ZooKeeperLease implements Lease {
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
     this.#queueNode = options.queueNode ?? null;
+    this.#sinceMs = (options.aheadMs ?? 0) > aheadMsMax ? Date.now() : null;
     this.#kind = options.kind;
     this.#parseRevocation = options.parseRevocation ?? ((data) => parseNodeInfo(data).revoke);
     this.name = options.name;
@@ -212,8 +219,10 @@ export class ZooKeeperLease implements Lease {
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
         return this.#lose(`its node "${this.#holderPath}" was deleted`);
       }
+      if (this.#isOver) return;
+      this.#writeSince(found);
       const revoke = this.#parseRevocation(found.data);
-      if (revoke === null || this.#isOver) return;
+      if (revoke === null) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
       const why = revoke.reason === "" ? "" : `, reason "${revoke.reason}"`;
       this.#abort("REVOKED", `was revoked${printable(by + why)}`);
@@ -223,6 +232,14 @@ export class ZooKeeperLease implements Lease {
       if (isTransient(thrown)) this.#watchNodeIn(rereadMs);
       else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
     }
+  }
+
+  /** Writes the start of the hold, for display. The write fires the watch, so that a refused one is repeated. */
+  #writeSince({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
+    const info = parseNodeInfo(data);
+    if (this.#sinceMs === null || info.sinceMs >= this.#sinceMs) return;
+    const corrected = formatNodeInfo({ ...info, sinceMs: this.#sinceMs });
+    this.#zk.setData(this.#holderPath, corrected, stat.version).catch(() => {});
   }
 
   #loseByClock(): void {

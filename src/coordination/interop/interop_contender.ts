@@ -127,7 +127,16 @@ class InteropContender {
         `"${this.#childPath(node)}" belongs to another session, although its name was chosen by this one`,
       );
     }
-    return { do: "granted", guid: this.#guid, node, slot: null, limit: null, queueNode: null, token: stat.czxid };
+    return {
+      do: "granted",
+      guid: this.#guid,
+      node,
+      slot: null,
+      limit: null,
+      queueNode: null,
+      aheadMs: 0,
+      token: stat.czxid,
+    };
   }
 
   /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */

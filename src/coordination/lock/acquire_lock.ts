@@ -230,6 +230,7 @@ class LockAcquisition {
       path: this.#protocol.path.lock,
       holderPath: `${this.#protocol.path.holders}/${granted.node}`,
       queueNode: granted.queueNode,
+      aheadMs: granted.aheadMs,
       holderId: granted.guid,
       mode: this.#mode,
       slot: granted.slot,

@@ -59,6 +59,8 @@ export interface Granted {
   readonly node: string;
   /** Path of the own node in the queue, if it is still there: the release deletes it too. */
   readonly queueNode: string | null;
+  /** Milliseconds from a grant in advance to the hold; 0 for another grant. */
+  readonly aheadMs: number;
   /** Number of the permit, from 0. */
   readonly slot: number | null;
   /** Number of permits at the time of the grant. */
@@ -102,6 +104,8 @@ export class Contender {
   #nodeData: Uint8Array = new Uint8Array(0);
   /** Name of the node in the last request for a grant. */
   #requestedGrant: string | null = null;
+  /** Time of the last request for a grant in advance, on the clock. */
+  #advancedAtMs: number | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
   #isBusy = false;
@@ -348,7 +352,7 @@ export class Contender {
     if (made === null) return readOnly;
     const [guarded] = made;
     if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
-    return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null });
+    return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null, aheadMs: 0 });
   }
 
   /** Requests a grant behind the others. The write to the own queue node wakes the next contender, which then looks for room. */
@@ -356,6 +360,7 @@ export class Contender {
     const { path, mode } = this.#options;
     const own = holderName({ mode, slot: null, guid: this.#guid });
     this.#requestedGrant = own;
+    this.#advancedAtMs = this.#options.clock.now();
     const requesting = this.#zk.multi([
       { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },
       this.#creationOf(own),
@@ -395,7 +400,13 @@ export class Contender {
       }
       if (isCurrent && grants.isOldest) {
         const queueNode = this.#node === null ? null : `${this.#options.path.queue}/${this.#node}`;
-        return this.#toGranted(own, { token: grants.own.czxid, limit: this.#options.limit, queueNode });
+        const nowMs = this.#options.clock.now();
+        return this.#toGranted(own, {
+          token: grants.own.czxid,
+          limit: this.#options.limit,
+          queueNode,
+          aheadMs: nowMs - (this.#advancedAtMs ?? nowMs),
+        });
       }
     }
     return { do: "stopped" };
@@ -403,10 +414,10 @@ export class Contender {
 
   #toGranted(
     node: string,
-    { token, limit, queueNode }: Pick<Granted, "token" | "limit" | "queueNode">,
+    { limit, ...grant }: Pick<Granted, "token" | "limit" | "queueNode" | "aheadMs">,
   ): Granted {
     const slot = parseHolder(node)?.slot ?? null;
-    return { do: "granted", guid: this.#guid, node, queueNode, slot, limit: slot === null ? null : limit, token };
+    return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, ...grant };
   }
 
   /** Throws LIMIT_MISMATCH. */
