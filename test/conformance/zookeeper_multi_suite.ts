@@ -4,6 +4,9 @@ import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { bytes, type Fixture, node } from "./zookeeper_fixture.ts";
 
 export function multiSuite(fixture: Fixture): void {
+  // Until 3.8.1 a create2 in a multi was answered as a create (ZOOKEEPER-4026); clients read either.
+  const answersCreate2 = !["debian", null].includes(fixture.backend.release);
+
   test("all operations happen at once, with one zxid", async () => {
     const client = await fixture.connect();
     const root = await fixture.root(client);
@@ -18,7 +21,7 @@ export function multiSuite(fixture: Fixture): void {
     expect(reply).toMatchObject({ err: 0, zxid: before + 1n });
     expect(reply.value).toMatchObject([
       { type: "create", path: `${root}/a` },
-      { type: "create", path: `${root}/b` }, // the real server takes a create2 in a multi for a create
+      { type: answersCreate2 ? "create2" : "create", path: `${root}/b` },
       { type: "setData", stat: { version: 1, mzxid: reply.zxid } },
       { type: "check" },
       { type: "delete" },

@@ -1,4 +1,4 @@
-import { backends, describeBackend } from "../support/backends.ts";
+import { backends, currentZooKeepers, describeBackend } from "../support/backends.ts";
 import { zooKeeperSuite } from "./zookeeper_suite.ts";
 
-for (const backend of backends) describeBackend(backend, () => zooKeeperSuite(backend));
+for (const backend of [...backends, ...currentZooKeepers]) describeBackend(backend, () => zooKeeperSuite(backend));

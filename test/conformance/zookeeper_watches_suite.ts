@@ -213,8 +213,10 @@ export function watchesSuite(fixture: Fixture): void {
   test.each([0, 4])("of the unknown kind %d can be neither looked up nor taken away", async (type) => {
     const [watcher, writer, root] = await three(fixture);
     await watchData(watcher, root);
-    expect((await watcher.call("checkWatches", { path: root, type })).err).toBe(-5);
-    expect((await watcher.call("removeWatches", { path: root, type })).err).toBe(-5);
+    // Kind 4 is new in 3.9: persistent watches, of which there are none here.
+    const err = type === 4 && fixture.backend.release === "3.9.6" ? -121 : -5;
+    expect((await watcher.call("checkWatches", { path: root, type })).err).toBe(err);
+    expect((await watcher.call("removeWatches", { path: root, type })).err).toBe(err);
     await set(writer, root);
     expect(await watcher.takeEvents()).toEqual([`3:${root}`]);
   });

@@ -1,6 +1,6 @@
 /** What a test knows of a running coordination server, whichever it is. */
 import type { Address } from "../../src/sockets/connection.ts";
-import type { PeerName } from "./peers.ts";
+import type { PeerName, ZooKeeperRelease } from "./peers.ts";
 
 /** One server process. */
 export interface ServerNode {
@@ -47,6 +47,8 @@ export interface BackendOptions {
   readonly superDigest?: string;
   /** The port at which server `from` is to reach `port` of server `to`, both counted from 0; ZooKeeper ensembles only. */
   readonly portBetween?: (from: number, to: number, port: number) => Promise<number>;
+  /** Release of ZooKeeper; Debian's when left out. */
+  readonly release?: ZooKeeperRelease;
   /** More lines for zoo.cfg; ZooKeeper only. */
   readonly configLines?: readonly string[];
   /** More system properties for its JVM; ZooKeeper only. */
@@ -58,6 +60,8 @@ export interface BackendOptions {
 export interface Backend {
   readonly name: string;
   readonly kind: "keeper" | "zookeeper";
+  /** The release of ZooKeeper; null for another server. */
+  readonly release: ZooKeeperRelease | null;
   /** The peer it needs, for describeWithPeer. */
   readonly peer: PeerName | null;
   start(options?: BackendOptions): Promise<RunningBackend>;

@@ -4,13 +4,36 @@
  */
 import { describe, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, delimiter, join } from "node:path";
 import process from "node:process";
 import { canMakeLinuxPackages } from "../../scripts/packages/linux_packages.ts";
 
 const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
+/** Where scripts/install_peers puts the jars of test/support/zookeeper_jars.sha256. */
+const jarsFolder = join(process.env["BATON_PEERS_DIR"] ?? join(homedir(), ".cache/baton-peers"), "zookeeper");
+/** A current release of ZooKeeper, or Debian's. */
+export type ZooKeeperRelease = "debian" | "3.8.7" | "3.9.6";
+/** Debian's TLS needs them, and its manifest of zookeeper.jar does not name them. */
+const debianNetty = ["codec", "resolver", "transport-native-unix-common"].map((part) =>
+  `/usr/share/java/netty-${part}.jar`
+);
+
+/** Returns the class path of a server. */
+export function zooKeeperJars(release: ZooKeeperRelease): string[] {
+  if (release === "debian") return [zooKeeperJar, ...debianNetty];
+  const list = readFileSync(join(import.meta.dirname, "zookeeper_jars.sha256"), "utf8").split("\n");
+  const paths = list.filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.split("  ")[1] ?? "");
+  return paths
+    .filter((path) => !path.includes("/zookeeper/") || path.includes(`/${release}/`))
+    .map((path) => join(jarsFolder, basename(path)));
+}
+
+const hasRelease = (release: ZooKeeperRelease) =>
+  inPath("java") && zooKeeperJars(release).every((jar) => existsSync(jar));
+
 export const zkCli = "/usr/share/zookeeper/bin/zkCli.sh";
 const curatorParts = ["recipes", "framework", "client"].map((part) => `curator-${part}`);
 export const curatorJars = [...curatorParts, "guava", "slf4j-api", "slf4j-nop", "zookeeper", "zookeeper-jute"]
@@ -22,6 +45,16 @@ const peers = {
     title: "Apache ZooKeeper",
     packages: "zookeeper default-jre-headless",
     installed: () => existsSync(zooKeeperJar) && existsSync(zkCli) && inPath("java"),
+  },
+  zookeeper38: {
+    title: "Apache ZooKeeper 3.8.7",
+    packages: "default-jre-headless, then sh scripts/install_peers for its jars",
+    installed: () => hasRelease("3.8.7"),
+  },
+  zookeeper39: {
+    title: "Apache ZooKeeper 3.9.6",
+    packages: "default-jre-headless, then sh scripts/install_peers for its jars",
+    installed: () => hasRelease("3.9.6"),
   },
   jdk: {
     title: "a Java compiler",

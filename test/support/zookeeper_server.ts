@@ -1,4 +1,4 @@
-/** Real Apache ZooKeeper, one node or an ensemble, from Debian's jar, on free ports of 127.0.0.1 and a folder of its own. */
+/** Real Apache ZooKeeper, one node or an ensemble, of Debian's or a current release, on free ports of 127.0.0.1 and a folder of its own. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -7,18 +7,13 @@ import { type BackendOptions, type RunningBackend, runningBackend, type ServerNo
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";
 import { freePorts } from "./free_ports.ts";
-import { zooKeeperJar } from "./peers.ts";
+import { zooKeeperJars } from "./peers.ts";
 import { ProcessNode } from "./process_node.ts";
 import { ServerProcess } from "./server_process.ts";
 
 /** A port may be taken between the moment it was found free and the moment the server binds it. */
 const startTriesMax = 3;
 const startMsMax = 30_000;
-
-/** Its TLS needs them, and Debian's manifest of zookeeper.jar does not name them. */
-const nettyJars = ["codec", "resolver", "transport-native-unix-common"].map((part) =>
-  `/usr/share/java/netty-${part}.jar`
-);
 
 /** Starts sooner and takes less, and is slower in the long run than what a JVM does by itself. */
 const smallJvm = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"];
@@ -160,7 +155,7 @@ class ZooKeeperNode extends ProcessNode {
       ...this.#options.jvm ?? smallJvm,
       ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
       "-cp",
-      [zooKeeperJar, ...nettyJars].join(delimiter),
+      zooKeeperJars(this.#options.release ?? "debian").join(delimiter),
       "org.apache.zookeeper.server.quorum.QuorumPeerMain",
       join(this.#home, "zoo.cfg"),
     ];
