@@ -39,7 +39,14 @@ const tiers: readonly Tier[] = [
 
 /** Settings of whoever runs the tests must not reach them; what scripts/test says must. */
 function testEnvironment(): NodeJS.ProcessEnv {
-  const kept = new Set(["BATON_DOSE", "BATON_REQUIRE_PEERS", "BATON_SEED", "BATON_BINARY"]);
+  const kept = new Set([
+    "BATON_DOSE",
+    "BATON_REQUIRE_PEERS",
+    "BATON_SEED",
+    "BATON_BINARY",
+    "BATON_PEERS_DIR",
+    "BATON_ZOOKEEPER",
+  ]);
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") || kept.has(name));
   return { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
 }
