@@ -63,7 +63,7 @@ for (const kind of backends) {
       await using held = await acquireLock(owner, "theirs", { root });
       expect([mine.isHeld(), held.isHeld()]).toEqual([true, true]);
       // ZooKeeper 3.8.0 counts what cannot be read.
-      const hidden = kind.kind === "keeper" ? null : 1;
+      const hidden = kind.release === "debian" ? 1 : null;
       const { lock } = await listInUse(open, { root });
       expect(lock).toEqual([
         { name: "mine", holders: 1, waiters: 0 },
