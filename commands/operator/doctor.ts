@@ -10,7 +10,11 @@ import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import { checkServerReleases } from "../../src/coordination/connect/server_releases.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
@@ -38,7 +42,7 @@ export const doctorCommand = defineCommand({
   details: [
     "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
     "no session owns, waiters that do not acquire a free lock, counters near their end, a session timeout that is too short, " +
-    "and a system on which baton cannot watch the processes of a command.",
+    "servers of a release that can lose acknowledged writes, and a system on which baton cannot watch the processes of a command.",
     "Exits with 0 if it finds no problem, with 1 if it does.",
   ],
   examples: [
@@ -60,6 +64,7 @@ export const doctorCommand = defineCommand({
       const findings = [
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
         ...await systemFindings(),
+        ...await releaseFindings(place),
       ];
       const diagnosis = path === null || recipe === undefined
         ? await diagnose(zk, { root: values.root })
@@ -103,6 +108,11 @@ function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boole
   const warning = sessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
   if (warning === null) return [];
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
+}
+
+async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DiagnosisFinding[]> {
+  const faults = await checkServerReleases({ addresses: servers.addresses, tls, dial, clock: systemClock() });
+  return faults.map(({ server, what }) => ({ kind: "warning", where: `server ${server}`, what }));
 }
 
 async function systemFindings(): Promise<DiagnosisFinding[]> {

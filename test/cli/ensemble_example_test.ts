@@ -27,7 +27,12 @@ describeBackend(zooKeeperEnsemble, () => {
     writeFileSync(config, text.replace("zk1:2181,zk2:2181,zk3:2181", backend.servers));
     try {
       expect(await session.run('"$baton" config check')).toMatchObject({ code: 0 });
-      expect(await session.run('"$baton" doctor')).toMatchObject({ code: 0, stdout: "" });
+      const doctor = await session.run('"$baton" doctor');
+      const findings = doctor.stdout.split("\n").filter((line) => line !== "" && !line.startsWith("KIND"));
+      // Debian's release is one that can lose acknowledged writes; each of its servers is named.
+      const isOld = zooKeeperEnsemble.release === "debian";
+      expect([doctor.code, findings.length]).toEqual(isOld ? [1, 3] : [0, 0]);
+      for (const line of findings) expect(line).toMatch(/^warning +server 127\.0\.0\.1:\d+ +.*ZOOKEEPER-4785/);
       const other = await session.run('BATON_SERVERS=embedded "$baton" lock nightly -- echo runs');
       expect(other).toMatchObject({ code: 78, stdout: "" });
 

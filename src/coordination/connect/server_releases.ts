@@ -1,0 +1,75 @@
+/** Finds servers of ZooKeeper releases that can lose acknowledged writes, by the four-letter word srvr. */
+import { formatAddress } from "../../sockets/connection.ts";
+import type { Address, Dial, TlsOptions } from "../../sockets/connection.ts";
+import { onAbort, TaskScope } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
+
+export interface ServerReleaseOptions {
+  readonly addresses: readonly Address[];
+  readonly tls?: TlsOptions | undefined;
+  readonly dial: Dial;
+  readonly clock: Clock;
+}
+
+export interface ServerFault {
+  readonly server: string;
+  /** Sentence without a full stop. */
+  readonly what: string;
+}
+
+/** Time limit for one server, in milliseconds; all are asked at the same time. */
+const answerMsMax = 2000;
+/** Maximum length of an answer, in bytes; srvr has some hundred. */
+const answerBytesMax = 16_384;
+
+/** Asks all servers. A server that does not answer, or that does not allow the word, has no finding. */
+export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerFault[]> {
+  const remote = options.addresses.filter(({ kind }) => kind === "tcp");
+  const findings = await Promise.all(remote.map(async (address): Promise<ServerFault[]> => {
+    const what = releaseFault(await askServer(address, options).catch(() => ""));
+    return what === null ? [] : [{ server: formatAddress(address), what }];
+  }));
+  return findings.flat();
+}
+
+/**
+ * Returns what is wrong with the release in an answer to srvr; null for a release without a known loss, a server without
+ * others, and another text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
+ */
+export function releaseFault(answer: string): string | null {
+  const found = /^Zookeeper version: (\d+)\.(\d+)\.(\d+)/m.exec(answer);
+  const mode = /^Mode: (\w+)/m.exec(answer)?.[1];
+  if (found === null || mode === undefined || mode === "standalone") return null;
+  const [major = 0, minor = 0, patch = 0] = found.slice(1).map(Number);
+  const release = `${major}.${minor}.${patch}`;
+  const isBefore = (otherMinor: number, otherPatch: number) =>
+    major < 3 || (major === 3 && (minor < otherMinor || (minor === otherMinor && patch < otherPatch)));
+  const fault = release === "3.9.3"
+    ? { issue: "ZOOKEEPER-4925", fixed: "3.9.4" }
+    : isBefore(8, 5) || (major === 3 && minor === 9 && patch < 2)
+    ? { issue: "ZOOKEEPER-4785", fixed: minor === 9 ? "3.9.4" : "3.8.5 or 3.9.4" }
+    : null;
+  if (fault === null) return null;
+  return `ZooKeeper ${release} can lose acknowledged writes when servers of the ensemble are restarted (${fault.issue}): ` +
+    `use ${fault.fixed} or later`;
+}
+
+async function askServer(address: Address, { tls, dial, clock }: ServerReleaseOptions): Promise<string> {
+  using deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
+  const answered = Promise.withResolvers<void>();
+  answered.promise.catch(() => {}); // awaited only once the connection is open
+  let text = "";
+  const decoder = new TextDecoder();
+  const connection = await dial(address, {
+    onData(chunk) {
+      text += decoder.decode(chunk, { stream: true });
+      if (text.length > answerBytesMax) connection.destroy();
+    },
+    onClosed: (error) => (error === null ? answered.resolve() : answered.reject(error)),
+  }, { signal: deadline.signal, ...(tls === undefined ? {} : { tls }) });
+  using _limit = new TaskScope(onAbort(deadline.signal, () => connection.destroy()));
+  connection.write(new TextEncoder().encode("srvr"));
+  await answered.promise;
+  return text;
+}
