@@ -9,7 +9,7 @@ import { allSettings } from "../src/config/settings.ts";
 import { connectionSettings } from "../src/config/coordination_settings.ts";
 import { coordinationOf } from "../src/coordination/connect/coordination_servers.ts";
 import { checkName } from "../src/pubsub/client/client_limits.ts";
-import { parseCron } from "../src/retry/processor/cron_times.ts";
+import { Schedule } from "../src/schedule/schedule.ts";
 import { parseRate } from "../src/retry/processor/rate_limit.ts";
 import { parseCodes } from "../src/retry/targets/outcome.ts";
 import { parseDuration } from "../src/support/duration.ts";
@@ -42,7 +42,7 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
   retryOn: parseCodes,
   retryNoRetryOn: parseCodes,
   retryRate: parseRate,
-  retryCron: (written) => parseCron(written),
+  retryCron: (written) => new Schedule(written),
   retryMetricsListen: parseListenFlag,
   retryFromTopic: (topic) => checkName("topic", topic),
   retryClientId: (id) => checkName("client id", id),

@@ -21,6 +21,7 @@ const mayImport: Record<string, readonly string[]> = {
   sockets: ["wire/jute", ...ground],
   storage: ground,
   config: ground,
+  schedule: ground,
 
   process: ground,
   "process/proc": ["process", ...ground],
@@ -68,7 +69,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...["coordination/connect", "sockets", ...ground],
   ],
   "retry/processor": [
-    ...["retry/*", "pubsub/client", "terminal", "config", "process/*", "sockets"],
+    ...["retry/*", "pubsub/client", "terminal", "config", "schedule", "process/*", "sockets"],
     ...["coordination", "coordination/lock", "coordination/election", "coordination/connect", "zookeeper", ...ground],
   ],
   "retry/http_proxy": ["retry/queue", "retry/targets", "sockets", ...ground],
@@ -90,7 +91,7 @@ const mayImport: Record<string, readonly string[]> = {
   baton_pubsub: ["library", "pubsub/store"],
   baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
-    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config"],
+    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config", "schedule"],
     ...["zookeeper", "zeromq", "kafka", "storage", "sockets", ...ground],
   ],
 };
@@ -108,7 +109,7 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     where: /^src\/wire\/zmtp\/curve_(box|traffic)\.ts$/,
     why: "the cipher is called from two files of CURVE alone",
   },
-  { specifier: /^croner$/, where: /^src\/retry\/processor\/cron_times\.ts$/, why: "schedules are read in one file" },
+  { specifier: /^croner$/, where: /^src\/schedule\/schedule\.ts$/, why: "schedules are read in one file" },
   { specifier: /^smol-toml$/, where: /^src\/config\//, why: "files are read in src/config alone" },
   {
     specifier: /^bun$/,

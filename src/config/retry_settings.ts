@@ -106,7 +106,8 @@ export const retryProcessorSettings = inGroup("processing", {
     unset: "all due messages",
   }),
   retryCron: retry("cron", textType("schedule"), {
-    help: "claim due messages only at the times of this schedule, five fields as in crontab(5), in local time",
+    help:
+      "claim due messages only at the times of this schedule, in local time: five fields as in crontab(5), or a macro such as @daily",
     unset: "as soon as they are due",
   }),
   retryRate: retry("rate", textType("count/time"), {

@@ -18,6 +18,7 @@ import { systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { Schedule } from "../../schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
@@ -26,7 +27,6 @@ import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import { parseCron } from "./cron_times.ts";
 import { machineBoot } from "./machine_boot.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
@@ -297,7 +297,11 @@ export class StoreProcessor implements AsyncDisposable {
 /** Throws USAGE or CONFIG, depending on where the value was given. */
 function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
   const rate = () => retryRate === undefined ? null : parseRate(retryRate);
-  const nextTimeMs = () => retryCron === undefined ? undefined : parseCron(retryCron);
+  const nextTimeMs = () => {
+    if (retryCron === undefined) return undefined;
+    const schedule = new Schedule(retryCron);
+    return (afterMs: number) => schedule.next(afterMs);
+  };
   return {
     rate: addOriginToErrors("retryRate", retryProcessorSettings.retryRate, sources, rate),
     nextTimeMs: addOriginToErrors("retryCron", retryProcessorSettings.retryCron, sources, nextTimeMs),

@@ -1,0 +1,99 @@
+/** Text of a schedule in the form of crontab(5): five fields, or a macro such as @daily. */
+import { createHash } from "node:crypto";
+import { BatonError } from "../errors.ts";
+
+interface Field {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  /** Names of the values, from `min` on. */
+  readonly names: readonly string[];
+}
+
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+const fields: readonly Field[] = [
+  { name: "minute", min: 0, max: 59, names: [] },
+  { name: "hour", min: 0, max: 23, names: [] },
+  { name: "day of the month", min: 1, max: 31, names: [] },
+  { name: "month", min: 1, max: 12, names: months },
+  { name: "day of the week", min: 0, max: 7, names: weekdays },
+];
+
+const macros: Readonly<Record<string, string>> = {
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+};
+
+/** Macros that have no meaning for a group of hosts, and why. */
+const refusedMacros: Readonly<Record<string, string>> = {
+  "@reboot": "@reboot is about one host, not about a time",
+  "@every": "@every has no fixed times; use a step, such as */10 in the field of the minute",
+};
+
+/**
+ * Returns the one text of all spellings of a schedule: macros are expanded, names are numbers, Sunday is 0, and one space is between
+ * two fields. Throws USAGE.
+ */
+export function canonicalSchedule(written: string): string {
+  const refuse = (why: string) => {
+    const wanted =
+      "use five fields as in crontab(5), such as '*/5 * * * *', or @hourly, @daily, @weekly, @monthly, @yearly";
+    return new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: ${why}; ${wanted}`);
+  };
+  const words = written.trim().toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const [first = ""] = words;
+  if (first.startsWith("@")) {
+    const macro = words.length === 1 ? macros[first] : undefined;
+    if (macro !== undefined) return macro;
+    throw refuse(refusedMacros[first] ?? `${JSON.stringify(first)} is unknown`);
+  }
+  if (words.length !== fields.length) throw refuse(`it has ${words.length} fields`);
+  return fields.map((field, index) => canonicalField(words[index] ?? "", field, refuse)).join(" ");
+}
+
+function canonicalField(text: string, field: Field, refuse: (why: string) => BatonError): string {
+  const wrong = (what: string) => refuse(`the ${field.name} ${JSON.stringify(text)} ${what}`);
+  if (text.includes("~")) throw wrong("is a random time, which each host would choose differently");
+  const value = (word: string, isEnd: boolean): number => {
+    const named = field.names.indexOf(word);
+    // FRI-SUN is 5-7: the end of a range is not before its start.
+    if (named !== -1) return named === 0 && isEnd && field.max === 7 ? 7 : named + field.min;
+    const number = /^\d{1,4}$/.test(word) ? Number(word) : NaN;
+    if (number >= field.min && number <= field.max) return number;
+    const names = field.names.length === 0 ? "" : `, or a name such as ${field.names[1]}`;
+    throw wrong(`contains ${JSON.stringify(word)}, expected a number from ${field.min} to ${field.max}${names}`);
+  };
+  return text.split(",").map((item) => {
+    const [range = "", step, ...more] = item.split("/");
+    if (more.length > 0) throw wrong("has two steps in one item");
+    const [start = "", end, ...rest] = range.split("-");
+    if (rest.length > 0) throw wrong(`has the invalid range ${JSON.stringify(range)}`);
+    const suffix = step === undefined ? "" : `/${stepOf(step, field, wrong)}`;
+    if (range === "*") return `*${suffix}`;
+    if (end === undefined) {
+      if (suffix !== "") throw wrong("has a step after a single value; a step follows * or a range");
+      return String(field.max === 7 ? value(start, false) % 7 : value(start, false));
+    }
+    const [low, high] = [value(start, false), value(end, true)];
+    if (low > high) throw wrong(`has the range ${JSON.stringify(range)}, whose end is before its start`);
+    return `${low}-${high}${suffix}`;
+  }).join(",");
+}
+
+function stepOf(step: string, field: Field, wrong: (what: string) => BatonError): number {
+  const number = /^\d{1,4}$/.test(step) ? Number(step) : 0;
+  if (number >= 1 && number <= field.max) return number;
+  throw wrong(`has the step ${JSON.stringify(step)}, expected a number from 1 to ${field.max}`);
+}
+
+/** Returns 12 hexadecimal digits that identify a canonical schedule. */
+export function scheduleId(canonical: string): string {
+  return createHash("sha256").update(canonical).digest("hex").slice(0, 12);
+}
