@@ -38,6 +38,14 @@ export const errorCodes = [
   "SESSION_EXPIRED",
   /** No server responded in time. */
   "CONNECTION_LOST",
+  /** The tick of a schedule was run, or is settled, or runs on another host. */
+  "TICK_DONE_ELSEWHERE",
+  /** No tick of the schedule is due. */
+  "TICK_NOT_DUE",
+  /** The tick is left out because an earlier one still runs. */
+  "TICK_SKIPPED",
+  /** The clocks of this host and of the servers differ too much for a schedule. */
+  "CLOCK_DISAGREES",
   /** The lock to release is not held. */
   "NOT_HELD",
   /** The lock was held and is no longer. */

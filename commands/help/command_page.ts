@@ -8,6 +8,7 @@ import { optionEntries } from "./option_text.ts";
 export const groupHeadings: Readonly<Record<OptionGroup, string>> = {
   main: "Options",
   waiting: "Waiting",
+  ticks: "Ticks of a schedule",
   command: "The command that baton runs",
   health: "Health checks and hooks",
   policy: "Retry policy",

@@ -24,6 +24,14 @@ const {
   shellLine: _shellLine,
   leaveRunning: _leaveRunning,
   skip: _skip, // exit code 0 means that the lock is held
+  // A script that holds a lock is not started for a tick.
+  tick: _tick,
+  timezone: _timezone,
+  catchUp: _catchUp,
+  retry: _retry,
+  overlap: _overlap,
+  skew: _skew,
+  replaceSchedule: _replaceSchedule,
   ...terms
 } = lockCommandSettings;
 
@@ -67,6 +75,8 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
     shellLine: undefined,
     leaveRunning: false,
     skip: false,
+    ...{ tick: undefined, timezone: undefined, catchUp: undefined, retry: undefined, overlap: undefined },
+    ...{ skew: 0, replaceSchedule: false },
   };
   const script = scriptOf(call.values.pid);
   return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };

@@ -73,6 +73,8 @@ export interface JobFacts {
   /** Started barrier of which the command is a member, if any. */
   readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
+  /** Tick of a schedule that the command runs for, if any. */
+  readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
 }
 
 /**
@@ -80,7 +82,7 @@ export interface JobFacts {
  * BATON_LOCK_COOKIE.
  */
 export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, string | undefined> {
-  const { leases, place, election, barrier, pool } = facts;
+  const { leases, place, election, barrier, pool, tick } = facts;
   const [first] = leases;
   const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
   const mode = first?.mode ?? "exclusive";
@@ -103,6 +105,9 @@ export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, str
     BATON_SIZE: barrier?.size.toString(),
     BATON_POOL_NAME: pool?.name,
     BATON_ITEM: pool?.item,
+    BATON_TICK: tick === undefined ? undefined : new Date(tick.tickMs).toISOString().replace(".000Z", "Z"),
+    BATON_TICK_UNIX: tick === undefined ? undefined : String(Math.floor(tick.tickMs / 1000)),
+    BATON_TICK_ATTEMPT: tick?.attempt.toString(),
     BATON_HOLD: undefined,
     BATON_FENCING_TOKEN: each((lease) => lease.fencingToken.toString()),
     BATON_SESSION_ID: first?.sessionId.toString() ?? "",
@@ -116,6 +121,7 @@ export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, str
     "BATON_HOLD",
     ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),
     ...(pool === undefined ? ["BATON_POOL_NAME", "BATON_ITEM"] : []),
+    ...(tick === undefined ? ["BATON_TICK", "BATON_TICK_UNIX", "BATON_TICK_ATTEMPT"] : []),
   ];
   return {
     ...Object.fromEntries((facts.passAuth ? [] : secretVariables()).map((name) => [name, undefined])),

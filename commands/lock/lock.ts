@@ -38,10 +38,13 @@ export function lockDependencies(guard: Guard): LockDependencies {
   return { ...jobDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 
+/** Failures that are expected: they have the exit code of -E, and are successes with --skip. */
+const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK_NOT_DUE", "TICK_SKIPPED"] as const;
+
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
   const facts = new ReportFacts();
-  const about = { verb: "lock", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], skips: options.values.skip } as const;
+  const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
   return await runReported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
 }
 
@@ -52,7 +55,10 @@ export async function lockAndRun(
   { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
-  using limit = callDeadline(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
+  const { values } = options;
+  // A call that is a little early waits for its tick.
+  const moreMs = values.tick === undefined ? 0 : values.skew;
+  using limit = callDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
@@ -77,9 +83,11 @@ export async function lockAndRun(
       leavesRunning: options.values.leaveRunning,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
-      env: jobEnvironment(io, { ...taken, place, note, passAuth: options.values.passAuth }),
+      env: jobEnvironment(io, { ...taken, tick: taken.tick?.run, place, note, passAuth: options.values.passAuth }),
     });
     facts.outcome = outcome;
+    const problem = await taken.tick?.end(outcome) ?? null;
+    if (problem !== null) io.err(`baton: the end of the tick is not recorded: ${problem}\n`);
     const ending = lockEndingOf(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,
@@ -157,6 +165,9 @@ export const lockCommand = defineCommand({
     "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; -E 1 makes it flock's.",
     "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. A message " +
     "says so on a terminal, and with -v.",
+    "With --tick it runs at most once for each time of a schedule, on whichever host calls first: the crontab of each host has the " +
+    "same line. The first call that finds a tick due takes it together with the lock; the others exit with 81. A tick that no host " +
+    "ran is recorded as missed, one whose host died as lost. docs/protocol/tick.md has the rules.",
     "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +
     "InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, with -s a " +
     "ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton stops its own " +
@@ -170,6 +181,10 @@ export const lockCommand = defineCommand({
     [
       "*/5 * * * * baton lock --skip sync ./sync.sh",
       "a line of a crontab: a run that finds the lock busy ends immediately, and cron mails nothing",
+    ],
+    [
+      "0 3 * * * baton lock backup --skip --tick '0 3 * * *' --timezone Europe/Berlin --catch-up 6h ./backup.sh",
+      "a line of the crontab of every host: one of them runs each tick, up to 6 hours late",
     ],
     ["baton lock nightly -c './dump | gzip >dump.gz'", "a line for the shell, as in flock"],
     ["baton lock db web -- ./deploy.sh", "two locks"],
@@ -194,6 +209,11 @@ export const lockCommand = defineCommand({
 
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = lockOptionsOf(call);
+  if (options.values.tick !== undefined) {
+    const { refuseTickPairs, scheduleOf } = await import("./tick_lock.ts");
+    refuseTickPairs(options);
+    scheduleOf(options.values, call.io.env); // throws for an invalid one
+  }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramNames(call, call.io.env["PATH"]);
   const guard = startGuard(); // starts in a few milliseconds, in parallel with all that follows
   return await runLock(options, call.io, lockDependencies(guard));

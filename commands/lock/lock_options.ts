@@ -1,6 +1,6 @@
 /** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
-import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
+import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -72,8 +72,42 @@ const flags = {
   ...jobFlags,
 } satisfies SettingTable;
 
+/** Settings for a lock that is taken with a tick of a schedule. */
+export const tickSettings = inGroup("ticks", {
+  tick: flag("--tick", textType("schedule"), {
+    help:
+      "run at most once for each time of this schedule, on whichever host calls first: five fields as in crontab(5), or a " +
+      "macro such as @daily; exit 81 if another host has the tick, or none is due",
+  }),
+  timezone: flag("--timezone", textType("zone"), {
+    help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
+    unset: "CRON_TZ, TZ, or the host's",
+  }),
+  catchUp: flag("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
+    help: "how long after its time a tick may begin, if no host called in time; at most 30d",
+    unset: "a minute more than --skew",
+  }),
+  retry: flag("--retry", integerType("count", { min: 1, max: 100 }), {
+    help: "try a tick again, up to N more times within --catch-up, if its command failed or its host died",
+  }),
+  overlap: flag("--overlap", choiceType(["skip", "wait"]), {
+    help: "if the lock is busy when a tick is due: leave the tick out, or wait and run the newest tick then",
+    unset: "skip, or wait with -w",
+  }),
+  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+    help:
+      "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be this early",
+    default: 30_000,
+  }),
+  replaceSchedule: toggle("--replace-schedule", {
+    help:
+      "take over a schedule that other hosts use with another time zone, or that is settled up to a time in the future",
+  }),
+}) satisfies SettingTable;
+
 export const lockCommandSettings = {
   ...flags,
+  ...tickSettings,
   ...shellLineSettings,
   ...lockSettings,
   ...connectionSettings,
@@ -168,6 +202,12 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     // A root from a file or a variable applies to baton's own locks only.
     [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
+    [values.tick !== undefined, "--tick", values.shared, "-s"],
+    [values.tick !== undefined, "--tick", values.limit !== undefined, "-N"],
+    [values.tick !== undefined, "--tick", values.recipe !== undefined, "--recipe"],
+    ...Object.entries<SettingTable[string]>(tickSettings).map(([name, { flag }]) =>
+      [flags.has(name) && values.tick === undefined, flag ?? "", true, "no --tick"] as const
+    ),
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
     if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
@@ -179,7 +219,8 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
 }
 
 function waitMsOf(values: LockValues): number | undefined {
-  if (values.try || (values.skip && values.wait === undefined)) return 0;
+  const skips = values.skip || (values.tick !== undefined && values.overlap !== "wait");
+  if (values.try || (skips && values.wait === undefined)) return 0;
   if (values.wait !== undefined) return values.wait === Infinity ? undefined : values.wait;
   return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;
 }

@@ -10,6 +10,7 @@ import type { LockCommandOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/job.ts";
 import { type NestedJob, nestedJob } from "../job/held_job.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
+import type { HeldTick } from "./tick_lock.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface TakeLocksContext {
@@ -28,6 +29,8 @@ export interface TakenLocks {
   readonly waitedMs: number;
   /** Time of the last grant on the clock. */
   readonly grantedAtMs: number;
+  /** The tick that the lock was taken with, if any. */
+  readonly tick?: HeldTick | undefined;
 }
 
 /**
@@ -43,14 +46,15 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const refuseHeld = nestedJob(io);
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
-  const leases: [Lease, ...Lease[]] = [await takeLock(zk, first, { options, context })];
+  const taken = await takeLock(zk, first, { options, context });
+  const leases: [Lease, ...Lease[]] = [taken.lease];
   for (const name of others) {
     // The locks acquired so far can be lost or revoked during the wait for the next one.
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
-    leases.push(await takeLock(zk, name, { options, context: { ...context, signal } }));
+    leases.push((await takeLock(zk, name, { options, context: { ...context, signal } })).lease);
   }
   const grantedAtMs = clock.now();
-  return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
+  return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick };
 };
 
 async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedJob): Promise<void> {
@@ -68,7 +72,7 @@ async function takeLock(
   zk: ZooKeeper,
   name: string,
   { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
-): Promise<Lease> {
+): Promise<{ readonly lease: Lease; readonly tick?: HeldTick }> {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
   using progress = showProgress(name, options, context.io);
@@ -85,8 +89,12 @@ async function takeLock(
   const { recipe, priority, limitPolicy, root } = values;
   if (recipe !== undefined) {
     const { acquireInteropLock } = await import("../../src/coordination/interop/interop_contender.ts");
-    return await acquireInteropLock(zk, name, { ...common, recipe });
+    return { lease: await acquireInteropLock(zk, name, { ...common, recipe }) };
+  }
+  if (values.tick !== undefined) {
+    const { takeTick } = await import("./tick_lock.ts");
+    return await takeTick(zk, name, { options, env: context.io.env, common: { ...common, priority, root } });
   }
   const permits = limit === undefined ? {} : { limit };
-  return await acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits });
+  return { lease: await acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits }) };
 }

@@ -43,6 +43,7 @@ const mayImport: Record<string, readonly string[]> = {
   "coordination/lock": nodes,
   "coordination/interop": ["coordination/lock", ...nodes],
   "coordination/election": ["coordination/lock", ...nodes],
+  "coordination/tick": ["coordination/lock", "schedule", ...nodes],
   "coordination/barrier": ["coordination/lock", ...nodes],
   "coordination/pool": ["coordination/lock", ...nodes],
   "coordination/fence": ["coordination/lock", "process/*", "storage", ...nodes],

@@ -15,6 +15,9 @@ export const childVariables = {
   BATON_LOCK_WAITED_MS: "duration of the wait, in milliseconds",
   BATON_ELECTION_NAME: "only under baton elect: name of the election",
   BATON_ELECTION_VALUE: "only under baton elect: value that this leader publishes (--value)",
+  BATON_TICK: "only under baton lock --tick: time of the tick, RFC 3339",
+  BATON_TICK_UNIX: "only under baton lock --tick: time of the tick, in seconds since 1970",
+  BATON_TICK_ATTEMPT: "only under baton lock --tick: number of this try of the tick, from 1",
   BATON_LEASE: "file with the end of the lease, for baton check; empty if there is none",
   BATON_BARRIER_NAME: "only under baton barrier: name of the barrier",
   BATON_BARRIER_GENERATION:

@@ -8,6 +8,7 @@ import { toggleType, type ValueType } from "./value_types.ts";
 export type OptionGroup =
   | "main"
   | "waiting"
+  | "ticks"
   | "command"
   | "health"
   | "policy"

@@ -39,7 +39,7 @@ test.each(pages)("%s takes at most three commands, and is in the list", (name) =
   expect(readFileSync(join(import.meta.dir, "../..", folder, "README.md"), "utf8")).toContain(`(${name})`);
 });
 
-test("there are eleven tasks", () => expect(pages).toHaveLength(11));
+test("there are twelve tasks", () => expect(pages).toHaveLength(12));
 
 test("cron.md: the line is silent, and a run that finds the lock busy is left out", async () => {
   const { command = "", path = "" } = crontabLines(block("cron.md", "crontab"))[0] ?? {};
@@ -56,6 +56,32 @@ test("cron.md: the line is silent, and a run that finds the lock busy is left ou
 });
 
 describeBackend(zooKeeperEnsemble, () => {
+  test("tick.md: of three machines one runs the job for each tick, and the others are silent", async () => {
+    const ensemble = await zooKeeperEnsemble.start({});
+    try {
+      const past = new Date(Date.now() - 20 * 60_000);
+      await using shell = new PageShell(page("tick.md"), {
+        replace: {
+          "--tick '0 3 * * *' --timezone Europe/Berlin":
+            `--tick '${past.getUTCMinutes()} ${past.getUTCHours()} * * *' --timezone UTC`,
+          "baton lock report": `baton lock -z ${ensemble.servers} report`,
+          "/usr/local/bin/report.sh": "$HOME/report.sh",
+        },
+        files: { "report.sh": '#!/bin/sh\necho "$BATON_TICK_ATTEMPT" >>"$HOME/runs"\n[ "$BATON_TICK_ATTEMPT" = 2 ]\n' },
+      });
+      const crontab = shell.blocks.find(({ language }) => language === "crontab");
+      const [line] = crontab === undefined ? [] : crontabLines(crontab);
+      const { command = "", path = "" } = line ?? {};
+      expect(await shell.cron(command, path)).toMatchObject({ code: 1, stdout: "", stderr: "" });
+      for (const _machine of [1, 2, 3]) {
+        expect(await shell.cron(command, path)).toMatchObject({ code: 0, stdout: "", stderr: "" });
+      }
+      expect(shell.session.read("runs")).toBe("1\n2\n");
+    } finally {
+      await ensemble.close();
+    }
+  });
+
   test("cron_ensemble.md: of three machines one runs the job, and the others are silent", async () => {
     const ensemble = await zooKeeperEnsemble.start({});
     try {

@@ -25,9 +25,14 @@ interface ConnectLimits {
 export function callDeadline(
   clock: Clock,
   waitMs: number | undefined,
-  { values, stop }: { readonly values: ConnectLimits; readonly stop?: AbortSignal },
+  { values, stop, moreMs = 0 }: {
+    readonly values: ConnectLimits;
+    readonly stop?: AbortSignal;
+    /** Added to the limit of a call that waits only for a response. */
+    readonly moreMs?: number;
+  },
 ): Deadline {
-  const limitMs = waitMs === 0 ? values.connectTimeout ?? connectTimeoutMsDefault : waitMs;
+  const limitMs = waitMs === 0 ? (values.connectTimeout ?? connectTimeoutMsDefault) + moreMs : waitMs;
   return waitLimit(clock, limitMs, { signal: stop });
 }
 

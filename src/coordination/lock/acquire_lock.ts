@@ -12,6 +12,7 @@ import {
   type CommonContenderOptions,
   Contender,
   type ContenderOutcome,
+  type GrantClaim,
   type Granted,
   type LimitPolicy,
 } from "./lock_contender.ts";
@@ -67,6 +68,8 @@ export interface AcquireOptions extends CommonAcquireOptions {
   readonly state?: LockStateCodec;
   /** True when the caller has seen that the lock does not exist: saves a round trip; a wrong guess costs one. */
   readonly isNew?: boolean;
+  /** Each grant is requested together with this claim. Rejects with what it throws. */
+  readonly claim?: GrantClaim;
 }
 
 export interface WaitingStatus {
@@ -111,7 +114,7 @@ export async function acquireLock(
   name: string,
   options: AcquireOptions = {},
 ): Promise<ZooKeeperLease> {
-  const { limit = 1, limitPolicy = "fail", priority = 100, isNew = false, state } = options;
+  const { limit = 1, limitPolicy = "fail", priority = 100, isNew = false, state, claim } = options;
   if (!isLimit(limit)) {
     throw new BatonError("USAGE", `Limit ${limit} is not a whole number from 1 to ${limitMax}`);
   }
@@ -119,7 +122,8 @@ export async function acquireLock(
   const codec = state === undefined ? {} : { state };
   return await acquireByProtocol(zk, name, {
     path,
-    newContender: (settings) => new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, ...codec }),
+    newContender: (settings) =>
+      new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
     readStatus: () => lockStatus(zk, name, { path, detailsMax }),
   }, options);
 }

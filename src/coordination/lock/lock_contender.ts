@@ -41,6 +41,29 @@ export interface CommonContenderOptions {
   readonly onQueued: () => void;
 }
 
+/** A decision that is made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
+export interface GrantClaim {
+  /** Called before a new node is queued. */
+  queue(): void;
+  /** Sends its reads. Called before each read of the lock, in the same packet. */
+  read(): Promise<void>;
+  /**
+   * Decides after both reads. Returns the requests that belong into the transaction of the grant, "wait" for a lock that is
+   * not free, or "again" after a write of its own. Throws if the call is to end without the lock.
+   */
+  decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again">;
+}
+
+export interface ClaimedLock {
+  /** True if this contender may request the grant. */
+  readonly isFree: boolean;
+  /** Ids of the grants. */
+  readonly holders: readonly string[];
+  readonly guid: string;
+  /** Path of the own node in the queue. */
+  readonly queueNode: string;
+}
+
 interface ContenderOptions extends CommonContenderOptions {
   /** Number of permits, for mode "permit". */
   readonly limit: number;
@@ -50,6 +73,8 @@ interface ContenderOptions extends CommonContenderOptions {
   readonly state?: LockStateCodec;
   /** True when the caller expects the lock's nodes to be missing. */
   readonly isNew?: boolean;
+  /** Each grant is requested together with this claim; none is requested in advance. */
+  readonly claim?: GrantClaim | undefined;
 }
 
 export interface Granted {
@@ -74,7 +99,8 @@ type ContenderStep =
   | { readonly do: "contend" | "recover" }
   | { readonly do: "read"; readonly watch: boolean }
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedWatch | null }
-  | { readonly do: "grant" | "advance"; readonly view: LockView }
+  | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
+  | { readonly do: "advance"; readonly view: LockView }
   /** The own grant exists; those in `others` may be older, or gone. */
   | { readonly do: "await older"; readonly own: string; readonly others: readonly string[] }
   | ContenderOutcome;
@@ -171,7 +197,7 @@ export class Contender {
       case "decide":
         return this.#decide(step.view, step.armed);
       case "grant":
-        return this.#grant(step.view);
+        return this.#grant(step.view, step.claimed);
       case "advance":
         return this.#advance(step.view);
       case "await older":
@@ -191,6 +217,7 @@ export class Contender {
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
       : containerRequest(path.lock, acl, state);
     this.#nodeData = formatNewNode(info, this.#zk.session);
+    this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path.lock, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
@@ -202,7 +229,7 @@ export class Contender {
         acl,
         data: this.#nodeData,
       });
-      const reading = readLock(this.#zk, path);
+      const reading = this.#readLock();
       reading.catch(() => {}); // awaited below, unless the creation has failed
       const created = await creating;
       if ("node" in created) {
@@ -217,22 +244,30 @@ export class Contender {
 
   async #read(watch: boolean): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    const view = await readLock(this.#zk, this.#options.path, watch ? armed.event.set : undefined);
+    const view = await this.#readLock(watch ? armed.event.set : undefined);
     return { do: "decide", view, armed: watch ? armed : null };
+  }
+
+  /** Reads what a claim needs first: a claim that was made between the two reads makes the own one fail. */
+  async #readLock(watch?: () => void): Promise<LockView | null> {
+    const { claim, path } = this.#options;
+    if (claim === undefined) return await readLock(this.#zk, path, watch);
+    const [, view] = await Promise.all([claim.read(), readLock(this.#zk, path, watch)]);
+    return view;
   }
 
   async #decide(view: LockView | null, armed: ArmedWatch | null, oldest?: string): Promise<ContenderStep> {
     if (view === null) return { do: "contend" };
     const { grants, queue } = view;
     const limit = this.#limitIn(view);
-    const { mode, waits } = this.#options;
+    const { mode, waits, claim } = this.#options;
     const position = queuePosition({
       grants,
       queue,
       guid: this.#guid,
       mode,
       limit,
-      mayAdvance: this.#state.mayAdvance && waits,
+      mayAdvance: this.#state.mayAdvance && waits && claim === undefined,
       ...(oldest === undefined ? {} : { oldest }),
     });
     this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
@@ -246,10 +281,18 @@ export class Contender {
         const others = mode === "exclusive" ? grants.filter((name) => name !== grant) : [];
         return { do: "await older", own: grant, others };
       }
-      case "eligible":
-        return { do: "grant", view };
     }
-    if (!waits) return { do: "busy" };
+    if (claim !== undefined) {
+      const claimed = await claim.decide({
+        isFree: position.kind === "eligible",
+        holders: grants.flatMap((name) => parseHolder(name)?.guid ?? []),
+        guid: this.#guid,
+        queueNode: `${this.#options.path.queue}/${this.#node}`,
+      });
+      if (claimed === "again") return readOnly;
+      if (claimed !== "wait") return { do: "grant", view, claimed };
+    } else if (position.kind === "eligible") return { do: "grant", view };
+    if (!waits && claim === undefined) return { do: "busy" };
     if (position.kind === "unclear") return await this.#readAges(view);
     if (position.kind === "outranks") return await this.#withdraw(view, position);
     if (position.kind === "next") return { do: "advance", view };
@@ -297,8 +340,8 @@ export class Contender {
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff; requestAfterChange says why it is safe.
-    const request = changed ? requestAfterChange(mode, grants) : null;
+    // Saves one round trip per handoff; requestAfterChange says why it is safe. A claim is decided with a new read.
+    const request = changed && this.#options.claim === undefined ? requestAfterChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
       ? { do: "advance", view: { ...view, grants } }
@@ -332,7 +375,7 @@ export class Contender {
     return readAndWatch;
   }
 
-  async #grant(view: LockView): Promise<ContenderStep> {
+  async #grant(view: LockView, claimed: readonly MultiRequest[] = []): Promise<ContenderStep> {
     const { path, mode, acl } = this.#options;
     const slot = mode === "permit" ? freeSlot(view.grants) : null;
     const node = holderName({ mode, slot, guid: this.#guid });
@@ -344,6 +387,7 @@ export class Contender {
       { type: "setData", path: path.lock, data: state, version: view.version },
       this.#creationOf(node),
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
+      ...claimed,
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
     if (!view.hasGrantsNode) multi.splice(1, 0, containerRequest(path.holders, acl));

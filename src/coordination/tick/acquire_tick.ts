@@ -1,0 +1,58 @@
+/** Takes the lock together with a tick of a schedule; or says why no tick is for this call. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { sleep } from "../../support/deadline.ts";
+import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
+import { lockPath } from "../lock/lock_path.ts";
+import { describeLock, lockStatus } from "../lock/lock_status.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { TickClaim, type TickEnd, TickFoundBusy, TickIsNear, type TickOptions } from "./tick_claim.ts";
+import type { TickAttempt } from "./tick_decision.ts";
+
+export interface TickLease {
+  readonly lease: ZooKeeperLease;
+  readonly run: TickAttempt;
+  /** Records the end and releases the lock. Returns the reason if the end could not be recorded; then the lock is still held. */
+  end(end: TickEnd): Promise<string | null>;
+}
+
+/** Added to the time until the next tick, in milliseconds: the servers' clock is known to about this. */
+const marginMs = 5;
+
+/**
+ * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick, none is due, or
+ * an earlier tick still runs; with CLOCK_DISAGREES if the clocks differ too much; and with CONFIG if the schedule is stored with
+ * another time zone, or with a mark in the future.
+ */
+export async function acquireTick(
+  zk: ZooKeeper,
+  name: string,
+  { tick, ...options }: Omit<AcquireOptions, "claim" | "mode" | "limit"> & { readonly tick: TickOptions },
+): Promise<TickLease> {
+  const { signal } = options;
+  for (let tries = 0;; tries++) {
+    const claim = new TickClaim(zk, name, tick);
+    try {
+      await claim.checkDue();
+      const lease = await acquireLock(zk, name, {
+        ...options,
+        wait: tick.waits ? options.wait ?? "forever" : "none",
+        claim,
+      });
+      const { run } = claim;
+      if (run === null) throw new BatonError("INTERNAL", `Lock "${name}" was granted without a tick`);
+      return { lease, run, end: (end) => claim.end(lease, end) };
+    } catch (thrown) {
+      if (thrown instanceof TickFoundBusy) throw await busyError(zk, name, thrown, options.root);
+      // The second time shows what the other hosts did in between; a third time is for a leader whose clock was set back.
+      if (!(thrown instanceof TickIsNear) || tries > 2) throw thrown;
+      await sleep(tick.clock, thrown.waitMs + marginMs, signal);
+    }
+  }
+}
+
+async function busyError(zk: ZooKeeper, name: string, { tick }: TickFoundBusy, root?: string): Promise<BatonError> {
+  const status = await lockStatus(zk, name, { path: lockPath(name, root), detailsMax: 100 }).catch(() => null);
+  const who = status === null ? "" : `: ${describeLock(status, { guid: "", nowMs: Date.now() })}`;
+  return new BatonError("LOCK_BUSY", `Lock "${name}" is busy, and the tick ${tick} is recorded as skipped${who}`);
+}

@@ -1,0 +1,455 @@
+/**
+ * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. Two facts carry the
+ * protocol: no two runs at the same time is the lock's; no tick twice is the mark `uptoMs`, which only grows, and is moved in the
+ * transaction of the grant under the version of the schedule's node. See docs/protocol/tick.md.
+ */
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { resultWithin } from "../../support/deadline.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import type { HolderInfo } from "../holder_info.ts";
+import type { ClaimedLock, GrantClaim } from "../lock/lock_contender.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
+import {
+  isRefusal,
+  isTransient,
+  nullIfNoNode,
+  nullIfRefused,
+  retryOnConnectionLoss,
+  settleWrites,
+} from "../request_errors.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { clearSometimes } from "./clear_old_ticks.ts";
+import {
+  decideTick,
+  progressAfterEnd,
+  type SettledTicks,
+  type TickAttempt,
+  type TickCalendar,
+  type TickDecision,
+  type TickProgress,
+} from "./tick_decision.ts";
+import {
+  appendRequests,
+  deleteOldBlocks,
+  emptyRecord,
+  type HistoryHead,
+  historyPath,
+  readHead,
+  type TickRecord,
+} from "./tick_history.ts";
+import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+
+/** `Schedule` is one. */
+export interface TickSchedule extends TickCalendar {
+  /** Canonical text. */
+  readonly text: string;
+  readonly id: string;
+  /** IANA name. */
+  readonly zone: string;
+}
+
+export interface TickOptions {
+  readonly schedule: TickSchedule;
+  /** A tick may begin this long after its time, in milliseconds. */
+  readonly lateMsMax: number;
+  /** Number of further tries of a tick that failed or whose host died. */
+  readonly retriesMax: number;
+  /** Maximum difference between the clocks of this host and of the servers, in milliseconds. */
+  readonly skewMs: number;
+  /** True: wait for a busy lock. */
+  readonly waits: boolean;
+  /** True: take over a schedule whose time zone differs, or whose mark is in the future. */
+  readonly replaces: boolean;
+  readonly info: HolderInfo;
+  readonly root?: string | undefined;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** The wall clock of this host, in Unix milliseconds. */
+  readonly wallMs: () => number;
+  /** Returns a number below 1. */
+  readonly random: () => number;
+}
+
+/** How the command of a tick ended. */
+export interface TickEnd {
+  readonly result: "done" | "failed" | "stopped";
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly why: string;
+}
+
+/** Thrown by a call that is a little early: the next tick begins after this time. */
+export class TickIsNear extends Error {
+  readonly waitMs: number;
+
+  constructor(waitMs: number) {
+    super(`The next tick begins in ${waitMs} ms`);
+    this.waitMs = waitMs;
+  }
+}
+
+interface ReadNodes {
+  /** Null: the node does not exist. */
+  readonly state: TickState | null;
+  readonly version: number;
+  readonly head: HistoryHead;
+  readonly hasFolder: boolean;
+  readonly hasShard: boolean;
+}
+
+/** Number of refused writes to an unchanged schedule after which the history is left out: it must not stop the ticks. */
+const refusalsMax = 8;
+/** Maximum time to clear old nodes at the end of a call, in milliseconds. */
+const clearMsMax = 1000;
+
+export class TickClaim implements GrantClaim {
+  readonly #zk: ZooKeeper;
+  readonly #name: string;
+  readonly #options: TickOptions;
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #history: string;
+  #read: ReadNodes | null = null;
+  #queuedAtWallMs = 0;
+  /** Time of the servers, and the time on the own clock at which it was known; null before the first read of the own node. */
+  #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
+  #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
+  #refusals = { version: -1, count: 0 };
+
+  constructor(zk: ZooKeeper, name: string, options: TickOptions) {
+    this.#zk = zk;
+    this.#name = name;
+    this.#options = options;
+    this.#folder = ticksFolder(name, options.root);
+    this.#path = `${this.#folder}/${options.schedule.id}`;
+    this.#history = historyPath(name, options.root);
+  }
+
+  /** The tick of the last request for a grant. */
+  get run(): TickAttempt | null {
+    return this.#claimed?.run ?? null;
+  }
+
+  /** Throws TICK_DONE_ELSEWHERE if the schedule shows, without a place in the queue, that nothing is due. */
+  async checkDue(): Promise<void> {
+    const { schedule, wallMs, skewMs } = this.#options;
+    await retryOnConnectionLoss(this.#zk, () => this.read(), { clock: this.#options.clock });
+    const state = this.#read?.state;
+    if (!state || state.open !== null || state.retry !== null || this.#options.replaces) return;
+    this.#checkZone(state);
+    const next = schedule.next(state.uptoMs);
+    if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, false);
+  }
+
+  queue(): void {
+    this.#queuedAtWallMs = this.#options.wallMs();
+  }
+
+  async read(): Promise<void> {
+    const [found, head, folder, shard] = await Promise.all([
+      nullIfNoNode(this.#zk.getData(this.#path)),
+      readHead(this.#zk, this.#history),
+      this.#zk.exists(this.#folder),
+      this.#zk.exists(this.#history.slice(0, this.#history.lastIndexOf("/"))),
+    ]);
+    this.#read = {
+      state: found === null ? null : parseTickState(found.data, this.#path),
+      version: found?.stat.version ?? -1,
+      head,
+      hasFolder: folder !== null,
+      hasShard: shard !== null,
+    };
+  }
+
+  async decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again"> {
+    const nowMs = await this.#serverNow(lock);
+    if (nowMs === null || this.#read === null) return "again";
+    const { state } = this.#read;
+    const { schedule, skewMs, waits, retriesMax, lateMsMax } = this.#options;
+    const isFuture = state !== null && state.uptoMs > nowMs + skewMs;
+    if (state !== null && this.#options.replaces && (isFuture || state.zone !== schedule.zone)) {
+      await this.#write(this.#stateWith({ ...state, uptoMs: Math.min(state.uptoMs, nowMs) }), []);
+      return "again";
+    }
+    if (state !== null) this.#checkZone(state);
+    if (isFuture) throw this.#futureError(state.uptoMs, nowMs);
+    const facts = { progress: state, nowMs, holders: lock.holders, isFree: lock.isFree };
+    const decision = decideTick({ ...facts, calendar: schedule, waits, retriesMax, lateMsMax });
+    switch (decision.do) {
+      case "wait":
+        return "wait";
+      case "leave":
+        throw this.#leaving(decision.isRunning, nowMs);
+      case "claim":
+        return await this.#claimRequests(decision, lock, nowMs);
+      case "settle":
+        await this.#write({ ...(state as TickState), open: null }, this.#recordsOf(decision.settled, nowMs));
+        return "again";
+      case "skip":
+        return await this.#skip(decision, lock);
+    }
+  }
+
+  /** Records the end and releases the lock in one transaction. Returns the reason if the end could not be recorded. */
+  async end(lease: ZooKeeperLease, end: TickEnd): Promise<string | null> {
+    const { clock } = this.#options;
+    for (let tries = 0; tries < refusalsMax && lease.isHeld(); tries++) {
+      try {
+        await retryOnConnectionLoss(this.#zk, () => this.read(), { clock, isWanted: () => lease.isHeld() });
+        const requests = this.#endRequests(lease, end, tries < refusalsMax / 2);
+        if (requests === null) return "another call has taken the tick for lost";
+        await lease.releaseWith(requests);
+        await this.#clear(requests);
+        return null;
+      } catch (thrown) {
+        if (isTransient(thrown) && !this.#zk.session.ended.aborted) {
+          if (await this.#hasEnded(lease)) return null;
+          continue;
+        }
+        const isOwnGrant = isRefusal(thrown, "NONODE") && thrown.index === 0;
+        if (isOwnGrant || !isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return messageOf(thrown);
+      }
+    }
+    return "the lock is lost, or other calls changed the schedule at the same time";
+  }
+
+  /** Clears what is over the limits; after most ends nothing is. */
+  async #clear(written: readonly MultiRequest[]): Promise<void> {
+    const { root, clock, random } = this.#options;
+    const isBlockFull = written.some(({ path }) => path.startsWith(`${this.#history}/`));
+    const clearing = async () => {
+      if (isBlockFull || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#history);
+      const nowMs = this.#nowMs();
+      if (nowMs !== null) await clearSometimes(this.#zk, { root, nowMs, random });
+    };
+    await resultWithin(clock, clearMsMax, clearing());
+  }
+
+  /** Returns true, after a lost response, if the transaction of the end was executed. */
+  async #hasEnded(lease: ZooKeeperLease): Promise<boolean> {
+    const { clock } = this.#options;
+    try {
+      return await retryOnConnectionLoss(this.#zk, async () => {
+        await settleWrites(this.#zk, this.#path);
+        await this.read();
+        return this.#read?.state?.open?.guid !== lease.holderId;
+      }, { clock, isWanted: () => lease.isHeld() });
+    } catch {
+      return false;
+    }
+  }
+
+  #endRequests(lease: ZooKeeperLease, end: TickEnd, withHistory: boolean): MultiRequest[] | null {
+    const claimed = this.#claimed;
+    const state = this.#read?.state ?? null;
+    if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
+    const { info, retriesMax } = this.#options;
+    const result = end.result === "done" ? "done" : "failed";
+    const progress = progressAfterEnd(state, { run: claimed.run, guid: lease.holderId, result, retriesMax });
+    const { host, pid, user } = info;
+    const record: TickRecord = {
+      ...emptyRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
+      ...{ attempt: claimed.run.attempt, host, pid, user, token: lease.fencingToken.toString() },
+      ...{ waitedMs: Math.round(lease.waitedMs), beganMs: claimed.beganMs },
+      endedMs: this.#nowMs(),
+      ...{ exitCode: end.exitCode, signal: end.signal, why: end.why },
+    };
+    return this.#requests({ ...state, ...progress }, withHistory ? [record] : []);
+  }
+
+  async #claimRequests(
+    { run, uptoMs, settled }: Extract<TickDecision, { readonly do: "claim" }>,
+    { guid }: ClaimedLock,
+    nowMs: number,
+  ): Promise<MultiRequest[]> {
+    const { info: { host, pid } } = this.#options;
+    await this.#createMissingParents();
+    this.#claimed = { run, beganMs: nowMs };
+    const open = { ...run, guid, host, pid, beganMs: nowMs };
+    return this.#requests(this.#stateWith({ uptoMs, open, retry: null }), this.#recordsOf(settled, nowMs));
+  }
+
+  async #skip(
+    { uptoMs, settled }: Extract<TickDecision, { readonly do: "skip" }>,
+    lock: ClaimedLock,
+  ): Promise<"again"> {
+    const { open = null, retry = null } = this.#read?.state ?? {};
+    const running = open !== null && lock.holders.includes(open.guid) ? open : null;
+    const why = running === null
+      ? "the lock was busy"
+      : `the tick of ${this.#timeOf(running.tickMs)} still ran on ${running.host}`;
+    const isDone = await this.#write(this.#stateWith({ uptoMs, open, retry }), this.#recordsOf(settled, uptoMs, why));
+    if (!isDone) return "again";
+    if (running === null) throw new TickFoundBusy(this.#timeOf(uptoMs));
+    throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
+  }
+
+  /** Returns false if the write was refused: another call was faster. */
+  async #write(state: TickState, records: readonly TickRecord[]): Promise<boolean> {
+    await this.#createMissingParents();
+    const writing = this.#zk.multi(this.#requests(state, records));
+    return await nullIfRefused(writing, "BADVERSION", "NONODE", "NODEEXISTS") !== null;
+  }
+
+  #requests(state: TickState, records: readonly TickRecord[]): MultiRequest[] {
+    const { version, state: before, head, hasFolder, hasShard } = this.#read as ReadNodes;
+    const { acl } = this.#options;
+    const data = formatTickState(state);
+    const ticks: MultiRequest[] = before !== null ? [{ type: "setData", path: this.#path, data, version }] : [
+      ...(hasFolder ? [] : [containerRequest(this.#folder, acl)]),
+      { type: "create", path: this.#path, data, acl, flags: createFlag.persistent },
+    ];
+    this.#refusals = { version, count: this.#refusals.version === version ? this.#refusals.count + 1 : 0 };
+    const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax;
+    return isHistoryWritten
+      ? [...ticks, ...appendRequests(this.#history, head, { records, acl, hasParent: hasShard })]
+      : ticks;
+  }
+
+  /** The nodes above the containers stay forever, so that they may be created in requests of their own. */
+  async #createMissingParents(): Promise<void> {
+    const { hasFolder, hasShard } = this.#read as ReadNodes;
+    const { acl } = this.#options;
+    if (!hasFolder) await createParents(this.#zk, this.#folder, acl);
+    if (!hasShard) await createParents(this.#zk, this.#history.slice(0, this.#history.lastIndexOf("/")), acl);
+  }
+
+  #stateWith({ uptoMs, open, retry }: TickProgress): TickState {
+    const { schedule, info } = this.#options;
+    const before = this.#read?.state ?? null;
+    const isSame = before?.zone === schedule.zone;
+    return {
+      schedule: schedule.text,
+      zone: schedule.zone,
+      zoneHost: isSame ? before.zoneHost : info.host,
+      uptoMs,
+      open,
+      retry,
+    };
+  }
+
+  #recordsOf(settled: readonly SettledTicks[], nowMs: number, why = ""): TickRecord[] {
+    const { id } = this.#options.schedule;
+    return settled.map((one) => {
+      if (one.result === "lost") {
+        const { tickMs, attempt, host, pid, beganMs } = one.run;
+        const lost = "its session ended, or its host died: the outcome is unknown";
+        return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lost };
+      }
+      const record = emptyRecord(one.result, id, one.tickMs);
+      if (one.result === "skipped") return { ...record, why };
+      return { ...record, untilMs: one.untilMs, count: one.count, why: `no host called before ${this.#timeOf(nowMs)}` };
+    });
+  }
+
+  /**
+   * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it was
+   * known. Null: the node is gone. Throws CLOCK_DISAGREES.
+   */
+  async #serverNow({ guid, queueNode }: ClaimedLock): Promise<number | null> {
+    const { clock, skewMs, wallMs } = this.#options;
+    if (this.#serverTime?.guid !== guid) {
+      const stat = await this.#zk.exists(queueNode);
+      if (stat === null) return null;
+      const ms = Number(stat.ctime);
+      this.#serverTime = { guid, ms, atMs: clock.now() };
+      // The node was created between the request and now, so that the difference is between these two.
+      const [low, high] = [ms - wallMs(), ms - this.#queuedAtWallMs];
+      const difference = low > 0 ? low : high < 0 ? high : 0;
+      if (Math.abs(difference) > skewMs) {
+        const direction = difference > 0 ? "behind" : "ahead of";
+        throw new BatonError(
+          "CLOCK_DISAGREES",
+          `${this.#subject}: the clock of this host is ${
+            formatDuration(Math.abs(difference))
+          } ${direction} that of the servers; ` +
+            `the limit is ${
+              formatDuration(skewMs)
+            } (--skew). No tick was taken. Check NTP on this host and on the servers`,
+        );
+      }
+    }
+    return this.#nowMs();
+  }
+
+  #nowMs(): number | null {
+    const known = this.#serverTime;
+    return known === null ? null : Math.floor(known.ms + this.#options.clock.now() - known.atMs);
+  }
+
+  #checkZone({ zone, zoneHost }: TickState): void {
+    const { schedule } = this.#options;
+    if (zone === schedule.zone) return;
+    const by = zoneHost === "" ? "" : `, written by host ${zoneHost}`;
+    throw new BatonError(
+      "CONFIG",
+      `${this.#subject} has the time zone ${zone}${by}, and this call has ${schedule.zone}: use --timezone ${zone}, or ` +
+        "--replace-schedule to change it for all hosts",
+    );
+  }
+
+  #leaving(isRunning: boolean, nowMs: number): Error {
+    const { schedule, skewMs } = this.#options;
+    const next = schedule.next(nowMs);
+    const last = schedule.last(nowMs);
+    const nearMs = last === null || next === null ? skewMs : Math.min(skewMs, (next - last) / 2);
+    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(next - nowMs);
+    return this.#settledError(nowMs, isRunning);
+  }
+
+  #settledError(nowMs: number, isRunning: boolean): BatonError {
+    const { schedule } = this.#options;
+    const state = this.#read?.state ?? null;
+    const last = schedule.last(nowMs);
+    const next = schedule.next(nowMs);
+    const then = next === null ? "" : `; the next tick is ${this.#timeOf(next)}`;
+    if (state === null || (last !== null && last > state.uptoMs)) {
+      const which = last === null ? "there was no tick yet" : `the last tick, ${this.#timeOf(last)}, is over`;
+      return new BatonError("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`);
+    }
+    const upto = this.#timeOf(state.uptoMs);
+    if (isRunning && state.open !== null) {
+      const { host, pid } = state.open;
+      return new BatonError(
+        "TICK_DONE_ELSEWHERE",
+        `${this.#subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`,
+      );
+    }
+    const record = this.#read?.head.records.findLast(({ tickMs, untilMs }) =>
+      tickMs <= state.uptoMs && state.uptoMs <= untilMs
+    );
+    const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
+    return new BatonError("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`);
+  }
+
+  #futureError(uptoMs: number, nowMs: number): BatonError {
+    return new BatonError(
+      "CONFIG",
+      `${this.#subject} is settled up to ${this.#timeOf(uptoMs)}, but the servers' clock says ${
+        this.#timeOf(nowMs)
+      }: the clocks were ` +
+        "wrong. If they are right now, use --replace-schedule once",
+    );
+  }
+
+  get #subject(): string {
+    return `Schedule "${this.#options.schedule.text}" of lock "${this.#name}"`;
+  }
+
+  #timeOf(ms: number): string {
+    return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
+  }
+}
+
+/** The lock was busy when a tick was due; the tick is recorded as skipped. */
+export class TickFoundBusy extends Error {
+  readonly tick: string;
+
+  constructor(tick: string) {
+    super(`The tick ${tick} is skipped: the lock is busy`);
+    this.tick = tick;
+  }
+}

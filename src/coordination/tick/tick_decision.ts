@@ -1,0 +1,134 @@
+/**
+ * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure; test/model checks it.
+ * Times are Unix milliseconds on the servers' clock.
+ */
+
+/** One try of one tick. */
+export interface TickAttempt {
+  readonly tickMs: number;
+  /** 1 for the first try. */
+  readonly attempt: number;
+}
+
+/** A try that was claimed and whose end is not recorded. */
+export interface OpenAttempt extends TickAttempt {
+  /** Id of its holder: its command may run as long as the lock has a grant with this id. */
+  readonly guid: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly beganMs: number;
+}
+
+export interface TickProgress {
+  /** Every tick up to this one is settled: it was claimed, skipped, or missed. */
+  readonly uptoMs: number;
+  readonly open: OpenAttempt | null;
+  /** The next try of a tick that failed. */
+  readonly retry: TickAttempt | null;
+}
+
+/** The times of a schedule; `Schedule` is one. */
+export interface TickCalendar {
+  /** The last tick at or before a time. */
+  last(atMs: number): number | null;
+  /** The first tick after a time. */
+  next(afterMs: number): number | null;
+  /** The ticks after `fromMs`, up to and including `toMs`. */
+  between(fromMs: number, toMs: number): readonly number[];
+}
+
+export interface TickFacts {
+  readonly calendar: TickCalendar;
+  /** Null: the schedule was never used, or its node was cleared. Read before the lock. */
+  readonly progress: TickProgress | null;
+  readonly nowMs: number;
+  /** Ids of the grants of the lock. */
+  readonly holders: readonly string[];
+  /** True if this call can be granted the lock now. */
+  readonly isFree: boolean;
+  /** True: wait for a busy lock. False: a tick that finds it busy is skipped. */
+  readonly waits: boolean;
+  /** Maximum number of further tries of a tick. */
+  readonly retriesMax: number;
+  /** A tick may begin this long after its time, in milliseconds. */
+  readonly lateMsMax: number;
+}
+
+/** Ticks that are settled together with a decision. */
+export type SettledTicks =
+  | { readonly result: "missed"; readonly tickMs: number; readonly untilMs: number; readonly count: number }
+  | { readonly result: "skipped"; readonly tickMs: number }
+  | { readonly result: "lost"; readonly run: OpenAttempt };
+
+export type TickDecision =
+  /** Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. */
+  | { readonly do: "leave"; readonly isRunning: boolean }
+  | { readonly do: "wait" }
+  /** Record that the tick is left out, because the lock is busy. */
+  | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTicks[] }
+  /** Take the lock and the tick in one transaction. */
+  | {
+    readonly do: "claim";
+    readonly run: TickAttempt;
+    readonly uptoMs: number;
+    readonly settled: readonly SettledTicks[];
+  }
+  /** Record that a claimed try has ended without a record. */
+  | { readonly do: "settle"; readonly settled: readonly SettledTicks[] };
+
+export function decideTick(facts: TickFacts): TickDecision {
+  const { progress, calendar, nowMs, isFree, waits, retriesMax, lateMsMax } = facts;
+  const { open = null, retry = null, uptoMs = -Infinity } = progress ?? {};
+  const isInTime = (tickMs: number) => nowMs - tickMs <= lateMsMax;
+  const newest = calendar.last(nowMs);
+  const due = newest !== null && newest > uptoMs && isInTime(newest) ? newest : null;
+  const missed = due === null || progress === null ? [] : missedTicks(calendar, uptoMs, due);
+  if (!isFree) {
+    if (due === null && facts.holders.length === 0 && (open ?? retry) !== null && retriesMax > 0) return { do: "wait" };
+    if (due === null) return { do: "leave", isRunning: open !== null && facts.holders.includes(open.guid) };
+    // No grant, only contenders ahead: one of them takes the lock, or it becomes free. A skip would leave the tick out.
+    if (waits || facts.holders.length === 0) return { do: "wait" };
+    return { do: "skip", uptoMs: due, settled: [...missed, { result: "skipped", tickMs: due }] };
+  }
+  // The lock is free, so that a command under it has ended; its end was not recorded.
+  const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];
+  // A newer tick goes before another try of an older one, which would leave the newer one unaccounted for.
+  if (due !== null) {
+    return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...missed] };
+  }
+  const again = open === null ? retry : { tickMs: open.tickMs, attempt: open.attempt + 1 };
+  if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
+    return { do: "claim", run: again, uptoMs: Math.max(uptoMs, again.tickMs), settled: lost };
+  }
+  return lost.length > 0 ? { do: "settle", settled: lost } : { do: "leave", isRunning: false };
+}
+
+/** The ticks between the last settled one and the one that is settled now: no host called in their time. */
+function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTicks[] {
+  const between = calendar.between(uptoMs, dueMs - 1);
+  const [first] = between;
+  if (first === undefined) return [];
+  return [{ result: "missed", tickMs: first, untilMs: between.at(-1) ?? first, count: between.length }];
+}
+
+/** How a command ended: its tick is settled with it. */
+export type RunResult = "done" | "failed";
+
+/** Returns the progress after the record of an end. A skip may have moved `progress` since the claim, and stays. */
+export function progressAfterEnd(
+  progress: TickProgress,
+  { run, guid, result, retriesMax }: {
+    readonly run: TickAttempt;
+    readonly guid: string;
+    readonly result: RunResult;
+    readonly retriesMax: number;
+  },
+): TickProgress {
+  if (progress.open?.guid !== guid) return progress; // another call took it for lost
+  const mayRetry = result === "failed" && run.attempt <= retriesMax;
+  return {
+    uptoMs: progress.uptoMs,
+    open: null,
+    retry: mayRetry ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,
+  };
+}

@@ -1,0 +1,67 @@
+/** The node of one schedule of a lock, `<root>/ticks/<name>/<id>`: which ticks are settled, and which one runs. */
+import { BatonError } from "../../errors.ts";
+import { isInstant } from "../../support/instant.ts";
+import { demandFields, isJsonObject, type JsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
+import { encodeLockName, folderOf } from "../lock/lock_path.ts";
+import type { OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
+
+export interface TickState extends TickProgress {
+  /** Canonical text. */
+  readonly schedule: string;
+  /** IANA name. Not a part of the id: hosts with different zones would run every tick twice. */
+  readonly zone: string;
+  /** Host that wrote the zone. */
+  readonly zoneHost: string;
+}
+
+/** Number of this layout of the data. */
+const layout = 1;
+
+/** Returns the container of the schedules of a lock. Throws USAGE for an invalid name. */
+export function ticksFolder(name: string, root?: string): string {
+  return `${folderOf("ticks", root)}/${encodeLockName(name)}`;
+}
+
+export function formatTickState(state: TickState): Uint8Array {
+  return toJsonData({ layout, ...state });
+}
+
+/** Throws CONFIG for data that no baton of this layout has written. */
+export function parseTickState(data: Uint8Array, path: string): TickState {
+  const refuse = (what: string, cause?: unknown) =>
+    new BatonError("CONFIG", `"${path}" is not a schedule of this version of baton: ${what}`, { cause });
+  const fields = demandFields(data, refuse, layout);
+  const { uptoMs, open = null, retry = null, schedule, zone } = fields;
+  if (!isInstant(uptoMs)) throw refuse(`its mark is ${JSON.stringify(uptoMs)}`);
+  if (typeof schedule !== "string" || typeof zone !== "string") {
+    throw refuse("its data has no schedule or no time zone");
+  }
+  return {
+    schedule,
+    zone,
+    zoneHost: stringOrEmpty(fields["zoneHost"]),
+    uptoMs,
+    open: open === null ? null : openOf(open) ?? throwing(refuse(`its open try is ${JSON.stringify(open)}`)),
+    retry: retry === null ? null : attemptOf(retry) ?? throwing(refuse(`its next try is ${JSON.stringify(retry)}`)),
+  };
+}
+
+function attemptOf(value: unknown): TickAttempt | null {
+  if (!isJsonObject(value)) return null;
+  const { tickMs, attempt }: JsonFields = value;
+  return isInstant(tickMs) && typeof attempt === "number" && Number.isSafeInteger(attempt) && attempt >= 1
+    ? { tickMs, attempt }
+    : null;
+}
+
+function openOf(value: unknown): OpenAttempt | null {
+  const run = attemptOf(value);
+  if (run === null || !isJsonObject(value)) return null;
+  const { guid, host, pid, beganMs } = value;
+  if (typeof guid !== "string" || !isInstant(beganMs)) return null;
+  return { ...run, guid, host: stringOrEmpty(host), pid: typeof pid === "number" ? pid : 0, beganMs };
+}
+
+function throwing(error: BatonError): never {
+  throw error;
+}
