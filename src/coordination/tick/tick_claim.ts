@@ -17,8 +17,8 @@ import {
   isTransient,
   nullIfNoNode,
   nullIfRefused,
+  readAfterOwnWrites,
   retryOnConnectionLoss,
-  settleWrites,
 } from "../request_errors.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 import { clearSometimes } from "./clear_old_ticks.ts";
@@ -198,8 +198,11 @@ export class TickClaim implements GrantClaim {
     const { clock } = this.#options;
     for (let tries = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
-        await retryOnConnectionLoss(this.#zk, () => this.read(), { clock, isWanted: () => lease.isHeld() });
+        // Another server may not have seen the claim yet, until a write of the own session.
+        const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
+        await retryOnConnectionLoss(this.#zk, reading, { clock, isWanted: () => lease.isHeld() });
         const requests = this.#endRequests(lease, end, tries < refusalsMax / 2);
+        if (requests === null && tries === 0) continue;
         if (requests === null) return "another call has taken the tick for lost";
         await lease.releaseWith(requests);
         await this.#clear(requests);
@@ -233,8 +236,7 @@ export class TickClaim implements GrantClaim {
     const { clock } = this.#options;
     try {
       return await retryOnConnectionLoss(this.#zk, async () => {
-        await settleWrites(this.#zk, this.#path);
-        await this.read();
+        await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
         return this.#read?.state?.open?.guid !== lease.holderId;
       }, { clock, isWanted: () => lease.isHeld() });
     } catch {

@@ -1,0 +1,121 @@
+/** A reply cut at every request of a call for a tick: the tick runs once, is recorded once, and nothing is left on the servers. */
+import { expect, test } from "bun:test";
+import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
+import { readHistory } from "../../../../src/coordination/tick/tick_history.ts";
+import { parseTickState, ticksFolder } from "../../../../src/coordination/tick/tick_state.ts";
+import { unknownHolder } from "../../../../src/coordination/holder_info.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
+import { cutEverywhere } from "../../../support/cut_everywhere.ts";
+import type { Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
+import { LockBench } from "../../../support/lock_bench.ts";
+
+const done: TickEnd = { result: "done", exitCode: 0, signal: null, why: "" };
+const failed: TickEnd = { result: "failed", exitCode: 1, signal: null, why: "exit code 1" };
+const dayMs = 86_400_000;
+/** Ticks at the multiples of a day. */
+const schedule = {
+  ...{ text: "0 0 * * *", id: "0123456789ab", zone: "UTC" },
+  last: (at: number) => Math.floor(at / dayMs) * dayMs,
+  next: (after: number) => (Math.floor(after / dayMs) + 1) * dayMs,
+  between: (from: number, to: number) => {
+    const first = Math.floor(from / dayMs) + 1;
+    return Array.from(
+      { length: Math.max(0, Math.floor(to / dayMs) - first + 1) },
+      (_, index) => (first + index) * dayMs,
+    );
+  },
+};
+
+class TickBench extends LockBench {
+  async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<TickLease> {
+    const tick = {
+      ...{
+        schedule,
+        lateMsMax: dayMs,
+        retriesMax: 0,
+        skewMs: 3_600_000,
+        waits: false,
+        replaces: false,
+        info: unknownHolder,
+      },
+      ...{ acl: openAcl, clock: this.clock, wallMs: () => 0, random: () => 0.5 },
+      ...more,
+    };
+    return await this.within(acquireTick(zk, "demo", { clock: this.clock, tick }), 70_000);
+  }
+
+  async code(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<string> {
+    return await this.tick(zk, more).then(() => "granted", (error) => error.code);
+  }
+
+  async end({ end }: TickLease, how: TickEnd): Promise<void> {
+    expect(await this.within(end(how))).toBeNull();
+  }
+
+  async expectHistory(...expected: string[]): Promise<void> {
+    const records = await this.within(readHistory(this.client(), "demo"));
+    expect(records.map(({ result, attempt }) => `${result} ${attempt}`)).toEqual(expected);
+    expect([...this.queue, ...this.holders]).toEqual([]);
+    const { data } = await this.client().getData(`${ticksFolder("demo")}/${schedule.id}`);
+    expect(parseTickState(data, "").open).toBeNull();
+  }
+}
+
+const everywhere = (scenario: (bench: TickBench, cut?: Cut) => Promise<number>) =>
+  cutEverywhere((cut) => scenario(new TickBench(), cut));
+
+test("of a schedule that was never used", async () => {
+  await everywhere(async (bench, cut) => {
+    const zk = bench.client(cut);
+    const held = await bench.tick(zk);
+    expect(held.run).toEqual({ tickMs: 0, attempt: 1 });
+    expect(await bench.code(bench.client())).toBe("TICK_DONE_ELSEWHERE");
+    await bench.end(held, done);
+    expect(await bench.code(bench.client())).toBe("TICK_DONE_ELSEWHERE");
+    await bench.clock.advance(3000);
+    await bench.expectHistory("done 1");
+    return zk.sent.length;
+  });
+});
+
+test("of a tick that failed and is tried again", async () => {
+  await everywhere(async (bench, cut) => {
+    await bench.end(await bench.tick(bench.client(), { retriesMax: 1 }), failed);
+    const zk = bench.client(cut);
+    const held = await bench.tick(zk, { retriesMax: 1 });
+    expect(held.run).toEqual({ tickMs: 0, attempt: 2 });
+    await bench.end(held, failed);
+    expect(await bench.code(bench.client(), { retriesMax: 1 })).toBe("TICK_DONE_ELSEWHERE");
+    await bench.clock.advance(3000);
+    await bench.expectHistory("failed 1", "failed 2");
+    return zk.sent.length;
+  });
+});
+
+test("that finds a run whose host died", async () => {
+  await everywhere(async (bench, cut) => {
+    const dying = bench.client();
+    await bench.tick(dying);
+    dying.expire();
+    const zk = bench.client(cut);
+    expect(await bench.code(zk)).toBe("TICK_DONE_ELSEWHERE");
+    await bench.clock.advance(3000);
+    await bench.expectHistory("lost 1");
+    return zk.sent.length;
+  });
+});
+
+test("that finds the lock held, and leaves the tick out", async () => {
+  await everywhere(async (bench, cut) => {
+    const lease = await bench.within(bench.acquire(bench.client()));
+    const zk = bench.client(cut);
+    // After a lost reply the call finds its own skip.
+    expect(await bench.code(zk)).toMatch(/^(LOCK_BUSY|TICK_DONE_ELSEWHERE)$/);
+    await bench.within(lease.release());
+    expect(await bench.code(bench.client())).toBe("TICK_DONE_ELSEWHERE");
+    await bench.clock.advance(3000);
+    await bench.expectHistory("skipped 0");
+    return zk.sent.length;
+  });
+});
