@@ -29,6 +29,7 @@ export const commandLoaders: CommandLoaders = {
   pool: async () => (await import("./pool/pool.ts")).poolCommand,
   who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
   ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
+  history: async () => (await import("./operator/history.ts")).historyCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
   top: async () => (await import("./top/top.ts")).topCommand,
   check: async () => (await import("./job/check.ts")).checkCommand,

@@ -30,6 +30,7 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
     "who_gate",
   ],
   ["baton ls --json; with --watch one line per change", lock.lsShape, "ls", "ls_long"],
+  ["baton history NAME --json", lock.historyShape, "history"],
   ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],

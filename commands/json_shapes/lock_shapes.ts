@@ -1,4 +1,4 @@
-/** JSON of who, ls, break and pool status. */
+/** JSON of who, ls, break, history and pool status. */
 import * as z from "zod";
 import { count, instant, token, version } from "./common_shapes.ts";
 
@@ -118,3 +118,50 @@ export const poolStatusShape = z.strictObject({
     }).nullable().describe("result of the last run, if it is still kept"),
   })),
 });
+
+const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
+const tick = z.iso.datetime().describe("time of the tick, UTC");
+const scheduleId = z.string().describe("id of the schedule");
+
+export const historyShape = z.strictObject({
+  version,
+  name: z.string(),
+  schedules: z.array(z.strictObject({
+    schedule_id: scheduleId,
+    schedule: z.string().describe("five fields, in their one spelling"),
+    time_zone: z.string(),
+    settled_until: serverInstant.describe("every tick up to this time was claimed, skipped or missed, UTC"),
+    next: z.iso.datetime().nullable().describe(
+      "first tick that is not settled, UTC; null if there is none within ten years",
+    ),
+    overdue: z.boolean().describe("that tick is in the past"),
+    running: z.strictObject({
+      tick,
+      attempt: count,
+      host: z.string(),
+      pid: count,
+      began: serverInstant,
+      lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
+    }).nullable(),
+  })),
+  records: z.array(z.strictObject({
+    result: z.enum(["done", "failed", "lost", "stopped", "skipped", "missed"]),
+    schedule_id: scheduleId,
+    tick,
+    until: z.iso.datetime().describe("last tick of a range, UTC"),
+    count: count.describe("number of ticks"),
+    attempt: count.describe("number of the try, from 1; 0 for a tick that was not tried"),
+    host: z.string(),
+    pid: count,
+    user: z.string(),
+    token: token.nullable().describe("fencing token"),
+    waited_ms: count,
+    began: serverInstant.nullable(),
+    ended: serverInstant.nullable(),
+    late_ms: count.nullable().describe("time from the tick to the start"),
+    exit_code: z.int().nullable(),
+    signal: z.string().nullable(),
+    why: z.string().nullable().describe("reason, for people"),
+  })).describe("oldest first"),
+});
+export type HistoryJson = z.infer<typeof historyShape>;

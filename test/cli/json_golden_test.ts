@@ -78,6 +78,12 @@ test("who and ls, of every kind", async () => {
   await session.run('"$baton" barrier maintenance --lift');
 });
 
+test("history", async () => {
+  const daily = `"$baton" lock ticked --tick "0 0 * * *" --timezone UTC --catch-up 1d -- sh -c "exit 3"`;
+  expect((await session.run(daily)).code).toBe(3);
+  await printed('"$baton" history ticked --json', "history");
+});
+
 test("version", async () => {
   await printed('"$baton" version --json', "version");
 });

@@ -104,6 +104,33 @@ for (const kind of backends) {
       await holder.ended;
     });
 
+    test("history shows what was run, skipped and missed, and what is next; 1 without ticks", async () => {
+      const shown = await session.run('"$baton" history flaky');
+      expect(shown).toMatchObject({ code: 0, stderr: "" });
+      const [head, first, second, last] = shown.stdout.split("\n");
+      expect(head).toMatch(/^TICK +RESULT +TRY +HOST +BEGAN +TOOK +LATE +WHY$/);
+      const minute = tick.replace(":00Z", "Z");
+      expect(first).toMatch(
+        new RegExp(`^${minute} +failed +1 +\\S+ +\\d\\d:\\d\\d:\\d\\d +\\d+ ms +1\\d m +exit code 7$`),
+      );
+      expect(second).toMatch(/ failed +2 .*exit code 8$/);
+      expect(last).toMatch(new RegExp(`^${schedule.replaceAll("*", "\\*")} \\(UTC\\): next .*Z \\(in 23 h \\d+ m\\)$`));
+      expect((await session.run('"$baton" history held2')).stdout).toMatch(
+        / skipped +- +- +- +- +- +the lock was busy\n/,
+      );
+      const recent = JSON.parse((await session.run('"$baton" history flaky --since 1m --json')).stdout);
+      expect(recent).toMatchObject({
+        name: "flaky",
+        records: [],
+        schedules: [{ schedule, time_zone: "UTC", overdue: false, running: null }],
+      });
+      expect(await session.run('"$baton" history nothing')).toMatchObject({
+        code: 1,
+        stdout: "",
+        stderr: 'baton: lock "nothing" has no ticks; baton lock nothing --tick takes one\n',
+      });
+    });
+
     test("what is not due exits with 81, and so does an early call without a tick near", async () => {
       const { schedule: old } = tickAgo(30);
       const ended = await session.run(`"$baton" lock undue --tick '${old}' -- true`);

@@ -1,0 +1,50 @@
+/** State of the ticks of a lock, for display: its schedules and its history. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { Schedule } from "../../schedule/schedule.ts";
+import { lockPath } from "../lock/lock_path.ts";
+import { parseHolder } from "../lock/lock_nodes.ts";
+import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import type { OpenAttempt } from "./tick_decision.ts";
+import { readHistory, type TickRecord } from "./tick_history.ts";
+import { parseTickState, ticksFolder } from "./tick_state.ts";
+
+export interface ScheduleReport {
+  readonly id: string;
+  /** Canonical text. */
+  readonly schedule: string;
+  readonly zone: string;
+  readonly uptoMs: number;
+  /** The first tick that is not settled. */
+  readonly nextMs: number | null;
+  /** The try that is claimed and whose end is not recorded; `isHeld`: its holder still has the lock. */
+  readonly open: (OpenAttempt & { readonly isHeld: boolean }) | null;
+}
+
+export interface TickReport {
+  readonly schedules: readonly ScheduleReport[];
+  /** Oldest first. */
+  readonly records: readonly TickRecord[];
+}
+
+/** Reads again if the connection is lost. Throws CONFIG for nodes of another layout. */
+export async function readTickReport(zk: ZooKeeper, name: string, root?: string): Promise<TickReport> {
+  return await readTwiceAtMost(zk, async () => {
+    const folder = ticksFolder(name, root);
+    await zk.sync(folder);
+    const found = await Promise.all((await childNames(zk, folder)).map(async (id) => {
+      const read = await nullIfNoNode(zk.getData(`${folder}/${id}`));
+      return read === null ? [] : [{ id, ...parseTickState(read.data, `${folder}/${id}`) }];
+    }));
+    // The grants are read after the schedules: a claim that was read, and has no grant now, has ended.
+    const grants = await childNames(zk, lockPath(name, root).holders);
+    const holders = grants.map((grant) => parseHolder(grant)?.guid);
+    return {
+      schedules: found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
+        ...{ id, schedule, zone, uptoMs },
+        nextMs: new Schedule(schedule, zone).next(uptoMs),
+        open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
+      })),
+      records: await readHistory(zk, name, root),
+    };
+  });
+}
