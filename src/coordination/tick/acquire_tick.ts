@@ -18,6 +18,8 @@ export interface TickLease {
 
 /** Added to the time until the next tick, in milliseconds: the servers' clock is known to about this. */
 const marginMs = 5;
+/** Maximum number of waits for the same tick: one is enough, unless the clock of the servers is set back. */
+const earlyTriesMax = 3;
 
 /**
  * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick, none is due, or
@@ -44,8 +46,8 @@ export async function acquireTick(
       return { lease, run, end: (end) => claim.end(lease, end) };
     } catch (thrown) {
       if (thrown instanceof TickFoundBusy) throw await busyError(zk, name, thrown, options.root);
-      // The second time shows what the other hosts did in between; a third time is for a leader whose clock was set back.
-      if (!(thrown instanceof TickIsNear) || tries > 2) throw thrown;
+      if (!(thrown instanceof TickIsNear)) throw thrown;
+      if (tries >= earlyTriesMax) throw new BatonError("TICK_NOT_DUE", `Lock "${name}" has no tick: ${thrown.message}`);
       await sleep(tick.clock, thrown.waitMs + marginMs, signal);
     }
   }

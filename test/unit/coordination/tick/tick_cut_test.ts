@@ -119,3 +119,17 @@ test("that finds the lock held, and leaves the tick out", async () => {
     return zk.sent.length;
   });
 });
+
+test("that is a little early waits for its tick; servers whose clock stands still are not waited for without end", async () => {
+  const near = {
+    ...schedule,
+    last: (at: number) => (at >= 2000 ? 2000 : -10_000),
+    next: (after: number) => (after < 2000 ? 2000 : dayMs),
+    between: () => [],
+  };
+  const bench = new TickBench();
+  // The tree creates each node at time 0.
+  expect(await bench.code(bench.client(), { schedule: near, lateMsMax: 5000 })).toBe("TICK_NOT_DUE");
+  expect(bench.clock.now()).toBeWithin(6900, 8000);
+  expect([...bench.queue, ...bench.holders]).toEqual([]);
+});
