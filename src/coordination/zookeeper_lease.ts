@@ -145,7 +145,7 @@ export class ZooKeeperLease implements Lease {
     }
     this.#released = Promise.resolve();
     // Not part of the transaction, which must not fail when a user has deleted this node.
-    void this.#retryDeletion(this.#queueNode).catch(() => {});
+    this.#deleteQueueNode();
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
   }
@@ -160,7 +160,7 @@ export class ZooKeeperLease implements Lease {
 
   // The deletions are sent before the first await: a caller that closes the session next sends all in one packet.
   async #release(): Promise<void> {
-    const deleting = Promise.all([this.#holderPath, this.#queueNode].map((path) => this.#retryDeletion(path)));
+    const deleting = this.#retryDeletion(() => this.#deleteNodes());
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
     // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
@@ -174,14 +174,25 @@ export class ZooKeeperLease implements Lease {
     );
   }
 
-  /** Deletes a node of the lease. A node that is gone, or a session that has ended, is a lock released. */
-  async #retryDeletion(path: string | null): Promise<void> {
-    if (path === null) return;
+  /** Deletes the holder's node and, in the same commit, the one in the queue. */
+  async #deleteNodes(): Promise<unknown> {
+    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);
+    const paths = [this.#holderPath, this.#queueNode];
+    const requests = paths.map((path) => ({ type: "delete", path, version: -1 }) as const);
+    const done = await nullIfNoNode(this.#zk.multi(requests));
+    return done ?? await Promise.all(paths.map((path) => deleteIfThere(this.#zk, path)));
+  }
+
+  /** Deletes the node in the queue alone: a contender without a grant would be in front of all others. */
+  #deleteQueueNode(): void {
+    const path = this.#queueNode;
+    if (path !== null) void this.#retryDeletion(() => deleteIfThere(this.#zk, path)).catch(() => {});
+  }
+
+  /** Deletes nodes of the lease. A node that is gone, or a session that has ended, is a lock released. */
+  async #retryDeletion(remove: () => Promise<unknown>): Promise<void> {
     try {
-      await retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, path), {
-        clock: this.#clock,
-        limitMs: Infinity,
-      });
+      await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
     } catch (thrown) {
       if (!this.#zk.session.ended.aborted && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
@@ -250,6 +261,7 @@ export class ZooKeeperLease implements Lease {
     if (this.#isOver) return;
     this.#endedAtMs = this.#clock.now();
     this.#abort("LOCK_LOST", `is lost: ${why}`, cause);
+    this.#deleteQueueNode();
     this.#cleanUp();
     this.#notify();
   }

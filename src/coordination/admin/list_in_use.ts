@@ -79,10 +79,12 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   const [granted, queue] = await Promise.all([path.holders, path.queue].map((folder) => {
     return hiddenIfNoAuth(childNames(zk, folder));
   }));
-  if (!Array.isArray(granted) || !Array.isArray(queue)) return { holders: null, waiters: null };
-  const holders = heldGrants(granted.map(parseHolder).filter((node) => node !== null)).length;
-  const guids = new Set([...granted.map(parseHolder), ...queue.map(parseContender)].map((node) => node?.guid));
-  return { holders, waiters: guids.size - holders };
+  if (!Array.isArray(granted) || !Array.isArray(queue)) return { holders: grants, waiters: queued };
+  const known = granted.map(parseHolder).filter((node) => node !== null);
+  const held = heldGrants(known).length;
+  const contenders = queue.map(parseContender).filter((node) => node !== null);
+  const guids = new Set([...known, ...contenders].map(({ guid }) => guid));
+  return { holders: held + granted.length - known.length, waiters: guids.size - held };
 }
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {

@@ -6,10 +6,10 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { Event } from "../../support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../holder_info.ts";
 import type { AcquireOptions } from "./acquire_lock.ts";
-import { holderName } from "./lock_nodes.ts";
-import { lockPath } from "./lock_path.ts";
+import { holderName, parseContender } from "./lock_nodes.ts";
+import { type LockPath, lockPath } from "./lock_path.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
-import { deleteIfThere, isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { childNames, deleteIfThere, isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
   /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
@@ -40,11 +40,19 @@ export async function breakLock(
   const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
-  return await requestRelease(
+  const broken = await requestRelease(
     zk,
     { holder, node, ask: () => writeRevocation(zk, node, options.revocation ?? anonymousRevocation) },
     options,
   );
+  if (broken.outcome === "deleted") await deletePlace(zk, path, holder.holderId);
+  return broken;
+}
+
+/** Deletes the place in the queue of a holder that was granted in advance: without its grant it would be in front of all others. */
+async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {
+  const places = (await childNames(zk, path.queue)).filter((name) => parseContender(name)?.guid === holderId);
+  await Promise.all(places.map((name) => deleteIfThere(zk, `${path.queue}/${name}`)));
 }
 
 export const anonymousRevocation: Revocation = { by: "", reason: "" };
@@ -86,16 +94,22 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
   throw new BatonError("USAGE", `"${holderId}" matches ${found.length} holders of "${name}": ${list}`);
 }
 
-/** Writes the request into the holder's node. False when the node is gone. Another version of the data is another request. */
+/** Maximum number of tries when the holder changes its node at the same time. */
+const triesMax = 5;
+
+/** Writes the request into the holder's node. False when the node is gone. Another request that came first counts as this one. */
 export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
-  const found = await nullIfNoNode(zk.getData(node));
-  if (found === null) return false;
-  const data = formatNodeInfo({ ...parseNodeInfo(found.data), revoke: revocation });
-  try {
-    return await nullIfNoNode(zk.setData(node, data, found.stat.version)) !== null;
-  } catch (thrown) {
-    if (isRefusal(thrown, "BADVERSION")) return true;
-    throw thrown;
+  for (let tries = 1;; tries++) {
+    const found = await nullIfNoNode(zk.getData(node));
+    if (found === null) return false;
+    const info = parseNodeInfo(found.data);
+    if (tries > 1 && info.revoke !== null) return true;
+    try {
+      const data = formatNodeInfo({ ...info, revoke: revocation });
+      return await nullIfNoNode(zk.setData(node, data, found.stat.version)) !== null;
+    } catch (thrown) {
+      if (!isRefusal(thrown, "BADVERSION") || tries === triesMax) throw thrown;
+    }
   }
 }
 

@@ -102,7 +102,7 @@ type ContenderStep =
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
   /** The own grant exists; those in `others` may be older, or gone. */
-  | { readonly do: "await older"; readonly own: string; readonly others: readonly string[] }
+  | ({ readonly do: "await older" } & OwnGrant)
   | ContenderOutcome;
 
 interface FollowedGrants {
@@ -110,7 +110,12 @@ interface FollowedGrants {
   readonly grants: OlderGrants;
 }
 
-interface AwaitOlder extends Pick<GrantNames, "own" | "others"> {
+interface OwnGrant extends Pick<GrantNames, "own" | "others"> {
+  /** Number of permits; null for a grant in advance. */
+  readonly limit: number | null;
+}
+
+interface AwaitOlder extends OwnGrant {
   readonly following: Promise<FollowedGrants>;
 }
 
@@ -279,7 +284,7 @@ export class Contender {
       case "granted": {
         const { grant } = position;
         const others = mode === "exclusive" ? grants.filter((name) => name !== grant) : [];
-        return { do: "await older", own: grant, others };
+        return { do: "await older", own: grant, others, limit };
       }
     }
     if (claim !== undefined) {
@@ -413,7 +418,7 @@ export class Contender {
     const following = this.#followGrants(own, view.grants);
     following.catch(() => {}); // awaited below, unless the request has failed
     if (await nullIfRefused(requesting, "BADVERSION", "NONODE", "NODEEXISTS") === null) return readOnly;
-    return await this.#awaitOlder({ own, others: view.grants, following });
+    return await this.#awaitOlder({ own, others: view.grants, limit: null, following });
   }
 
   #creationOf(grant: string): MultiRequest {
@@ -429,7 +434,7 @@ export class Contender {
   }
 
   /** Waits until no older grant is left. Meanwhile the lease is kept as long as a holder's. */
-  async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
+  async #awaitOlder({ own, others, limit, following }: AwaitOlder): Promise<ContenderStep> {
     using _lease = new TaskScope(this.#zk.session.guard());
     for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
       const { armed, grants } = await (next ?? this.#followGrants(own, others));
@@ -443,11 +448,12 @@ export class Contender {
         isCurrent = await this.#waits.waitFor(armed);
       }
       if (isCurrent && grants.isOldest) {
+        this.#isBusy = false;
         const queueNode = this.#node === null ? null : `${this.#options.path.queue}/${this.#node}`;
         const nowMs = this.#options.clock.now();
         return this.#toGranted(own, {
           token: grants.own.czxid,
-          limit: this.#options.limit,
+          limit,
           queueNode,
           aheadMs: nowMs - (this.#advancedAtMs ?? nowMs),
         });

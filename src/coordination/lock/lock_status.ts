@@ -6,7 +6,7 @@ import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { readLock } from "./lock_state.ts";
 import { readAfterSync, readNodes, readTwiceAtMost } from "../request_errors.ts";
-import { comesBefore, heldGrants } from "./queue_position.ts";
+import { comesBefore, grantsMax, heldGrants } from "./queue_position.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/text.ts";
 
@@ -61,11 +61,12 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
   const grants = (view?.grants ?? []).map(parseHolder).filter((node) => node !== null);
   const [granted, queued] = await Promise.all([
-    readNodes(zk, path.holders, grants.slice(0, detailsMax)),
+    // Which one of several exclusive grants holds the lock is known from their ages.
+    readNodes(zk, path.holders, grants.slice(0, Math.max(detailsMax, grantsMax))),
     readNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
   granted.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
-  const holders = heldGrants(granted.map(({ node: { guid: holderId, mode, slot }, data, stat }) => {
+  const held = heldGrants(granted.map(({ node: { guid: holderId, mode, slot }, data, stat }) => {
     return {
       ...parseNodeInfo(data),
       holderId,
@@ -75,8 +76,9 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
       sessionId: stat.ephemeralOwner,
     };
   }));
+  const holders = held.slice(0, detailsMax);
   // A holder whose grant was made in advance stays in the queue until the release.
-  const waiting = contenders.filter(({ guid }) => !holders.some(({ holderId }) => holderId === guid));
+  const waiting = contenders.filter(({ guid }) => !held.some(({ holderId }) => holderId === guid));
   return {
     name,
     path: path.lock,

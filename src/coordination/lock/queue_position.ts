@@ -61,7 +61,8 @@ export function queuePosition(view: QueueView): QueuePosition {
   const mine = contenders.find((node) => node.guid === view.guid);
   if (mine === undefined) return { kind: "gone" };
 
-  const before = contenders.filter((node) => comesBefore(node, mine) && !grants.some(({ guid }) => guid === node.guid));
+  const granted = new Set(grants.map(({ guid }) => guid));
+  const before = contenders.filter((node) => comesBefore(node, mine) && !granted.has(node.guid));
   const passed = contenders.some((node) => node.sequence < mine.sequence && comesBefore(mine, node));
   const inTurn = mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;
   if (inTurn && isCompatible(mode, view.grants, limit)) return { kind: "eligible", passed };
@@ -72,7 +73,7 @@ export function queuePosition(view: QueueView): QueuePosition {
   );
   if (nearest !== null) return { kind: "queued", watch: nearest.name, ahead: before.length, passed };
 
-  const behind = contenders.filter((node) => comesBefore(mine, node));
+  const behind = contenders.filter((node) => granted.has(node.guid) && comesBefore(mine, node));
   const outranked = grants.filter(({ guid }) => behind.some((node) => node.guid === guid)).map(({ name }) => name);
   if (outranked.length > 0 && grants.length > 1) {
     const { oldest } = view;

@@ -131,3 +131,71 @@ test("the hold begins when the lock is held, not when it was granted", async () 
   expect(holders).toMatchObject([{ user: "lea", reason: "r", sinceMs: heldSince.getTime() }]);
   expect(held.isHeld()).toBe(true);
 });
+
+/** A holder that got its grant in advance: its queue node is still there. */
+async function holderInAdvance() {
+  const first = await bench.take();
+  const second = await bench.queueUp();
+  await bench.within(first.lease.release());
+  return { zk: second.zk, lease: await bench.within(second.lease) };
+}
+
+test("a holder that is deleted by force leaves no place in the queue, whether it acts or not", async () => {
+  for (const isStopped of [false, true]) {
+    bench = new LockBench();
+    const { zk, lease } = await holderInAdvance();
+    if (isStopped) zk.silentFrom = 1;
+    const breaking = breakLock(bench.client(), "demo", lease.holderId, { force: true, clock: bench.clock });
+    expect(await bench.within(breaking, 200_000)).toMatchObject({ outcome: "deleted" });
+    await bench.clock.advance(0);
+    expect([bench.holders, bench.queue]).toEqual([[], []]);
+    await bench.take();
+  }
+});
+
+test("a request to release is not lost when the holder corrects the start of its hold at the same time", async () => {
+  const first = await bench.take();
+  const second = await bench.queueUp();
+  await bench.clock.advance(5000);
+  setSystemTime(new Date("2040-01-01T00:00:00Z"));
+  await bench.within(first.lease.release());
+  const held = await bench.within(second.lease);
+  const breaker = bench.client();
+  const write = breaker.setData.bind(breaker);
+  let writes = 0;
+  breaker.setData = async (...request) => {
+    if (writes++ === 0) await bench.clock.advance(200); // the holder writes first
+    return await write(...request);
+  };
+  const breaking = breakLock(breaker, "demo", held.holderId, { clock: bench.clock });
+  expect(await bench.within(breaking)).toMatchObject({ outcome: "asked" });
+  await bench.clock.advance(0);
+  expect([held.lost.aborted, writes]).toEqual([true, 2]);
+});
+
+test("the holder is named, not the next one, also where one name is asked for", async () => {
+  for (let round = 0; round < 20; round++) {
+    bench = new LockBench();
+    const { lease } = await bench.take();
+    await bench.queueUp();
+    const { holders } = await lockStatus(bench.client(), "demo", { detailsMax: 1 });
+    expect(holders.map(({ holderId }) => holderId)).toEqual([lease.holderId]);
+  }
+});
+
+test("a lock that is free, with a session that is not proven in time, is not said to be busy", async () => {
+  const first = await bench.take();
+  const second = await bench.queueUp({ wait: 5000 });
+  second.zk.session.renew(bench.clock.now() + 3000);
+  await bench.within(first.lease.release());
+  await bench.clock.advance(6000);
+  expect(await bench.failure(second.lease)).toMatchObject({ code: "UNREACHABLE" });
+});
+
+test("a release frees the grant and the place in one commit", async () => {
+  const { zk, lease } = await holderInAdvance();
+  const sent = zk.sent.length;
+  await bench.within(lease.release());
+  expect(zk.sent.slice(sent)).toEqual(["multi"]);
+  expect([bench.holders, bench.queue]).toEqual([[], []]);
+});
