@@ -61,7 +61,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
   const grants = (view?.grants ?? []).map(parseHolder).filter((node) => node !== null);
   const [granted, queued] = await Promise.all([
-    // Which one of several exclusive grants holds the lock is known from their ages.
+    // Ages tell which of several exclusive grants holds the lock.
     readNodes(zk, path.holders, grants.slice(0, Math.max(detailsMax, grantsMax))),
     readNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
