@@ -20,6 +20,7 @@ const mayImport: Record<string, readonly string[]> = {
   "wire/zmtp": ["wire", ...ground],
   sockets: ["wire/jute", ...ground],
   storage: ground,
+  postgres: ground,
   config: ground,
   schedule: ground,
 
@@ -116,6 +117,11 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     specifier: /^bun$/,
     where: /^src\/(sockets|process\/spawn)\//,
     why: "a runtime's own functions stand behind an interface",
+  },
+  {
+    specifier: /^pg(\/|$)/,
+    where: /^src\/postgres\//,
+    why: "one module knows what a lost connection means for a statement",
   },
   { specifier: /^bun:ffi$/, where: /^src\/process\/libc\.ts$/, why: "libc is called from one file" },
 ];
@@ -235,6 +241,10 @@ export function checkPlaces(file: SourceFile): Finding[] {
   if (!runtimeFolders.test(file.path)) {
     const message = "Bun and Deno are named in src/sockets and src/process alone: use a node: built-in";
     findings.push(...findInCode(file, /(?<![\w.])(Bun|Deno)\./, message));
+  }
+  if (file.path.startsWith("src/postgres/")) {
+    const message = "results of PostgreSQL are text: with binary results, pg decodes bytes as UTF-8 and destroys them";
+    findings.push(...findInCode(file, /\bbinary\b/, message));
   }
   if (!mayExit.test(file.path)) {
     const message = "only commands/main.ts ends the process: return an exit code, or throw a BatonError";

@@ -109,6 +109,11 @@ const peers = {
     installed: () => process.platform === "linux" && canMakeLinuxPackages(project),
   },
   rpm: { title: "rpm", packages: "rpm", installed: () => inPath("rpm") },
+  postgres: {
+    title: "PostgreSQL",
+    packages: "postgresql",
+    installed: () => existsSync("/usr/lib/postgresql") && inPath("psql"),
+  },
   pgbouncer: {
     title: "PgBouncer with PostgreSQL",
     packages: "pgbouncer postgresql",

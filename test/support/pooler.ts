@@ -37,7 +37,7 @@ export class Pooler implements AsyncDisposable {
     const data = join(folder, "data");
     mkdirSync(data, { mode: 0o700 });
     giveToPostgres(folder, data);
-    const asOwner = ownerPrefix();
+    const asOwner = asDatabaseUser();
     const made = spawnSync(
       asOwner[0] ?? join(programs, "initdb"),
       [
@@ -97,7 +97,7 @@ export class Pooler implements AsyncDisposable {
 const nobodyId = 65_534;
 
 /** PostgreSQL and PgBouncer refuse to run as root. */
-function ownerPrefix(): string[] {
+export function asDatabaseUser(): string[] {
   return process.getuid?.() === 0 ? ["setpriv", `--reuid=${nobodyId}`, `--regid=${nobodyId}`, "--clear-groups"] : [];
 }
 

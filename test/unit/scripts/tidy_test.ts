@@ -120,6 +120,14 @@ describe("places", () => {
     bad: `process.exitCode = exitCodes.busy;`,
     good: `if (process.exitCode === undefined) return;`,
   });
+  catches(checkPlaces, "binary results of PostgreSQL", "src/postgres/a.ts", {
+    bad: `new pg.Client({ binary: true });`,
+    good: `// binary results are text\nnew pg.Client({});`,
+  });
+  catches(checkLayers, "a second user of pg", "src/retry/queue/a.ts", {
+    bad: `import pg from "pg";`,
+    good: `import { join } from "node:path";`,
+  });
   catches(checkPlaces, "process.exit", "src/process/spawn/run.ts", { bad: `process.exit(1);`, good: `return;` });
   catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
     bad: `return 75;`,

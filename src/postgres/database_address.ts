@@ -1,0 +1,209 @@
+/**
+ * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts are the servers of one
+ * cluster; the one that accepts writes is used. Reads the files that the address names; opens no connection.
+ */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { BatonError, messageOf } from "../errors.ts";
+import { checkPrivateFile } from "../support/private_file.ts";
+import { userName } from "../support/user_name.ts";
+
+export interface DatabaseHost {
+  /** A host name, an IP address, or the folder of a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** TLS to the hosts that are not Unix sockets. PEM texts; `ca` null: the certificate authorities of the system. */
+export interface DatabaseTls {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+  /** `require` verifies nothing, `verify-ca` not the name. */
+  readonly verify: "require" | "verify-ca" | "verify-full";
+}
+
+export interface DatabaseAddress {
+  readonly hosts: readonly DatabaseHost[];
+  readonly user: string;
+  readonly database: string;
+  readonly schema: string;
+  /** Undefined: the password file, or none. */
+  readonly password: string | undefined;
+  /** The password file; null: there is none. */
+  readonly passwordFile: string | null;
+  /** Null: as `tlsOf` decides for each host. */
+  readonly sslMode: SslMode | null;
+  readonly tlsFiles: Omit<DatabaseTls, "verify">;
+}
+
+const sslModes = ["disable", "require", "verify-ca", "verify-full"] as const;
+type SslMode = (typeof sslModes)[number];
+
+/** The parameters of the URL, with the names that libpq has. */
+const parameterNames = [
+  "schema",
+  "host",
+  "user",
+  "passfile",
+  "sslmode",
+  "sslrootcert",
+  "sslcert",
+  "sslkey",
+  "target_session_attrs",
+] as const;
+type Parameters = Partial<Record<(typeof parameterNames)[number], string>>;
+
+/** Whether the value of --store names a database. */
+export function isDatabaseUrl(store: string): boolean {
+  return /^postgres(ql)?:\/\//.test(store);
+}
+
+/** The URL for messages: without the password. */
+export function describeDatabase({ hosts, database, schema }: DatabaseAddress): string {
+  const names = hosts.map(({ host, port }) => host.startsWith("/") ? host : `${bracketed(host)}:${port}`);
+  return `postgres://${names.join(",")}/${database}${schema === "baton" ? "" : `?schema=${schema}`}`;
+}
+
+/** One host for messages. */
+export function describeHost({ host, port }: DatabaseHost): string {
+  return host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${bracketed(host)}:${port}`;
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/**
+ * Parses a URL and reads the files that it names. A password may stand in a URL of a file or the environment; `mayHavePassword` false: the
+ * URL comes from the command line, which every user of the machine can read. Throws CONFIG.
+ */
+export function parseDatabaseUrl(
+  url: string,
+  { mayHavePassword, env = process.env }: {
+    readonly mayHavePassword: boolean;
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  },
+): DatabaseAddress {
+  const parts = /^postgres(?:ql)?:\/\/(?:([^@/?]*)@)?([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/.exec(url);
+  if (parts === null) {
+    throw refused(url, "it is not a URL such as postgres://user@host1,host2:5433/database?schema=baton");
+  }
+  const [, login, hostList = "", databaseName = "", query = ""] = parts;
+  const parameters = parseParameters(query, url);
+  const [userPart = "", ...passwordParts] = (login ?? "").split(":");
+  if (passwordParts.length > 0 && !mayHavePassword) {
+    const where = "PGPASSWORD, a password file (PGPASSFILE, ~/.pgpass, ?passfile=), or BATON_RETRY_STORE";
+    throw refused(url, `a password in an argument can be read by every user of this machine; use ${where}`);
+  }
+  const user = decoded(userPart, url) || parameters.user || env["PGUSER"] || userName();
+  const schema = parameters.schema ?? "baton";
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw refused(url, `the schema "${schema}" is not 1 to 63 lower case letters, digits and underscores`);
+  }
+  if (parameters.target_session_attrs !== undefined && parameters.target_session_attrs !== "read-write") {
+    throw refused(url, "the only value of target_session_attrs is read-write, which is the default");
+  }
+  return {
+    hosts: parseHosts(hostList === "" ? parameters.host ?? "localhost" : hostList, url),
+    user,
+    database: decoded(databaseName, url) || env["PGDATABASE"] || user,
+    schema,
+    password: passwordParts.length > 0 ? decoded(passwordParts.join(":"), url) : env["PGPASSWORD"] || undefined,
+    passwordFile: parameters.passfile ?? env["PGPASSFILE"] ?? (env["HOME"] ? `${env["HOME"]}/.pgpass` : null),
+    sslMode: parseSslMode(parameters.sslmode, url),
+    tlsFiles: {
+      ca: readPemFile(parameters.sslrootcert, "sslrootcert"),
+      cert: readPemFile(parameters.sslcert, "sslcert"),
+      key: readKeyFile(parameters.sslkey),
+    },
+  };
+}
+
+/** TLS to a host; null: none. The default is to verify everything, except on this machine, where no network is used. */
+export function tlsOf({ sslMode, tlsFiles }: DatabaseAddress, { host }: DatabaseHost): DatabaseTls | null {
+  if (host.startsWith("/") || sslMode === "disable") return null;
+  if (sslMode === null && isThisMachine(host)) return null;
+  return { ...tlsFiles, verify: sslMode ?? "verify-full" };
+}
+
+function isThisMachine(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+function parseHosts(list: string, url: string): DatabaseHost[] {
+  return list.split(",").map((text) => {
+    const plain = decoded(text, url);
+    if (plain.startsWith("/")) {
+      const [, folder = plain, port] = /^(.*?)(?::(\d+))?$/.exec(plain) ?? [];
+      return { host: folder, port: parsePort(port, url) };
+    }
+    const [, bracketedHost, name, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(plain) ?? [];
+    const host = bracketedHost ?? name;
+    if (host === undefined || (bracketedHost !== undefined && !bracketedHost.includes(":"))) {
+      throw refused(
+        url,
+        `"${text}" is not a host: use name, name:port, [IPv6 address]:port, or the folder of a Unix socket`,
+      );
+    }
+    return { host, port: parsePort(port, url) };
+  });
+}
+
+function parsePort(port: string | undefined, url: string): number {
+  if (port === undefined) return 5432;
+  if (Number(port) > 0 && Number(port) < 65_536) return Number(port);
+  throw refused(url, `"${port}" is not a port: use 1 to 65535`);
+}
+
+function parseParameters(query: string, url: string): Parameters {
+  const parameters: Parameters = {};
+  for (const text of query.split("&").filter(Boolean)) {
+    const [name = "", value = ""] = text.split(/=(.*)/s);
+    const known = parameterNames.find((known) => known === name);
+    if (known === undefined) {
+      throw refused(url, `the parameter "${name}" is not known; known are ${parameterNames.join(", ")}`);
+    }
+    parameters[known] = decoded(value, url);
+  }
+  return parameters;
+}
+
+function parseSslMode(value: string | undefined, url: string): SslMode | null {
+  if (value === undefined) return null;
+  const known = sslModes.find((known) => known === value);
+  if (known !== undefined) return known;
+  throw refused(url, `sslmode is "${value}"; expected ${sslModes.join(", ")}`);
+}
+
+function decoded(text: string, url: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refused(url, "it has a % that does not start an encoded character; write %25");
+  }
+}
+
+function readPemFile(file: string | undefined, name: string): string | null {
+  if (file === undefined) return null;
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new BatonError("CONFIG", `Cannot read ${name} of the database URL: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function readKeyFile(file: string | undefined): string | null {
+  const key = readPemFile(file, "sslkey");
+  if (file !== undefined) checkPrivateFile(file, "The private key");
+  return key;
+}
+
+function refused(url: string, why: string): BatonError {
+  return new BatonError("CONFIG", `The database URL ${withoutPassword(url)} cannot be used: ${why}`);
+}
+
+/** The URL with stars in place of a password. */
+export function withoutPassword(url: string): string {
+  return url.replace(/^(postgres(?:ql)?:\/\/[^@/?:]*):[^@/?]*@/, "$1:***@");
+}

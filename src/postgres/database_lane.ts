@@ -1,0 +1,161 @@
+/**
+ * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection when a statement needs one,
+ * and again after it was lost. A lane never repeats a statement: its caller knows what an unknown outcome means.
+ *
+ * Interface for stores:
+ *
+ *   const address = parseDatabaseUrl("postgres://pg1,pg2/baton", { mayHavePassword: false });
+ *   await using lane = new DatabaseLane({ address, clock, name: "s1", onConnect: requireStoreFormat… });
+ *   const rows = await lane.run({ name: "topic_put", text: "UPDATE …" }, [1, [2, 3], Buffer.from("…")], { deadlineMs: 10_000 });
+ *
+ * - `run` resolves only when the statement is committed, and durable on the synchronous standby if there is one.
+ * - It rejects with a StatementError. `outcome` is "not_sent" (nothing happened), "rolled_back" (nothing happened, definitely) or "unknown" (it
+ *   may have been executed, or may be executed later, even after the next connection was opened: statements must be fenced).
+ *   `isTemporary`: the same statement may succeed later.
+ * - `onConnect` runs after each connect, before the first statement, with the connection: format of the store, its id, the timeline.
+ * - `retryWhileTemporary` repeats a statement that was certainly not executed.
+ * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
+ */
+import { BatonError } from "../errors.ts";
+import { backoffMs, serverBackoff } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { deadlineAfter, sleep } from "../support/deadline.ts";
+import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
+import {
+  connectToPrimary,
+  type PostgresRow,
+  PrimaryConnection,
+  type SqlParameter,
+  type SqlStatement,
+} from "./primary_connection.ts";
+import { StatementError } from "./statement_error.ts";
+
+export interface LaneOptions {
+  readonly address: DatabaseAddress;
+  readonly clock: Clock;
+  /** Names the program in pg_stat_activity. */
+  readonly name: string;
+  /** Runs statements on a new connection before it is used. A rejection closes the connection and is the error of the caller's statement. */
+  readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
+}
+
+export interface RunOptions {
+  /** How long the statement may take, with the wait for its turn and for a connection. Milliseconds. */
+  readonly deadlineMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Longer than `statement_timeout`: the database ends a statement first, so that its outcome is known. Milliseconds. */
+const defaultDeadlineMs = 40_000;
+/** Statements that may wait for their turn. Callers combine what waits into one statement, so few of them wait. */
+const waitingMax = 10_000;
+
+export class DatabaseLane implements AsyncDisposable {
+  readonly #options: LaneOptions;
+  readonly #closing = new AbortController();
+  #connection: PrimaryConnection | null = null;
+  /** The end of the last statement of the queue. */
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+  }
+
+  get address(): DatabaseAddress {
+    return this.#options.address;
+  }
+
+  /** Runs a statement after those that were passed before. Rejects with StatementError. */
+  run(statement: SqlStatement, values: readonly SqlParameter[] = [], options: RunOptions = {}): Promise<PostgresRow[]> {
+    if (this.#waiting >= waitingMax) {
+      const message = `More than ${waitingMax} statements wait for the database ${describeDatabase(this.address)}`;
+      return Promise.reject(new StatementError(message, { outcome: "not_sent", sqlState: null, code: "LOCK_BUSY" }));
+    }
+    this.#waiting++;
+    const { clock } = this.#options;
+    const { deadlineMs = defaultDeadlineMs, signal } = options;
+    const parent = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
+    const deadline = deadlineAfter(clock, deadlineMs, {
+      signal: parent,
+      reason: () => new BatonError("UNREACHABLE", `no result within ${deadlineMs} ms`),
+    });
+    const result = this.#last.then(() => this.#runNow(statement, values, deadline.signal)).finally(() => {
+      this.#waiting--;
+      deadline.cancel();
+    });
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** Connects if it is not connected; the same errors as `run`, and those of `onConnect`. */
+  connect(options: RunOptions = {}): Promise<unknown> {
+    return this.run({ name: "baton_connected", text: "SELECT 1" }, [], options);
+  }
+
+  /** Ends the statement that is running, whose outcome is then unknown, and refuses all that wait. */
+  async close(): Promise<void> {
+    this.#closing.abort(new BatonError("UNREACHABLE", "the connection was closed by this process"));
+    await this.#last;
+    this.#connection?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #runNow(statement: SqlStatement, values: readonly SqlParameter[], signal: AbortSignal): Promise<PostgresRow[]> {
+    const connection = await this.#open(signal);
+    return await connection.run(statement, values, signal);
+  }
+
+  /** The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later attempt would have, too. */
+  async #open(signal: AbortSignal): Promise<PrimaryConnection> {
+    if (this.#connection?.isOpen) return this.#connection;
+    this.#connection = null;
+    const { address, clock, name, onConnect } = this.#options;
+    let last: unknown = null;
+    for (let attempt = 0;; attempt++) {
+      if (signal.aborted) throw this.#notConnected(last ?? signal.reason);
+      let opened: PrimaryConnection | null = null;
+      try {
+        opened = await connectToPrimary(address, { clock, name, signal });
+        await onConnect?.(opened);
+        return this.#connection = opened;
+      } catch (error) {
+        opened?.close();
+        if (signal.aborted) throw this.#notConnected(last ?? error);
+        if (!(error instanceof StatementError)) throw error;
+        // A statement of `onConnect` whose outcome is unknown lost its connection.
+        if (!error.isTemporary && error.outcome !== "unknown") throw error;
+        last = error;
+      }
+      await sleep(clock, backoffMs(attempt, serverBackoff), signal).catch(() => {});
+    }
+  }
+
+  #notConnected(why: unknown): StatementError {
+    if (why instanceof StatementError && why.outcome === "not_sent") return why;
+    const message = `No connection to the database ${describeDatabase(this.address)}: ${(why as Error).message}`;
+    return new StatementError(message, { outcome: "not_sent", sqlState: null, cause: why });
+  }
+}
+
+/**
+ * Repeats `work` with pauses while it fails with an error after which nothing has happened and that may not last. Rejects with the last
+ * error when the signal aborts, and immediately for every other error.
+ */
+export async function retryWhileTemporary<T>(
+  work: () => Promise<T>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<T> {
+  for (let attempt = 0;; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StatementError) || !error.isTemporary || signal.aborted) throw error;
+      await sleep(clock, backoffMs(attempt, serverBackoff), signal).catch(() => {});
+      if (signal.aborted) throw error;
+    }
+  }
+}

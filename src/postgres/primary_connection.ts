@@ -1,0 +1,344 @@
+/**
+ * One connection to the server of a cluster that accepts writes. It runs one statement at a time, each by itself in autocommit, and says what
+ * is known about one that fails. Owns the socket; `close` ends it. It never reconnects: DatabaseLane does.
+ *
+ * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 31).
+ */
+import pg from "pg";
+import { BatonError, messageOf } from "../errors.ts";
+import { onAbort, TaskScope } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+import {
+  type DatabaseAddress,
+  type DatabaseHost,
+  type DatabaseTls,
+  describeDatabase,
+  describeHost,
+  tlsOf,
+} from "./database_address.ts";
+import { passwordFromFile } from "./password_file.ts";
+import { mayConnectLater, StatementError } from "./statement_error.ts";
+
+/** A statement of the code. It is prepared when a connection runs it first. */
+export interface SqlStatement {
+  /** Unique among the statements of a program: the name of the prepared statement. */
+  readonly name: string;
+  /** Values are $1, $2, …; one statement, and none that begins or ends a transaction. */
+  readonly text: string;
+}
+
+/** Bytes are sent as they are; lists become arrays. */
+export type SqlParameter = string | number | bigint | boolean | null | Buffer | readonly SqlParameter[];
+/** Integers are numbers, or bigint beyond 2^53; bytea is a Buffer; anything else the text of the database. */
+export type PostgresValue = string | number | bigint | boolean | null | Buffer;
+export type PostgresRow = Readonly<Record<string, PostgresValue>>;
+
+/** Settings of the session. Every access is by a key, so plans that read whole tables are turned off: none can be chosen by mistake. */
+const sessionSettings: Readonly<Record<string, string>> = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  jit: "off",
+  bytea_output: "hex",
+  // The warning that a commit did not wait for its standby must arrive, whatever the role has set.
+  client_min_messages: "warning",
+  statement_timeout: "30s",
+  lock_timeout: "10s",
+  tcp_user_timeout: "10s",
+  DateStyle: "ISO",
+  TimeZone: "UTC",
+};
+
+/** Time for one host to accept a connection, in milliseconds. */
+const hostTimeoutMs = 5000;
+
+export interface PrimaryConnectOptions {
+  readonly clock: Clock;
+  /** Shown in pg_stat_activity after "baton ". */
+  readonly name: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Connects to the first host that accepts writes. Rejects with StatementError: UNREACHABLE if a later attempt may succeed, CONFIG and REFUSED if
+ * not; and with the signal's reason.
+ */
+export async function connectToPrimary(
+  address: DatabaseAddress,
+  options: PrimaryConnectOptions,
+): Promise<PrimaryConnection> {
+  const failures: { readonly host: DatabaseHost; readonly error: StatementError }[] = [];
+  for (const host of address.hosts) {
+    try {
+      return await PrimaryConnection.open(address, host, options);
+    } catch (error) {
+      if (!(error instanceof StatementError)) throw error;
+      failures.push({ host, error });
+    }
+  }
+  const where = describeDatabase(address);
+  const reasons = failures.map(({ host, error }) => `${describeHost(host)}: ${error.message}`).join("; ");
+  // Another host may become the primary, so only a failure of all hosts is final.
+  const code = failures.every(({ error }) => !error.isTemporary) ? failures[0]?.error.code ?? "CONFIG" : "UNREACHABLE";
+  throw new StatementError(`Cannot connect to the database ${where}: ${reasons}`, {
+    outcome: "not_sent",
+    sqlState: failures[0]?.error.sqlState ?? null,
+    code,
+    cause: failures[0]?.error,
+  });
+}
+
+export class PrimaryConnection {
+  readonly host: DatabaseHost;
+  readonly #client: pg.Client;
+  readonly #where: string;
+  #isOpen = true;
+  #isBusy = false;
+  /** The server has ended the current statement: ReadyForQuery has arrived. */
+  #isReady = false;
+  #warning: string | null = null;
+  #onSettled: () => void = () => {};
+
+  private constructor(client: pg.Client, host: DatabaseHost) {
+    this.#client = client;
+    this.host = host;
+    this.#where = describeHost(host);
+    client.on("drain", () => {
+      this.#isReady = true;
+      this.#onSettled();
+    });
+    const gone = () => {
+      this.#isOpen = false;
+      this.#onSettled();
+    };
+    client.on("error", gone);
+    client.on("end", gone);
+    client.on("notice", ({ code, message }) => {
+      // 01000, the generic warning: the wait for the synchronous standby was cancelled. The text depends on the language of the server.
+      if (code === "01000") this.#warning = message ?? "warning 01000";
+    });
+  }
+
+  static async open(
+    address: DatabaseAddress,
+    host: DatabaseHost,
+    { clock, name, signal }: PrimaryConnectOptions,
+  ): Promise<PrimaryConnection> {
+    const client = new pg.Client(clientConfig(address, host, name));
+    const connection = new PrimaryConnection(client, host);
+    let abortReason: unknown = null;
+    using _ends = new TaskScope(
+      clock.startTimer(hostTimeoutMs, () => connection.#destroy()),
+      onAbort(signal, (reason) => {
+        abortReason = reason;
+        connection.#destroy();
+      }),
+    );
+    try {
+      await client.connect();
+      await connection.#requirePrimary();
+      return connection;
+    } catch (error) {
+      connection.#destroy();
+      if (abortReason !== null) throw abortReason;
+      throw connectError(error, address, host);
+    }
+  }
+
+  /** False: the connection is lost. It may be lost already while this says true. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /**
+   * Runs a statement; one at a time. Rejects with StatementError, which says whether it was executed. When the signal aborts, the connection is
+   * closed, and the outcome is unknown: the database is not asked to cancel, because it would answer a cancelled wait for the standby
+   * with success.
+   */
+  async run(
+    { name, text }: SqlStatement,
+    values: readonly SqlParameter[],
+    signal?: AbortSignal,
+  ): Promise<PostgresRow[]> {
+    if (this.#isBusy) throw new BatonError("INTERNAL", `Statement ${name} was started during another one`);
+    if (!this.#isOpen || signal?.aborted) {
+      throw this.#lostError("not_sent", signal?.aborted ? signal.reason : "the connection is lost");
+    }
+    this.#isBusy = true;
+    this.#isReady = false;
+    this.#warning = null;
+    using _end = new TaskScope(onAbort(signal, () => this.#destroy()));
+    try {
+      const { rows } = await this.#client.query<Record<string, PostgresValue>>({
+        name,
+        text,
+        values: values as unknown[],
+        types: { getTypeParser: parserOf as unknown as typeof pg.types.getTypeParser },
+      });
+      if (this.#warning === null) return rows;
+      this.#destroy();
+      const why = `the database committed without waiting for its standby (${this.#warning})`;
+      throw new StatementError(`${this.#where}: ${why}`, { outcome: "unknown", sqlState: "01000" });
+    } catch (error) {
+      if (error instanceof BatonError) throw error;
+      throw await this.#failure(error, name);
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** Closes the socket. A statement that is running has an unknown outcome. */
+  close(): void {
+    this.#destroy();
+  }
+
+  /** The statement was refused if the server is ready for the next one afterwards; otherwise the connection is lost with it. */
+  async #failure(error: unknown, name: string): Promise<StatementError> {
+    const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
+    if (sqlState === null) {
+      // The values were refused before anything was sent, or the connection is lost.
+      this.#destroy();
+      return this.#lostError("unknown", error);
+    }
+    if (!this.#isReady && this.#isOpen) await new Promise<void>((resolve) => (this.#onSettled = resolve));
+    this.#onSettled = () => {};
+    if (!this.#isReady) {
+      this.#destroy();
+      return this.#lostError("unknown", error, sqlState);
+    }
+    return new StatementError(`${this.#where}: ${sentenceOf(sqlState, messageOf(error), name)}`, {
+      outcome: "rolled_back",
+      sqlState,
+      cause: error,
+    });
+  }
+
+  #lostError(outcome: "not_sent" | "unknown", cause: unknown, sqlState: string | null = null): StatementError {
+    return new StatementError(`The connection to the database at ${this.#where} was lost: ${messageOf(cause)}`, {
+      outcome,
+      sqlState,
+      cause,
+    });
+  }
+
+  async #requirePrimary(): Promise<void> {
+    const [row] = await this.run(primaryCheck, []);
+    if (row?.["recovering"] !== false || row["read_only"] !== "off") {
+      const why = row?.["recovering"] === false ? "it is read-only" : "it is a standby";
+      throw new StatementError(why, { outcome: "not_sent", sqlState: null });
+    }
+  }
+
+  #destroy(): void {
+    this.#isOpen = false;
+    this.#onSettled();
+    // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that does not.
+    const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+    this.#client.end().catch(() => {});
+    stream.destroy();
+  }
+}
+
+const primaryCheck: SqlStatement = {
+  name: "baton_primary",
+  text: "SELECT pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only",
+};
+
+function clientConfig(address: DatabaseAddress, host: DatabaseHost, name: string): pg.ClientConfig {
+  const { user, database, password } = address;
+  const tls = tlsOf(address, host);
+  return {
+    host: host.host,
+    port: host.port,
+    user,
+    database,
+    // A function: without one, pg looks for a password file by itself and prints to stderr.
+    password: () => password ?? passwordFromFile(address, host) ?? missingPassword(address, host),
+    ssl: tls === null ? false : tlsConfig(tls),
+    application_name: `baton ${name}`.slice(0, 63),
+    options: Object.entries(sessionSettings).map(([setting, value]) => `-c ${setting}=${value}`).join(" "),
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+}
+
+function tlsConfig({ ca, cert, key, verify }: DatabaseTls): NonNullable<pg.ClientConfig["ssl"]> {
+  return {
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null ? {} : { cert }),
+    ...(key === null ? {} : { key }),
+    rejectUnauthorized: verify !== "require",
+    ...(verify === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
+  };
+}
+
+function missingPassword({ user, database }: DatabaseAddress, host: DatabaseHost): never {
+  const where = `user "${user}" of database "${database}" at ${describeHost(host)}`;
+  throw new BatonError(
+    "REFUSED",
+    `the server wants a password, and there is none for ${where}: use PGPASSWORD, or a line in ~/.pgpass or PGPASSFILE`,
+  );
+}
+
+/** The error of a connection that could not be opened, or was no connection to a primary. */
+function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHost): StatementError {
+  if (error instanceof StatementError) return error;
+  if (error instanceof BatonError) {
+    return new StatementError(error.message, { outcome: "not_sent", sqlState: null, code: error.code, cause: error });
+  }
+  const message = messageOf(error);
+  if (error instanceof pg.DatabaseError) {
+    const sqlState = error.code ?? null;
+    if (/unsupported startup parameter|startup options? not supported/i.test(message)) {
+      const why = `${message}: a pooler such as PgBouncer is between; connect to PostgreSQL itself`;
+      return new StatementError(why, { outcome: "not_sent", sqlState, code: "CONFIG", cause: error });
+    }
+    const isTemporaryRefusal = sqlState !== null && mayConnectLater(sqlState);
+    return new StatementError(message, {
+      outcome: "not_sent",
+      sqlState,
+      ...(isTemporaryRefusal ? { code: "UNREACHABLE" as const } : {}),
+      cause: error,
+    });
+  }
+  if (tlsOf(address, host) !== null && isTlsRefusal(error)) {
+    const why = `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
+    return new StatementError(why, { outcome: "not_sent", sqlState: null, code: "CONFIG", cause: error });
+  }
+  const why = /terminated|destroyed|closed/i.test(message) ? "no response" : message;
+  return new StatementError(why, { outcome: "not_sent", sqlState: null, cause: error });
+}
+
+function isTlsRefusal(error: unknown): boolean {
+  const code = String((error as { code?: unknown }).code ?? "");
+  return /CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO|ALTNAME/.test(code) ||
+    /does not support SSL|certificate/i.test(messageOf(error));
+}
+
+function sentenceOf(sqlState: string, message: string, name: string): string {
+  if (sqlState === "26000") {
+    return `${message}: prepared statements are lost, as behind a pooler in transaction mode; connect to PostgreSQL itself`;
+  }
+  return `${message} (${sqlState}, ${name})`;
+}
+
+/** Type numbers of pg_type. */
+const types = { bool: 16, bytea: 17, int8: 20, int2: 21, int4: 23, oid: 26 } as const;
+
+function parserOf(type: number): (text: string) => PostgresValue {
+  switch (type) {
+    case types.bool:
+      return (text) => text === "t";
+    case types.bytea:
+      return (text) => Buffer.from(text.slice(2), "hex"); // \x…
+    case types.int2:
+    case types.int4:
+    case types.oid:
+      return Number;
+    case types.int8:
+      return (text) => Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text);
+    default:
+      return (text) => text;
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * A real PostgreSQL server of a test, from Debian's packages: on a Unix socket and on 127.0.0.1, in a folder of its own, run by an
+ * unprivileged user. `standby` starts a copy that receives the log; `promote` makes it the primary.
+ */
+import { execFile } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { promisify } from "node:util";
+import { eventually } from "./eventually.ts";
+import { freePorts } from "./free_ports.ts";
+import { asDatabaseUser, postgresPrograms } from "./pooler.ts";
+import { ServerProcess } from "./server_process.ts";
+
+const execute = promisify(execFile);
+/** Time for a command of PostgreSQL, in milliseconds. */
+const commandMsMax = 60_000;
+
+export interface PostgresServerOptions {
+  /** Lines of postgresql.conf. */
+  readonly settings?: readonly string[];
+  /** PEM files; connections over TCP may then use TLS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** The password of the user `baton`, which is then asked for on TCP. */
+  readonly password?: string;
+}
+
+export class PostgresServer implements AsyncDisposable {
+  readonly port: number;
+  /** Contains the Unix socket. */
+  readonly folder: string;
+  readonly #data: string;
+  #process: ServerProcess | null = null;
+
+  private constructor(folder: string, port: number) {
+    [this.folder, this.port, this.#data] = [folder, port, join(folder, "data")];
+  }
+
+  static async start({ settings = [], tls, password }: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const server = await PostgresServer.#inFolder();
+    const authentication = password === undefined ? "trust" : "scram-sha-256";
+    try {
+      await server.#command("initdb", "-D", server.#data, "-U", "baton", "-A", "trust", "-N", "-k", "--no-sync");
+      writeFileSync(
+        join(server.#data, "pg_hba.conf"),
+        ["local all all trust", "local replication all trust", `host all all 127.0.0.1/32 ${authentication}`, ""].join(
+          "\n",
+        ),
+      );
+      if (tls !== undefined) {
+        for (const [from, to] of [[tls.cert, "server.crt"], [tls.key, "server.key"]] as const) {
+          copyFileSync(from, join(server.#data, to));
+          chmodSync(join(server.#data, to), 0o600);
+          giveAway(join(server.#data, to));
+        }
+      }
+      server.configure(...tls === undefined ? [] : ["ssl = on"], ...settings);
+      await server.resume();
+      if (password !== undefined) await server.sql(`ALTER ROLE baton PASSWORD '${password}'`);
+      return server;
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  static async #inFolder(): Promise<PostgresServer> {
+    const folder = mkdtempSync(join(tmpdir(), "baton-postgres-"));
+    const [port = 0] = await freePorts(1);
+    const server = new PostgresServer(folder, port);
+    chmodSync(folder, 0o755); // clients are other users
+    mkdirSync(server.#data, { mode: 0o700 });
+    giveAway(folder);
+    giveAway(server.#data);
+    return server;
+  }
+
+  /** Over the Unix socket. */
+  get url(): string {
+    return `postgres://baton@${encodeURIComponent(`${this.folder}:${this.port}`)}/postgres`;
+  }
+
+  get tcpUrl(): string {
+    return `postgres://baton@127.0.0.1:${this.port}/postgres`;
+  }
+
+  get isRunning(): boolean {
+    return this.#process?.alive ?? false;
+  }
+
+  /** Adds lines to postgresql.conf; they apply after `reload` or the next start. */
+  configure(...lines: string[]): void {
+    appendFileSync(join(this.#data, "postgresql.conf"), lines.map((line) => `${line}\n`).join(""));
+  }
+
+  async reload(): Promise<void> {
+    await this.#command("pg_ctl", "reload", "-D", this.#data);
+  }
+
+  /** Starts it again after `kill` or `stop`. */
+  async resume(): Promise<void> {
+    const listen = ["-p", `${this.port}`, "-h", "127.0.0.1", "-k", this.folder];
+    this.#process = new ServerProcess(
+      [...asDatabaseUser(), join(postgresPrograms() ?? "", "postgres"), "-D", this.#data, ...listen],
+      { folder: this.folder },
+    );
+    await eventually(async () => {
+      if (this.#process?.lastWords) throw new Error(this.#process.lastWords);
+      return await this.sql("SELECT 1") === "1";
+    }, { withinMs: 30_000, everyMs: 50, what: "PostgreSQL" });
+  }
+
+  /** SIGKILL to all its processes: the server recovers from its log at the next start. */
+  async kill(): Promise<void> {
+    const children = this.#children();
+    await this.#process?.kill();
+    for (const pid of children) sendSignal(pid, "SIGKILL");
+    await eventually(() => children.every((pid) => !existsSync(`/proc/${pid}`)), { what: "the end of PostgreSQL" });
+    rmSync(join(this.#data, "postmaster.pid"), { force: true });
+  }
+
+  /** SIGINT: connections are ended, and the log is complete. */
+  async stop(): Promise<void> {
+    this.#process?.signal("SIGINT");
+    await this.#process?.exited;
+  }
+
+  /** Stops (SIGSTOP) or continues all its processes. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    this.#process?.signal(signal);
+    for (const pid of this.#children()) sendSignal(pid, signal);
+  }
+
+  /** The processes that the server has started. Each is in a process group of its own. */
+  #children(): number[] {
+    const pid = this.#process?.alive ? this.#process.pid : null;
+    return pid === null
+      ? []
+      : readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
+  }
+
+  /** Runs SQL as the owner of the cluster, over the Unix socket. */
+  async sql(text: string): Promise<string> {
+    const options = ["-qAtX", "-v", "ON_ERROR_STOP=1", "-h", this.folder, "-p", `${this.port}`, "-U", "baton"];
+    const { stdout } = await execute("psql", [...options, "-d", "postgres", "-c", text], { timeout: commandMsMax });
+    return stdout.trim();
+  }
+
+  /**
+   * Starts a standby. With `isSynchronous` the primary then waits for it at each commit; its name is `standby`.
+   */
+  async standby({ isSynchronous }: { readonly isSynchronous: boolean }): Promise<PostgresServer> {
+    const copy = await PostgresServer.#inFolder();
+    try {
+      const source = `host=${this.folder} port=${this.port} user=baton application_name=standby`;
+      await copy.#command("pg_basebackup", "-w", "-R", "-c", "fast", "-D", copy.#data, "-d", source);
+      await copy.resume();
+      if (isSynchronous) {
+        this.configure("synchronous_standby_names = 'standby'");
+        await this.reload();
+        await eventually(
+          async () => await this.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === "1",
+          { withinMs: 30_000, everyMs: 50, what: "the synchronous standby" },
+        );
+      }
+      return copy;
+    } catch (error) {
+      await copy[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Makes this standby a primary, without synchronous replication. */
+  async promote(): Promise<void> {
+    this.configure("synchronous_standby_names = ''");
+    await this.#command("pg_ctl", "promote", "-w", "-D", this.#data);
+    await this.reload();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #command(program: string, ...args: string[]): Promise<void> {
+    const [first = "", ...rest] = [...asDatabaseUser(), join(postgresPrograms() ?? "", program), ...args];
+    await execute(first, rest, { timeout: commandMsMax, cwd: this.folder });
+  }
+}
+
+/** Makes a file the property of the user that the servers run as. */
+function giveAway(path: string): void {
+  const [, user] = /--reuid=(\d+)/.exec(asDatabaseUser().join(" ")) ?? [];
+  if (user !== undefined && process.getuid?.() === 0) chownSync(path, Number(user), Number(user));
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
