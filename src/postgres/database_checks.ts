@@ -1,0 +1,140 @@
+/**
+ * Checks what a database promises about committed data: reads its settings and its standbys, and judges them. The judgement is pure. A managed service
+ * may hide settings: only what is readable is judged.
+ */
+import type { DatabaseAddress } from "./database_address.ts";
+import { describeDatabase } from "./database_address.ts";
+import type { PrimaryConnection } from "./primary_connection.ts";
+import { StatementError } from "./statement_error.ts";
+
+export interface DatabaseFacts {
+  /** Values of pg_settings, as this session has them: role and database may have lowered one. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Null: not readable. */
+  readonly standbys: readonly { readonly name: string; readonly state: string; readonly sync: string }[] | null;
+  /** The same for all servers of a cluster, and for a restored volume. */
+  readonly systemId: string;
+  /** Increases with each promotion. */
+  readonly timeline: number;
+  /** The wall clock of the database, in milliseconds. */
+  readonly nowMs: number;
+}
+
+export interface DatabaseFinding {
+  /** `refused`: baton does not start. */
+  readonly severity: "refused" | "warning";
+  readonly sentence: string;
+}
+
+const settingNames = [
+  "fsync",
+  "full_page_writes",
+  "synchronous_commit",
+  "synchronous_standby_names",
+  "data_checksums",
+  "autovacuum",
+  "server_version_num",
+] as const;
+
+const oldestVersion = 13;
+
+export async function readDatabaseFacts(connection: PrimaryConnection): Promise<DatabaseFacts> {
+  const settings = await connection.run({
+    name: "check_settings",
+    text: "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])",
+  }, [settingNames]);
+  const [identity] = await connection.run({
+    name: "check_identity",
+    // pg_control_checkpoint() still has the old timeline after a promotion; the name of the log file has the new one.
+    text:
+      "SELECT system_identifier::text AS system, (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int) AS timeline, " +
+      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms FROM pg_control_system()",
+  }, []);
+  const standbys = await connection.run({
+    name: "check_standbys",
+    text: "SELECT application_name, state, sync_state FROM pg_stat_replication",
+  }, []);
+  // A role without pg_read_all_stats gets the rows with columns that are null.
+  const isReadable = standbys.every((row) => row["sync_state"] !== null);
+  return {
+    settings: Object.fromEntries(settings.map((row) => [String(row["name"]), String(row["setting"])])),
+    standbys: isReadable
+      ? standbys.map((row) => ({
+        name: String(row["application_name"]),
+        state: String(row["state"]),
+        sync: String(row["sync_state"]),
+      }))
+      : null,
+    systemId: String(identity?.["system"]),
+    timeline: Number(identity?.["timeline"]),
+    nowMs: Number(identity?.["now_ms"]),
+  };
+}
+
+/** Whether a commit waits until a standby has it on its disk, so that a fail-over to that standby loses nothing. */
+export function isSynchronous({ settings }: DatabaseFacts): boolean {
+  const commit = settings["synchronous_commit"];
+  return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
+}
+
+/** Judges the facts. Pure. */
+export function judgeDatabase(
+  facts: DatabaseFacts,
+  { requiresSync }: { readonly requiresSync: boolean },
+): DatabaseFinding[] {
+  const { settings, standbys } = facts;
+  const findings: DatabaseFinding[] = [];
+  const refuse = (sentence: string) => findings.push({ severity: "refused", sentence });
+  const warn = (sentence: string) => findings.push({ severity: "warning", sentence });
+  const version = Math.floor(Number(settings["server_version_num"] ?? oldestVersion * 10_000) / 10_000);
+  if (version < oldestVersion) refuse(`PostgreSQL ${version} is too old: ${oldestVersion} or newer is needed`);
+  if (settings["fsync"] === "off") refuse("fsync is off: a crash of the machine destroys the database; set fsync = on");
+  if (settings["full_page_writes"] === "off") {
+    refuse("full_page_writes is off: a crash of the machine may destroy pages; set full_page_writes = on");
+  }
+  const commit = settings["synchronous_commit"];
+  if (commit === "off" || commit === "local") {
+    const what = commit === "off" ? "a commit is not on the disk" : "a commit does not wait for a standby";
+    refuse(`synchronous_commit is ${commit} for this role: ${what} when it is reported; set synchronous_commit = on`);
+  }
+  if (settings["autovacuum"] === "off") {
+    refuse("autovacuum is off: the tables would grow without a limit; set autovacuum = on");
+  }
+  if (settings["data_checksums"] === "off") {
+    warn(
+      "data_checksums is off: the database does not notice damaged pages; baton checks the content of messages only",
+    );
+  }
+  if (commit === "remote_write") {
+    warn(
+      "synchronous_commit is remote_write: a fail-over after a crash of the standby's machine may lose acknowledged messages",
+    );
+  }
+  if (!isSynchronous(facts)) {
+    const sentence = standbys !== null && standbys.length === 0
+      ? "there is no standby: acknowledged messages are lost with the disk of the database"
+      : "replication is asynchronous: a fail-over may lose acknowledged messages; set synchronous_standby_names";
+    if (requiresSync) refuse(`${sentence} (--require-sync)`);
+    else warn(sentence);
+  }
+  if (standbys === null) warn("the state of the standbys cannot be read: GRANT pg_read_all_stats to the role of baton");
+  return findings;
+}
+
+/** Returns the sentences to warn of. Throws StatementError CONFIG with all reasons why the database cannot be used. */
+export function requireSafeDatabase(
+  address: DatabaseAddress,
+  facts: DatabaseFacts,
+  wanted: { readonly requiresSync: boolean },
+): string[] {
+  const findings = judgeDatabase(facts, wanted);
+  const refusals = findings.filter(({ severity }) => severity === "refused").map(({ sentence }) => sentence);
+  if (refusals.length > 0) {
+    throw new StatementError(`The database ${describeDatabase(address)} cannot be used: ${refusals.join("; ")}`, {
+      outcome: "not_sent",
+      sqlState: null,
+      code: "CONFIG",
+    });
+  }
+  return findings.map(({ sentence }) => sentence);
+}

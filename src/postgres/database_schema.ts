@@ -1,0 +1,112 @@
+/**
+ * The schema of a shared store: creates its tables (`--migrate`), and checks at each connect that this program may use them. One format number
+ * for all tables of the schema; the products give the tables.
+ */
+import { randomUUID } from "node:crypto";
+import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
+import { connectToPrimary, type PrimaryConnection, type PrimaryConnectOptions } from "./primary_connection.ts";
+import { StatementError } from "./statement_error.ts";
+
+/** The format of the tables and of their content. */
+export const sharedStoreFormat = 1;
+
+export interface SharedStoreFormat {
+  /** Random; differs from that of every other store, also after a logical restore into an empty one. */
+  readonly storeId: string;
+  readonly format: number;
+  /** The smallest format that a program must have to write. */
+  readonly writesFrom: number;
+}
+
+/** The key of the advisory lock that one migration of a database holds at a time: "baton" as bytes. */
+const migrationLock = 0x626174_6f6en;
+
+/**
+ * Creates the schema and its tables, or brings them to the format of this program, in one transaction. Two programs may do it at the same time.
+ * `tables`: single statements that do nothing if their table exists; names are written with `SCHEMA.`. Rejects with CONFIG if a newer baton
+ * made the tables, with StatementError if the role may not create them; OUTCOME_UNKNOWN: it can be repeated.
+ */
+export async function migrateDatabase(
+  address: DatabaseAddress,
+  { tables, ...connecting }: PrimaryConnectOptions & { readonly tables: readonly string[] },
+): Promise<SharedStoreFormat> {
+  const connection = await connectToPrimary(address, connecting);
+  let step = 0;
+  const run = (text: string, values: Parameters<PrimaryConnection["run"]>[1] = []) =>
+    connection.run({ name: `migrate_${step++}`, text: inSchema(text, address.schema) }, values, connecting.signal);
+  try {
+    await run("BEGIN");
+    await run("SET LOCAL idle_in_transaction_session_timeout = '60s'");
+    await run("SELECT pg_advisory_xact_lock($1::bigint)", [migrationLock]);
+    // CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if it exists.
+    const [schema] = await run("SELECT to_regnamespace($1) IS NULL AS missing", [address.schema]);
+    if (schema?.["missing"] === true) await run("CREATE SCHEMA SCHEMA");
+    await run(
+      "CREATE TABLE IF NOT EXISTS SCHEMA.store (one bool PRIMARY KEY DEFAULT true CHECK (one), id uuid NOT NULL, " +
+        "format int NOT NULL, writes_from int NOT NULL)",
+    );
+    const [before] = await run("SELECT format FROM SCHEMA.store");
+    if (Number(before?.["format"] ?? 0) > sharedStoreFormat) throw newerFormat(address, Number(before?.["format"]));
+    for (const table of tables) await run(table);
+    const [after] = await run(
+      "INSERT INTO SCHEMA.store (id, format, writes_from) VALUES ($1::uuid, $2, $2) " +
+        "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from RETURNING id, format, writes_from",
+      [randomUUID(), sharedStoreFormat],
+    );
+    await run("COMMIT");
+    return { storeId: String(after?.["id"]), format: sharedStoreFormat, writesFrom: Number(after?.["writes_from"]) };
+  } finally {
+    connection.close();
+  }
+}
+
+/** Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them. */
+export async function requireSharedStore(
+  connection: PrimaryConnection,
+  address: DatabaseAddress,
+): Promise<SharedStoreFormat> {
+  const text = inSchema("SELECT id, format, writes_from FROM SCHEMA.store", address.schema);
+  let row: Awaited<ReturnType<PrimaryConnection["run"]>>[number] | undefined;
+  try {
+    [row] = await connection.run({ name: "store_format", text }, []);
+  } catch (error) {
+    if (!(error instanceof StatementError)) throw error;
+    if (error.sqlState === "42P01" || error.sqlState === "3F000") throw noTables(address, error);
+    throw error;
+  }
+  if (row === undefined) throw noTables(address, null);
+  const [format, writesFrom] = [Number(row["format"]), Number(row["writes_from"])];
+  if (writesFrom > sharedStoreFormat) throw newerFormat(address, format);
+  if (format < sharedStoreFormat) {
+    throw configError(
+      `The tables of the database ${
+        describeDatabase(address)
+      } have format ${format}, and this baton needs ${sharedStoreFormat}: ` +
+        "start it once with --migrate, as a role that may change them",
+    );
+  }
+  return { storeId: String(row["id"]), format, writesFrom };
+}
+
+/** The schema is checked when the URL is parsed, so it needs no quotes. */
+export function inSchema(sql: string, schema: string): string {
+  return sql.replace(/\bSCHEMA\./g, `${schema}.`).replace("CREATE SCHEMA SCHEMA", `CREATE SCHEMA ${schema}`);
+}
+
+function noTables(address: DatabaseAddress, cause: unknown): StatementError {
+  const message =
+    `The database ${describeDatabase(address)} has no tables of baton in the schema "${address.schema}": ` +
+    "start once with --migrate, as a role that may create them";
+  return configError(message, cause);
+}
+
+function newerFormat(address: DatabaseAddress, format: number): StatementError {
+  const message =
+    `The tables of the database ${describeDatabase(address)} have format ${format}, and this baton knows ` +
+    `${sharedStoreFormat}: use the newer baton that made them`;
+  return configError(message);
+}
+
+function configError(message: string, cause: unknown = null): StatementError {
+  return new StatementError(message, { outcome: "not_sent", sqlState: null, code: "CONFIG", cause });
+}
