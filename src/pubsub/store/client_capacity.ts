@@ -8,7 +8,6 @@ import type { ClientTable } from "./client_table.ts";
 import { forgottenPerTimeMax } from "./topic_store_limits.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
-import type { TopicDatabase } from "./topic_database.ts";
 
 /** Shares of all clients: publishers; clients without a session; recently active ones, which are not forgotten. */
 const publisherShare = 0.75;
@@ -19,7 +18,6 @@ const warningShare = 0.8;
 const candidates = 2;
 
 export class ClientCapacity {
-  readonly #database: TopicDatabase;
   readonly #clients: ClientTable;
   /** Maximum number of clients of a topic. */
   readonly max: number;
@@ -29,18 +27,16 @@ export class ClientCapacity {
   forgottenCount = 0;
 
   constructor(
-    database: TopicDatabase,
     clients: ClientTable,
     { clientsMax }: Pick<StoreOptions, "clientsMax">,
     warn: (sentence: string) => void,
   ) {
-    this.#database = database;
     this.#clients = clients;
     this.max = clientsMax;
     this.#warn = warn;
   }
 
-  /** Returns why a new client is refused, as a sentence, or null. May forget others in the open transaction. */
+  /** Returns why a new client is refused, as a sentence, or null. May forget others, which the caller commits. */
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {
@@ -69,15 +65,13 @@ export class ClientCapacity {
    * without unresolved puts. Their earlier requests are refused from now on, so that none is stored twice.
    */
   #forgetOldest(topic: StoredTopic): void {
-    this.#database.begin();
-    this.#clients.flush(); // the queries below read stored rows
     const recent = new Set(this.#clients.recentlyActiveNames(topic.id, Math.ceil(this.max * recentShare)));
     const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
     const resolved: TopicClient[] = [];
     const others: TopicClient[] = [];
-    for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + recent.size)) {
+    for (const client of this.#clients.oldestPublishers(topic.id, candidates * most + recent.size)) {
       if (recent.has(client.name)) continue;
-      const state = this.#clients.rows.putResolution(client);
+      const state = this.#clients.putResolution(client);
       if (state === "resolved") resolved.push(client);
       else if (state === "unresolved" && others.length < most) others.push(client);
       if (resolved.length === most) break;

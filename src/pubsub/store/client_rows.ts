@@ -6,8 +6,9 @@ import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
-import { clientOfRow, decodeName, encodeName, type TopicClient } from "./topic_client.ts";
+import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { PublisherWindow } from "./publisher_window.ts";
+import type { ClientReader, LoadedClients } from "./topic_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
 
@@ -60,7 +61,7 @@ export class PutRowCounts {
 
 const readClients = `SELECT ${tables.clients.allColumns} FROM clients`;
 
-export class ClientRows {
+export class ClientRows implements ClientReader {
   readonly #database: TopicDatabase;
   readonly counts: PutRowCounts;
 
@@ -73,15 +74,7 @@ export class ClientRows {
    * Returns the subscribers of a topic by name, the number of its clients, and what is wrong with them. A client whose
    * row is damaged or missing may have been a subscriber, or may repeat an old put.
    */
-  load(topicId: number, topic: string, count: number): {
-    readonly subscribers: Map<string, TopicClient>;
-    readonly count: number;
-    /** Clients without a session. */
-    readonly plain: number;
-    readonly damaged: string | null;
-    /** Fingerprints of the clients' names. */
-    readonly names: Set<number>;
-  } {
+  load(topicId: number, topic: string, count: number): LoadedClients {
     const where = `of topic ${JSON.stringify(topic)}`;
     const subscribers = new Map<string, TopicClient>();
     const names = new Set<number>();
@@ -122,7 +115,6 @@ export class ClientRows {
     return orIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
   }
 
-  /** Returns null for an unknown client. Throws Damaged, like all methods below. */
   findClient(topicId: number, name: string): TopicClient | null {
     const row = this.#readOrReport(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
@@ -134,14 +126,12 @@ export class ClientRows {
     throw this.notFoundError(name);
   }
 
-  /** The error for a client that is stored and that the index does not find. */
   notFoundError(name: string): DamageError {
     return this.#database.damage.reportDamage(
       `the index of the clients is damaged: ${JSON.stringify(name)} is not found by it`,
     );
   }
 
-  /** All stored clients of a topic, in the order of their names' bytes. */
   *allClients(topicId: number): Generator<TopicClient, void, void> {
     let after: SqlRow | undefined;
     do {
@@ -157,7 +147,6 @@ export class ClientRows {
     } while (after !== undefined);
   }
 
-  /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
   oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
@@ -165,21 +154,6 @@ export class ClientRows {
     return rows.filter((row) => tables.clients.isIntact(row)).map((row) => clientOfRow(row));
   }
 
-  /**
-   * The state of a publisher's puts: `resolved` if the publisher knows all outcomes, `unresolved` if it has not
-   * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
-   */
-  putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
-    return orIfDamaged("kept", () => {
-      const windows = [...this.readWindows(client).values()];
-      if (windows.some(({ session }) => session === 0) || this.rowsOfClient(client, tables.msg_ids).length > 0) {
-        return "kept";
-      }
-      return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
-    });
-  }
-
-  /** Reads its windows without caching them. Throws Damaged. */
   readWindows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
@@ -191,7 +165,7 @@ export class ClientRows {
       const session = Number(this.#verifyRow(tables.windows, row, client.name)["session"]);
       windows.set(session, new PublisherWindow(session, decodeName(row["key"]), Number(row["first_unacked"])));
     }
-    for (const row of this.rowsOfClient(client, tables.resolved)) {
+    for (const row of this.#rowsOfClient(client, tables.resolved)) {
       const window = windows.get(Number(row["session"]));
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
         throw this.#database.damage.reportDamage(`${what}: one is missing`);
@@ -204,8 +178,17 @@ export class ClientRows {
     return windows;
   }
 
-  /** The rows of a client in one of these tables, in order. Throws Damaged if one is damaged. */
-  rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
+  readKeys(client: TopicClient): StoredKey[] {
+    return this.#rowsOfClient(client, tables.msg_ids).map((row) => ({
+      rowId: Number(row["id"]),
+      key: decodeName(row["key"]),
+      id: Number(row["message"]),
+      fingerprint: Number(row["fingerprint"]),
+    }));
+  }
+
+  /** The rows of a client in one of these tables, in order. */
+  #rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // The ids come from the index, all other columns from the table. A row that only the index has is reported.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");

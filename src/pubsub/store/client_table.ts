@@ -1,18 +1,10 @@
 /**
  * The clients of all topics: sessions, positions, counter windows, msg-ids. Subscribers are in memory, and other
- * clients that were active recently. `flush` writes the collected changes into the open transaction.
+ * clients that were active recently. Changes are collected for the next commit.
  */
-import {
-  type ClientRecord,
-  encodeResolved,
-  type KeyEntry,
-  type ResolvedCounter,
-  type WindowRecord,
-} from "../../wire/pubsub/topic_transfer_data.ts";
-import { decodeName, encodeName, rowOfClient, type StoredKey, type TopicClient } from "./topic_client.ts";
-import { ClientRows } from "./client_rows.ts";
-import { deleteRows } from "./delete_rows.ts";
-import type { PutTable } from "./client_rows.ts";
+import type { KeyEntry, ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
+import { encodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
+import { orIfDamaged } from "../../storage/damage.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
@@ -22,16 +14,10 @@ import {
   sessionWindowsMax,
   unsubscribedClientsInMemoryMax,
 } from "./topic_store_limits.ts";
-import type { TopicDatabase } from "./topic_database.ts";
-import { tables } from "./topic_tables.ts";
-
-const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
-  key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
-  position = excluded.position, sum = excluded.sum`; // its topic, name and registration never change
+import type { KeyRow, LoadedClients, TopicChange, TopicRows } from "./topic_rows.ts";
 
 export class ClientTable {
-  readonly #database: TopicDatabase;
-  readonly rows: ClientRows;
+  readonly #rows: TopicRows;
   /** Known clients without a subscription; the most recently active one is last. */
   readonly #unsubscribed = new Map<string, TopicClient>();
   /** The last client of `#unsubscribed`. */
@@ -43,27 +29,23 @@ export class ClientTable {
   #entries = 0;
   readonly #changedClients = new Set<TopicClient>();
   readonly #unwrittenEntries = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
-  readonly #raisedBounds = new Map<PublisherWindow, TopicClient>();
+  /** New windows, and windows whose bounds were raised. */
+  readonly #raisedBounds = new Map<PublisherWindow, { readonly client: TopicClient; readonly isNew: boolean }>();
+  /** New msg-ids by the numbers of their rows, in order. */
+  readonly #unwrittenKeys = new Map<number, KeyRow & { readonly topicId: number }>();
+  #deletedWindows: { readonly client: TopicClient; readonly session: number }[] = [];
+  #deletedKeys: { readonly client: TopicClient; readonly id: number }[] = [];
+  readonly #forgotten = new Map<number, TopicClient>();
   /** Fingerprints of the names of all clients of a topic: one that the index does not find is not a new client. */
   readonly #nameFingerprints = new Map<number, Set<number>>();
-  #nextClientId: number;
-  #nextResolvedId: number;
-  #nextKeyId: number;
 
-  constructor(database: TopicDatabase) {
-    this.#database = database;
-    this.rows = new ClientRows(database);
-    const next = (table: string) => Number(database.get(`SELECT max(id) AS id FROM ${table}`)?.["id"] ?? 0) + 1;
-    this.#nextClientId = next("clients");
-    this.#nextResolvedId = next("resolved");
-    this.#nextKeyId = next("msg_ids");
+  constructor(rows: TopicRows) {
+    this.#rows = rows;
   }
 
-  /** Reads the clients of a topic that is loaded. See `ClientRows.load`. */
-  load(topicId: number, topic: string, count: number): ReturnType<ClientRows["load"]> {
-    const loaded = this.rows.load(topicId, topic, count);
-    this.#nameFingerprints.set(topicId, loaded.names);
-    return loaded;
+  /** Notes the clients of a topic that was opened. */
+  noteOpened(topicId: number, { names }: LoadedClients): void {
+    this.#nameFingerprints.set(topicId, names);
   }
 
   /** Returns a known client without a subscription, or null. Throws Damaged. */
@@ -73,10 +55,12 @@ export class ClientTable {
     const slot = `${topicId} ${name}`;
     let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
-      client = this.rows.findClient(topicId, name) ?? undefined;
+      client = this.#rows.clients.findClient(topicId, name) ?? undefined;
+      // A client that was forgotten is stored until the commit.
+      if (client !== undefined && this.#forgotten.has(client.id)) client = undefined;
       if (client === undefined) {
         if (this.#nameFingerprints.get(topicId)?.has(fingerprintOf(encodeName(name)))) {
-          throw this.rows.notFoundError(name);
+          throw this.#rows.clients.notFoundError(name);
         }
         return null;
       }
@@ -89,7 +73,7 @@ export class ClientTable {
   /** Creates a new client; `registration` is the topic's number. */
   create(topicId: number, name: string, registration: number): TopicClient {
     const client: TopicClient = {
-      id: this.#nextClientId++,
+      id: this.#rows.numbers.client(topicId),
       topicId,
       name,
       isNew: true,
@@ -153,17 +137,49 @@ export class ClientTable {
     ) => name);
   }
 
-  /** Deletes a client and all its rows, in the open transaction. */
+  /** Forgets a client and all its rows. */
   forgetClient(client: TopicClient): void {
-    for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
-    deleteRows(this.#database, "clients", "id = ?", client.id);
-    this.rows.counts.forget(client.id);
+    const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`) ?? client;
+    this.#forgotten.set(client.id, client);
     this.#forgetName(client);
-    const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`);
-    this.removeUnsubscribed(known ?? client);
-    if (known === undefined) return;
+    this.removeUnsubscribed(known);
     this.#changedClients.delete(known);
     this.#clientsWithWindows.delete(known);
+    for (const window of known.windows?.values() ?? []) this.#dropUnwritten(window);
+    for (const { rowId } of known.msgIds?.values() ?? []) this.#unwrittenKeys.delete(rowId);
+  }
+
+  /** Clients were forgotten, and the next commit deletes them. */
+  get hasForgotten(): boolean {
+    return this.#forgotten.size > 0;
+  }
+
+  /**
+   * The oldest clients of a topic with sessions that never subscribed: stored ones, then those that the next commit
+   * stores.
+   */
+  *oldestPublishers(topicId: number, most: number): Generator<TopicClient, void, void> {
+    const changed = [...this.#changedClients].filter((client) => client.topicId === topicId);
+    const byId = new Map(changed.map((client) => [client.id, client]));
+    for (const stored of this.#rows.clients.oldestPublishers(topicId, most + this.#forgotten.size)) {
+      if (this.#forgotten.has(stored.id)) continue;
+      const client = byId.get(stored.id) ?? this.#unsubscribed.get(`${topicId} ${stored.name}`) ?? stored;
+      if (isPurePublisher(client)) yield client;
+    }
+    for (const client of changed) if (client.isNew && isPurePublisher(client)) yield client;
+  }
+
+  /**
+   * The state of a publisher's puts: `resolved` if the publisher knows all outcomes, `unresolved` if it has not
+   * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
+   */
+  putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
+    return orIfDamaged("kept", () => {
+      const windows = [...(client.windows ?? this.#rows.clients.readWindows(client)).values()];
+      const keys = client.msgIds?.size ?? this.#rows.clients.readKeys(client).length;
+      if (windows.some(({ session }) => session === 0) || keys > 0) return "kept";
+      return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
+    });
   }
 
   markChanged(client: TopicClient): void {
@@ -172,20 +188,11 @@ export class ClientTable {
 
   windowsOf(client: TopicClient): Map<number, PublisherWindow> {
     if (client.windows === null) {
-      client.windows = this.rows.readWindows(client);
+      client.windows = this.#rows.clients.readWindows(client);
       for (const window of client.windows.values()) this.#entries += window.size;
       this.#clientsWithWindows.add(client);
     }
     return client.windows;
-  }
-
-  /** Moves subscribers from position `from` or later to `to`, in the open transaction. */
-  moveSubscribers(clients: Iterable<TopicClient>, { from, to }: { readonly from: number; readonly to: number }): void {
-    for (const client of clients) {
-      if ((client.position ?? -1) < from) continue;
-      client.position = to;
-      this.#writeClient(client);
-    }
   }
 
   /** Drops windows and msg-ids from memory; they are read again when needed. Changes must have been written before. */
@@ -199,42 +206,42 @@ export class ClientTable {
   }
 
   msgIdsOf(client: TopicClient): Map<string, StoredKey> {
-    client.msgIds ??= new Map(
-      this.rows.rowsOfClient(client, tables.msg_ids).map((row) => {
-        const key = decodeName(row["key"]);
-        const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
-        return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
-      }),
-    );
-    return client.msgIds;
+    return client.msgIds ??= new Map(this.#rows.clients.readKeys(client).map((entry) => [entry.key, entry]));
   }
 
   /**
-   * Creates a window, stored with the next flush. If there are too many, the window of the oldest session is deleted. The
+   * Creates a window, stored with the next commit. If there are too many, the window of the oldest session is deleted. The
    * new window is kept even if its session is older than all others: its client may not know that the put arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windowsOf(client);
     const window = new PublisherWindow(session, key, 0);
     windows.set(session, window);
-    this.rows.counts.add("windows", client.id, 1);
-    this.#raisedBounds.set(window, client);
+    this.#raisedBounds.set(window, { client, isNew: true });
     const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
     const isNewest = session > (others.at(-1) ?? 0);
     const kept = isNewest ? sessionWindowsMax - 1 : sessionWindowsMax;
     for (const number of others.slice(0, Math.max(0, others.length - kept))) {
+      const old = windows.get(number);
       windows.delete(number);
       client.forgottenSession = Math.max(client.forgottenSession, number);
       this.markChanged(client);
-      this.#delete("windows", client.id, "session = ?", number);
-      this.#delete("resolved", client.id, "session = ?", number);
+      if (old !== undefined && !this.#dropUnwritten(old)) this.#deletedWindows.push({ client, session: number });
     }
     return window;
   }
 
+  /** Drops what the next commit would store of a window. Returns whether nothing of it is stored. */
+  #dropUnwritten(window: PublisherWindow): boolean {
+    const isNew = this.#raisedBounds.get(window)?.isNew ?? false;
+    this.#raisedBounds.delete(window);
+    this.#unwrittenEntries.delete(window);
+    return isNew;
+  }
+
   /** Notes that the window's bound was raised without a new entry. */
   markBoundRaised(client: TopicClient, window: PublisherWindow): void {
-    this.#raisedBounds.set(window, client);
+    if (!this.#raisedBounds.has(window)) this.#raisedBounds.set(window, { client, isNew: false });
   }
 
   addResolved(client: TopicClient, window: PublisherWindow, entry: ResolvedCounter): void {
@@ -245,103 +252,72 @@ export class ClientTable {
     else pending.entries.push(entry);
   }
 
-  /** Adds a msg-id in the open transaction; deletes the oldest one above the limit. */
+  /** Adds a msg-id; deletes the oldest one above the limit. */
   addMsgId(client: TopicClient, key: KeyEntry): void {
     const known = this.msgIdsOf(client);
-    known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
+    const rowId = this.#rows.numbers.key(client.topicId);
+    const { id: message, fingerprint } = key;
+    const row = { id: rowId, client: client.id, key: key.key, message, fingerprint };
+    this.#unwrittenKeys.set(rowId, { ...row, topicId: client.topicId });
+    known.set(key.key, { ...key, rowId });
     if (known.size <= msgIdsMax) return;
     for (const oldest of known.values()) {
       known.delete(oldest.key);
-      this.#delete("msg_ids", client.id, "id = ?", oldest.rowId);
+      if (!this.#unwrittenKeys.delete(oldest.rowId)) this.#deletedKeys.push({ client, id: oldest.rowId });
       return;
     }
   }
 
-  /** Inserts a client received from another server, in the open transaction; returns its id. */
-  insert(topicId: number, record: ClientRecord): number {
-    const client: TopicClient = {
-      ...record,
-      id: this.#nextClientId++,
-      topicId,
-      isNew: false,
-      deliveredUpTo: 0,
-      windows: null,
-      msgIds: null,
-    };
-    this.#writeClient(client);
-    return client.id;
-  }
-
-  insertWindow(clientId: number, { session, key, firstUnacked, entries }: WindowRecord): void {
-    this.rows.counts.add("windows", clientId, 1);
-    this.#database.replace(tables.windows, {
-      client: clientId,
-      session,
-      key: encodeName(key),
-      first_unacked: firstUnacked,
-    });
-    if (entries.length > 0) this.#insertEntries(clientId, session, firstUnacked, entries);
-  }
-
-  insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
-    const id = this.#nextKeyId++;
-    this.rows.counts.add("msg_ids", clientId, 1);
-    this.#database.insert(tables.msg_ids, { id, client: clientId, key: encodeName(key), message, fingerprint });
-    return id;
-  }
-
   get hasChanges(): boolean {
-    return this.#changedClients.size + this.#unwrittenEntries.size + this.#raisedBounds.size > 0;
+    const changed = this.#changedClients.size + this.#unwrittenEntries.size + this.#raisedBounds.size;
+    return changed + this.#forgotten.size > 0;
   }
 
-  /** Writes all changes. */
-  flush(): void {
-    for (const client of this.#changedClients) this.#writeClient(client);
+  /** Moves all changes into those of their topics. */
+  takeChanges(changeOf: (topicId: number) => TopicChange): void {
+    for (const client of this.#forgotten.values()) changeOf(client.topicId).forgottenClients.push(client.id);
+    this.#forgotten.clear();
+    for (const { client, session } of this.#deletedWindows) {
+      changeOf(client.topicId).deletedWindows.push({ client: client.id, session });
+    }
+    this.#deletedWindows = [];
+    for (const client of this.#changedClients) {
+      client.isNew = false;
+      changeOf(client.topicId).clients.push(client);
+    }
     this.#changedClients.clear();
-    for (const [window, { client, entries }] of this.#unwrittenEntries) this.#writeEntries(client, window, entries);
+    for (const { topicId, ...row } of this.#unwrittenKeys.values()) changeOf(topicId).keys.push(row);
+    this.#unwrittenKeys.clear();
+    for (const { client, id } of this.#deletedKeys) {
+      changeOf(client.topicId).deletedKeys.push({ client: client.id, id });
+    }
+    this.#deletedKeys = [];
+    for (const [window, { client, entries }] of this.#unwrittenEntries) {
+      this.#takeEntries(changeOf(client.topicId), { client, window, entries });
+    }
     this.#unwrittenEntries.clear();
-    for (const [window, client] of this.#raisedBounds) this.#writeBound(client, window);
+    for (const [{ session, key, firstUnacked }, { client, isNew }] of this.#raisedBounds) {
+      changeOf(client.topicId).windows.push({ client: client.id, session, key, firstUnacked, isNew });
+    }
     this.#raisedBounds.clear();
     if (this.#entries > countersInMemoryMax) this.forgetWindows();
     if (this.#unsubscribed.size > unsubscribedClientsInMemoryMax) this.#trimUnsubscribed();
   }
 
-  #writeClient(client: TopicClient): void {
-    client.isNew = false;
-    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOfClient(client)));
-  }
-
   /**
-   * The bound is written with the entries. After a crash, a counter below it is not new, even if it was never stored.
+   * The bound is stored with the entries. After a crash, a counter below it is not new, even if it was never stored.
    */
-  #writeEntries(client: TopicClient, window: PublisherWindow, entries: readonly ResolvedCounter[]): void {
-    window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
+  #takeEntries(change: TopicChange, { client: { id: client, topicId }, window, entries }: {
+    readonly client: TopicClient;
+    readonly window: PublisherWindow;
+    readonly entries: readonly ResolvedCounter[];
+  }): void {
+    const id = this.#rows.numbers.resolved(topicId);
+    const { session, firstUnacked } = window;
+    change.resolved.push({ id, client, session, firstUnacked, entries });
+    window.addRow(id, entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);
-    if (upTo === null) return;
-    this.#delete("resolved", client.id, "session = ? AND id <= ?", window.session, upTo);
-  }
-
-  /** Counts only what is deleted: what a damaged index hides stays, and is missed when the client is read again. */
-  #delete(table: PutTable, client: number, condition: string, ...values: number[]): void {
-    const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
-    this.rows.counts.add(table, client, -deleted);
-  }
-
-  #insertEntries(client: number, session: number, firstUnacked: number, entries: readonly ResolvedCounter[]): number {
-    const id = this.#nextResolvedId++;
-    this.rows.counts.add("resolved", client, 1);
-    this.#database.insert(tables.resolved, {
-      id,
-      client,
-      session,
-      first_unacked: firstUnacked,
-      entries: encodeResolved(entries),
-    });
-    return id;
-  }
-
-  #writeBound({ id: client }: TopicClient, { session, key, firstUnacked }: PublisherWindow): void {
-    this.#database.replace(tables.windows, { client, session, key: encodeName(key), first_unacked: firstUnacked });
+    if (upTo !== null) change.deletedResolved.push({ client, session, upTo });
   }
 
   #trimUnsubscribed(): void {
@@ -353,3 +329,7 @@ export class ClientTable {
     }
   }
 }
+
+/** Whether the client has a session, and has never subscribed. */
+const isPurePublisher = ({ position, op, opSession, session }: TopicClient) =>
+  position === null && op === 0 && opSession === 0 && session > 0;

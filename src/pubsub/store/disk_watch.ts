@@ -3,7 +3,7 @@
  * commits and counts new bytes in between.
  */
 import { diskFullShare, diskWarningShare } from "./topic_store_limits.ts";
-import type { TopicDatabase } from "./topic_database.ts";
+import type { TopicRows } from "./topic_rows.ts";
 
 /** Interval of measurements, in commits and in bytes, whichever comes first. */
 const commitsPerMeasurement = 64;
@@ -11,8 +11,8 @@ const bytesPerMeasurement = 1 << 20;
 /** New data is in the log first, and then in the database as well. */
 const copies = 2;
 
-/** The methods of a database used here. */
-type MeasuredDatabase = Pick<TopicDatabase, "usedBytes" | "fileSystem">;
+/** The methods used here. */
+type MeasuredDatabase = Pick<TopicRows, "usedBytes" | "fileSystem">;
 
 export class DiskWatch {
   readonly #database: MeasuredDatabase;

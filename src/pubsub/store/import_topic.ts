@@ -6,32 +6,35 @@ import { createHash } from "node:crypto";
 import { BatonError } from "../../errors.ts";
 import {
   type ClientRecord,
-  messageOffsets,
+  type KeyEntry,
   type MessageRecord,
   TopicDataReader,
   type TopicDataRecord,
+  type WindowRecord,
 } from "../../wire/pubsub/topic_transfer_data.ts";
 import { encodeName } from "./topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { ContentName } from "./owned_store.ts";
-import type { TopicTable } from "./topic_table.ts";
-import { insertMessages } from "./log_rows.ts";
-import type { TopicDatabase } from "./topic_database.ts";
-import { topicStates } from "./topic_tables.ts";
+import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "./topic_rows.ts";
 
 export class TopicImport {
   readonly name: string;
   readonly #content: ContentName;
-  readonly #database: TopicDatabase;
-  readonly #topics: TopicTable;
+  readonly #rows: TopicRows;
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
-  /** Id of the new topic row; null before the first piece. */
-  topicId: number | null = null;
+  /** Id of the new topic row; 0 before the first piece. */
+  topicId = 0;
+  /** Changes of the pieces since the last commit. */
+  #change: TopicChange = emptyChange(0);
   /** The topic record has arrived: no message may follow. */
   #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
+  /** The window that was added last. */
+  #window: { readonly client: number; readonly session: number } | null = null;
+  /** The first message that arrived. */
+  #first = Infinity;
   #records = 0;
   #ended = false;
   #last = 0;
@@ -46,21 +49,23 @@ export class TopicImport {
   #rowFirst = 0;
   #rowLast = 0;
 
-  constructor(database: TopicDatabase, topics: TopicTable, name: string, content: ContentName) {
-    this.#database = database;
-    this.#topics = topics;
+  constructor(rows: TopicRows, name: string, content: ContentName) {
+    this.#rows = rows;
     this.name = name;
     this.#content = content;
     this.#stored = content.baseOffset;
   }
 
-  /** Imports one piece in the open transaction. Throws BAD_DATA or PROTOCOL for invalid data. */
+  /** Imports one piece, which is durable when this returns. Throws BAD_DATA or PROTOCOL for invalid data. */
   importPiece(piece: Uint8Array): void {
     this.#hash.update(piece);
-    const { incarnation, baseOffset, epoch, owner } = this.#content;
-    const arriving = { name: this.name, incarnation, baseOffset, epoch, last: baseOffset };
-    this.topicId ??= this.#topics.insert(arriving, topicStates.receiving, owner);
+    if (this.topicId === 0) {
+      const { incarnation, baseOffset, epoch, owner } = this.#content;
+      this.topicId = this.#rows.copies.addArriving({ name: this.name, incarnation, baseOffset, epoch }, owner);
+      this.#change = emptyChange(this.topicId);
+    }
     for (const record of this.#reader.push(piece)) this.#receive(record);
+    this.#commit();
   }
 
   /**
@@ -71,22 +76,21 @@ export class TopicImport {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
-    const row = this.#database.get("SELECT state FROM topics WHERE id = ?", this.topicId);
-    if (Number(row?.["state"]) !== topicStates.receiving) {
+    if (!this.#rows.copies.isArriving(this.topicId)) {
       throw this.#importError("its rows were dropped during the transfer");
     }
   }
 
-  /** Stages the topic, in the open transaction. After the commit it can be activated. */
-  stageTopic(): void {
-    const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
-    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, state: topicStates.staged };
-    this.#topics.changeRow(this.topicId ?? 0, { ...row, registration: this.#registration });
+  /** The values of the topic's row when it is complete. */
+  get ends(): TopicEnds {
+    const [gone, stored] = [this.#gone, Math.max(this.#stored, this.#gone)];
+    const counts = { bytes: this.#bytes, clients: this.#clients, registration: this.#registration };
+    return { last: this.#last, gone, stored, ...counts };
   }
 
-  /** Drops the rows, in the open transaction. */
-  dropRows(): void {
-    if (this.topicId !== null) this.#topics.drop(this.topicId);
+  #commit(): void {
+    this.#rows.commit([this.#change]);
+    this.#change = emptyChange(this.topicId);
   }
 
   #receive(record: TopicDataRecord): void {
@@ -112,7 +116,7 @@ export class TopicImport {
         }
         this.#writeRow();
         this.#gone = sent.first - 1;
-        this.#dropBelow(sent.first);
+        this.#deleteBelow(sent.first);
         this.#last = sent.last;
         this.#registration = sent.registration;
         this.#hasTopic = true;
@@ -122,10 +126,10 @@ export class TopicImport {
         this.#insertClient(record.client);
         break;
       case "window":
-        this.#topics.clients.insertWindow(this.#requireClientId(), record.window);
+        this.#addWindow(this.#requireClientId(), record.window);
         break;
       case "keys":
-        for (const key of record.keys) this.#topics.clients.insertKey(this.#requireClientId(), key);
+        for (const key of record.keys) this.#addKey(this.#requireClientId(), key);
         break;
       case "message":
         this.#addMessage(record.message, record.bytes);
@@ -154,7 +158,23 @@ export class TopicImport {
     }
     this.#clientName = name;
     this.#clients++;
-    this.#clientId = this.#topics.clients.insert(this.topicId ?? 0, client);
+    this.#clientId = this.#rows.numbers.client(this.topicId);
+    const unread = { deliveredUpTo: 0, windows: null, msgIds: null };
+    this.#change.clients.push({ ...client, ...unread, id: this.#clientId, topicId: this.topicId, isNew: false });
+  }
+
+  #addWindow(client: number, { session, key, firstUnacked, entries }: WindowRecord): void {
+    // A window with many counters has several records, one after the other.
+    const isNew = this.#window?.client !== client || this.#window.session !== session;
+    this.#window = { client, session };
+    this.#change.windows.push({ client, session, key, firstUnacked, isNew });
+    if (entries.length === 0) return;
+    const id = this.#rows.numbers.resolved(this.topicId);
+    this.#change.resolved.push({ id, client, session, firstUnacked, entries });
+  }
+
+  #addKey(client: number, { key, id: message, fingerprint }: KeyEntry): void {
+    this.#change.keys.push({ id: this.#rows.numbers.key(this.topicId), client, key, message, fingerprint });
   }
 
   #requireClientId(): number {
@@ -167,6 +187,7 @@ export class TopicImport {
     const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
     if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
     if (this.#row.length === 0) this.#rowFirst = id;
+    this.#first = Math.min(this.#first, id);
     this.#row.push(bytes);
     this.#rowBytes += bytes.byteLength;
     this.#rowLast = id;
@@ -176,24 +197,10 @@ export class TopicImport {
    * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
    * receive them here, after newer ones.
    */
-  #dropBelow(first: number): void {
-    const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
-    const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.topicId, first, first) ?? {};
-    this.#bytes -= Number(bytes ?? 0);
-    this.#database.run(`DELETE ${gone}`, this.topicId, first, first);
-    // Row boundaries differ from the sender's: one row may have both deleted and kept messages.
-    const row = this.#database.get(
-      "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
-      this.topicId,
-      first,
-    );
-    if (row === undefined) return;
-    const { id, first: begin, last, previous, records } = row;
-    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
-    this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
-    this.#bytes -= records.byteLength;
-    const kept = records.slice(messageOffsets(records)[first - Number(begin)]);
-    this.#insertRow({ first, last: Number(last), previous: Number(previous) }, kept);
+  #deleteBelow(first: number): void {
+    if (this.#first >= first) return;
+    this.#commit();
+    this.#bytes -= this.#rows.copies.deleteBelow(this.topicId, first);
   }
 
   #writeRow(): void {
@@ -204,19 +211,13 @@ export class TopicImport {
       records.set(record, at);
       at += record.byteLength;
     }
-    this.#insertRow({ first: this.#rowFirst, last: this.#rowLast, previous: this.#stored }, records);
+    const [id, bytes] = [this.#rows.numbers.message(this.topicId), this.#rowBytes];
+    const head = { id, first: this.#rowFirst, last: this.#rowLast, previous: this.#stored, bytes };
+    this.#change.added.push({ head, records });
     this.#stored = this.#rowLast;
+    this.#bytes += bytes;
     this.#row = [];
     this.#rowBytes = 0;
-  }
-
-  #insertRow(
-    range: { readonly first: number; readonly last: number; readonly previous: number },
-    records: Uint8Array,
-  ): void {
-    const [id, topic, bytes] = [this.#topics.nextRowId(), this.topicId ?? 0, records.byteLength];
-    insertMessages(this.#database, { ...range, id, topic, bytes }, records);
-    this.#bytes += bytes;
   }
 
   #importError(why: string): BatonError {

@@ -5,29 +5,14 @@
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
+import type { ExportedRow, LogRow, MessageReader, RowHead } from "./topic_rows.ts";
+import { exportRowsMax, pieceBytes } from "./topic_store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
 /** Rows smaller than this are read ahead, up to this many together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
-
-/** The position of a row in the log. */
-export interface RowHead {
-  readonly id: number;
-  readonly first: number;
-  readonly last: number;
-  /** The last message of the row stored before it. */
-  readonly previous: number;
-  readonly bytes: number;
-}
-
-/** A row with its messages. */
-export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
-  readonly records: Uint8Array;
-  /** Empty if an operator has given the messages up. */
-  readonly offsets: readonly number[];
-}
 
 /** Cache of recently read and written rows, for all topics of a store. */
 export class RowCache {
@@ -67,7 +52,7 @@ export class RowCache {
 
 const { messages } = tables;
 
-export class LogRows {
+export class LogRows implements MessageReader {
   readonly #database: TopicDatabase;
   readonly #cache: RowCache;
   readonly #topicId: number;
@@ -83,33 +68,22 @@ export class LogRows {
     this.#where = `of topic ${JSON.stringify(topic.name)}`;
   }
 
-  /** Appends a row in the open transaction. */
-  write(row: LogRow, previous: number): RowHead {
-    const head = { id: row.id, first: row.first, last: row.last, previous, bytes: row.records.byteLength };
-    insertMessages(this.#database, { ...head, topic: this.#topicId }, row.records);
+  cache(row: LogRow): void {
     this.#cache.set(row);
-    return head;
   }
 
-  /** Deletes a row in the open transaction. */
-  delete({ id }: RowHead): void {
-    this.#database.run("DELETE FROM messages WHERE id = ?", id);
+  uncache({ id }: Pick<RowHead, "id">): void {
     this.#cache.delete(id);
   }
 
-  /**
-   * Returns the last row that starts at message `id` or before it, or null. Throws Damaged, like all reading methods.
-   */
   findRowUpTo(id: number): RowHead | null {
     return this.#findRow("first <= ? ORDER BY first DESC", id, (first) => first <= id);
   }
 
-  /** Returns the first row that starts after message `id`, or null. */
   findRowAfter(id: number): RowHead | null {
     return this.#findRow("first > ? ORDER BY first", id, (first) => first > id);
   }
 
-  /** Returns a row that starts with this message, if it was read ahead. */
   rowReadAhead(first: number): LogRow | undefined {
     const id = this.#rowsReadAhead.get(first);
     return id === undefined ? undefined : this.#cache.get(id);
@@ -131,7 +105,52 @@ export class LogRows {
     return loaded;
   }
 
-  /** Reports that messages from `first` to `last` were stored but are missing. */
+  countBetween(from: number, to: number): number {
+    const rows = this.#database.get(
+      "SELECT sum(last - max(first - 1, ?)) AS count FROM messages WHERE topic = ? AND first <= ? AND last > ?",
+      from,
+      this.#topicId,
+      to,
+      from,
+    );
+    return Number(rows?.["count"] ?? 0);
+  }
+
+  firstStored(): number | null {
+    const row = this.#database.get("SELECT min(first) AS first FROM messages WHERE topic = ?", this.#topicId);
+    const first = row?.["first"] ?? null;
+    return first === null ? null : Number(first);
+  }
+
+  rowsAfter(last: number): ExportedRow[] {
+    const rows = this.#database.damage.detectDamage(`the messages ${this.#where}`, () => {
+      let bytes = 0, through = -1;
+      const next = this.#database.all(
+        "SELECT first, bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT ?",
+        this.#topicId,
+        last,
+        exportRowsMax,
+      );
+      for (const row of next) {
+        bytes += Number(row["bytes"]);
+        if (through >= 0 && bytes > pieceBytes) break;
+        through = Number(row["first"]);
+      }
+      if (through < 0) return [];
+      return this.#database.all(
+        `SELECT ${messages.allColumns}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first`,
+        this.#topicId,
+        last,
+        through,
+      );
+    });
+    return rows.map((row) => {
+      if (!hasItsRecords(row) || row["topic"] !== this.#topicId) throw this.#damagedRowError(row);
+      const { first, last, previous } = rowHeadOf(row);
+      return { first, last, previous, records: row["state"] === rowStates.givenUp ? null : row.records };
+    });
+  }
+
   missingRowError(first: number, last: number): DamageError {
     return this.#database.damage.reportDamage(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }

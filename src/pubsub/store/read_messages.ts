@@ -4,7 +4,7 @@ import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { DamageError } from "../../storage/damage.ts";
 import { countMissed } from "./decide_read.ts";
-import type { LogRow } from "./log_rows.ts";
+import type { LogRow } from "./topic_rows.ts";
 import { getBytesDefault } from "./topic_store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";

@@ -9,21 +9,28 @@ import { decodeName } from "./topic_client.ts";
 import { deleteRows, rebuildIndexesAfter } from "./delete_rows.ts";
 import { orIfDamaged, rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
-import type { StoredTopic } from "./stored_topic.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import type { TopicTable } from "./topic_table.ts";
+import type { SqliteTopics } from "./sqlite_topics.ts";
+import type { TopicRow } from "./topic_rows.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
 /** Clients whose puts are not found by the index. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
 
 /**
- * Returns what was given up, as sentences; empty if nothing is damaged. The topic must be loaded again. Throws BAD_DATA
+ * Returns what was given up, as sentences; empty if nothing is damaged. `isDamaged`: its clients are, as far as is
+ * known. The topic must be loaded again. Throws BAD_DATA
  * and changes nothing if not even the tables can be read.
  */
-export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: StoredTopic): string[] {
+export function repairTopic(
+  database: TopicDatabase,
+  topics: SqliteTopics,
+  topic: TopicRow,
+  isDamaged: boolean,
+): string[] {
   let done: string[] = [];
-  const repair = (indexes: DamagedIndexes) => done = repairInTransaction(database, topics, topic, indexes);
+  const repair = (indexes: DamagedIndexes) =>
+    done = repairInTransaction(database, topics, { topic, isDamaged, indexes });
   if (database.runUnlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
   // An index cannot be read: only the tables are used, which do not tell whose rows are missing.
   const refusal = database.runUnlessDamaged(() => {
@@ -37,26 +44,29 @@ export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: 
 
 function repairInTransaction(
   database: TopicDatabase,
-  topics: TopicTable,
-  topic: StoredTopic,
-  indexes: DamagedIndexes,
+  topics: SqliteTopics,
+  { topic, isDamaged, indexes }: {
+    readonly topic: TopicRow;
+    readonly isDamaged: boolean;
+    readonly indexes: DamagedIndexes;
+  },
 ): string[] {
   const { bytes, done } = repairMessages(database, topics, topic);
   const { id, registration } = topic;
   const next = registration + 1;
   const clients = repairClients(database, topic, next, indexes);
   const all = [...done, ...clients.done];
-  if (all.length === 0 && topic.damagedClients !== null) all.push("the index of its clients (rebuilt)");
+  if (all.length === 0 && isDamaged) all.push("the index of its clients (rebuilt)");
   if (all.length === 0) return all;
   for (const table of ["messages", "clients", "resolved", "msg_ids"]) rebuildIndexesAfter(database, table, () => {});
-  topics.changeRow(id, { bytes, clients: clients.count, registration: next });
+  topics.change(id, { bytes, clients: clients.count, registration: next });
   return all;
 }
 
 function repairMessages(
   database: TopicDatabase,
-  topics: TopicTable,
-  { id, log: { gone, stored } }: StoredTopic,
+  topics: SqliteTopics,
+  { id, gone, stored }: TopicRow,
 ): { readonly bytes: number; readonly done: string[] } {
   const whole = deleteDamagedRows(database, "messages", id, (row) => {
     return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
@@ -66,7 +76,12 @@ function repairMessages(
   const giveUp = (last: number) => {
     if (last <= before) return;
     const range = { first: before + 1, last, previous: before, bytes: 0 };
-    insertMessages(database, { ...range, id: topics.nextRowId(), topic: id }, new Uint8Array(0), rowStates.givenUp);
+    insertMessages(
+      database,
+      { ...range, id: topics.numbers.message(id), topic: id },
+      new Uint8Array(0),
+      rowStates.givenUp,
+    );
     done.push(rangeOfMessages(before + 1, last));
   };
   for (const row of whole) {
@@ -80,13 +95,13 @@ function repairMessages(
 
 function repairClients(
   database: TopicDatabase,
-  topic: StoredTopic,
+  topic: TopicRow,
   registration: number,
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
   const isWhole = (row: SqlRow) => tables.clients.isIntact(row) && row["topic"] === topic.id;
   const whole = deleteDamagedRows(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
-  const lost = topic.clientCount - whole.length;
+  const lost = topic.clients - whole.length;
   const done = lost > 0 ? [`clients whose names cannot be read: ${lost}`] : [];
   for (const row of whole) {
     const isFound = indexes !== "all" && !indexes.has(Number(row["id"]));

@@ -30,7 +30,7 @@ import { PublisherWindow } from "./publisher_window.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
-import type { TopicDatabase } from "./topic_database.ts";
+import { emptyChange, type TopicChange, type TopicRows } from "./topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
 
 /** Functions and values that the engine needs from its thread. */
@@ -50,7 +50,7 @@ export class StoreEngine {
   readonly disk: DiskWatch;
   readonly capacity: ClientCapacity;
   readonly #admission: ClientAdmission;
-  readonly #database: TopicDatabase;
+  readonly #rows: TopicRows;
   readonly #options: StoreOptions;
   readonly #hooks: EngineHooks;
   readonly #waiting = new WaitingGets();
@@ -66,13 +66,13 @@ export class StoreEngine {
   /** Why nothing may be changed; null: changes are allowed. */
   #diskFull: string | null = null;
 
-  constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
-    this.#database = database;
+  constructor(rows: TopicRows, options: StoreOptions, hooks: EngineHooks) {
+    this.#rows = rows;
     this.#options = options;
     this.#hooks = hooks;
-    this.topics = new TopicTable(database);
-    this.disk = new DiskWatch(database, options.maxDiskBytes);
-    this.capacity = new ClientCapacity(database, this.topics.clients, options, hooks.warn ?? (() => {}));
+    this.topics = new TopicTable(rows);
+    this.disk = new DiskWatch(rows, options.maxDiskBytes);
+    this.capacity = new ClientCapacity(this.topics.clients, options, hooks.warn ?? (() => {}));
     this.#admission = new ClientAdmission(this.topics.clients, this.capacity);
   }
 
@@ -87,7 +87,7 @@ export class StoreEngine {
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
     // Publishers may have been forgotten for a put that was then refused.
-    if (this.#mustCommit || this.#database.inTransaction) this.#commit(nowMs);
+    if (this.#mustCommit || this.topics.clients.hasForgotten) this.#commit(nowMs);
     else this.#read();
     const appended = [...this.#appendedTopics];
     this.#appendedTopics.clear();
@@ -109,8 +109,7 @@ export class StoreEngine {
 
   /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
   writePending(): boolean {
-    const idle = !this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.topics.hasGarbage;
-    if (idle || this.#database.inTransaction) return false;
+    if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     this.#commit(this.#hooks.wallClockMs());
     return true;
   }
@@ -123,9 +122,10 @@ export class StoreEngine {
     }
   }
 
-  /** Called when a topic has lost subscribers: the next `writePending` deletes messages that are no longer needed. */
-  markSubscribersRemoved(topic: StoredTopic): void {
+  /** Commits a topic that an operator has changed. */
+  commitChanged(topic: StoredTopic): void {
     this.#changedTopics.add(topic);
+    this.#commit(this.#hooks.wallClockMs());
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
@@ -199,7 +199,7 @@ export class StoreEngine {
   #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
-      if (this.#database.inTransaction) this.#changedTopics.add(topic);
+      if (this.topics.clients.hasForgotten) this.#changedTopics.add(topic);
       this.#refuse(operation, admission);
       return null;
     }
@@ -226,7 +226,6 @@ export class StoreEngine {
       this.#admission.withdraw(client, topic);
       return this.#refuse(put, decision);
     }
-    this.#database.begin();
     const { session, key } = view.window;
     const window = clients.windowsOf(client).get(session) ?? clients.createWindow(client, session, key);
     if (decision.bound > window.firstUnacked) {
@@ -299,7 +298,7 @@ export class StoreEngine {
   #get(get: GetOperation, topic: StoredTopic): void {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
-    if (get.last >= (topic.log.firstPendingId ?? Infinity)) this.#flush(topic);
+    if (get.last >= (topic.log.firstPendingId ?? Infinity)) topic.log.flush();
     const decision = decideGet(get, client, {
       firstId: topic.log.firstId,
       lastId: topic.log.lastId,
@@ -325,7 +324,7 @@ export class StoreEngine {
   #changeSubscription(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
     const client = this.#clientFor(operation, topic);
     if (client === null) return;
-    this.#flush(topic);
+    topic.log.flush();
     const decision: PositionDecision = operation.kind === "seek"
       ? decideSeek(operation, client, topic.log)
       : decideSubscription(operation, client, topic.log);
@@ -387,31 +386,31 @@ export class StoreEngine {
 
   #completeRead(reading: PendingRead): void {
     const { topic } = reading;
-    if (reading.last >= (topic.log.firstPendingId ?? Infinity)) this.#flush(topic);
+    if (reading.last >= (topic.log.firstPendingId ?? Infinity)) topic.log.flush();
     this.#responses.push(readResponse(reading));
   }
 
-  #flush(topic: StoredTopic): void {
-    if (topic.log.firstPendingId === null) return;
-    this.#database.begin();
-    topic.log.flush();
-  }
-
   #commit(nowMs: number): void {
-    this.#database.begin();
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
     this.#read();
+    const changes = new Map<number, TopicChange>();
+    const changeOf = (topicId: number) => {
+      let change = changes.get(topicId);
+      if (change === undefined) changes.set(topicId, change = emptyChange(topicId));
+      return change;
+    };
     const touched = new Set([...this.#appendedTopics, ...this.#changedTopics]);
     this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
       if (trimTopic(topic, this.#options, nowMs)) this.#changedTopics.add(topic);
-      this.topics.writeChanged(topic);
+      const change = changeOf(topic.id);
+      topic.log.takeChanges(change);
+      change.row = this.topics.changedRowOf(topic);
     }
-    this.topics.clients.flush();
-    this.topics.collectGarbage();
-    this.#database.commit();
+    this.topics.clients.takeChanges(changeOf);
+    this.#rows.commit([...changes.values()]);
     this.#mustCommit = false;
     this.disk.noteCommit();
   }

@@ -3,11 +3,9 @@ import { noMessageId } from "../../wire/pubsub/field_types.ts";
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
-import { decodeName, type TopicClient } from "./topic_client.ts";
-import type { ClientTable } from "./client_table.ts";
-import type { RowCache } from "./log_rows.ts";
+import type { TopicClient } from "./topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
-import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import type { OpenedTopic, TopicRow } from "./topic_rows.ts";
 
 export class StoredTopic {
   readonly id: number;
@@ -31,24 +29,27 @@ export class StoredTopic {
   /** The position of the slowest subscriber; null: to be computed. */
   #slowest: number | null = null;
 
-  constructor(row: SqlRow, database: TopicDatabase, clients: ClientTable, cache: RowCache, nextRowId: () => number) {
-    this.id = Number(row["id"]);
-    this.name = decodeName(row["name"]);
-    this.epoch = Number(row["epoch"]);
-    this.incarnation = String(row["incarnation"]);
-    this.baseOffset = Number(row["base_offset"]);
-    const sealedFor = row["sealed_for"];
-    this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
-    const known = clients.load(this.id, this.name, Number(row["clients"]));
-    this.registration = Number(row["registration"]);
-    this.subscribers = known.subscribers;
-    this.clientCount = known.count;
-    this.plainCount = known.plain;
-    this.damagedClients = known.damaged;
-    const ends = { last: Number(row["last"]), gone: Number(row["gone"]), stored: Number(row["stored"]) };
-    const log = { id: this.id, name: this.name, bytes: Number(row["bytes"]), ...ends };
-    this.log = new TopicLog(database, cache, log, { nextRowId, subscribers: () => this.subscribers.size });
+  constructor({ row, clients, messages }: OpenedTopic, nextRowId: () => number) {
+    this.id = row.id;
+    this.name = row.name;
+    this.epoch = row.epoch;
+    this.incarnation = row.incarnation;
+    this.baseOffset = row.baseOffset;
+    this.sealedFor = row.sealedFor;
+    this.registration = row.registration;
+    this.subscribers = clients.subscribers;
+    this.clientCount = clients.count;
+    this.plainCount = clients.plain;
+    this.damagedClients = clients.damaged;
+    this.log = new TopicLog(messages, row, { nextRowId, subscribers: () => this.subscribers.size });
     this.log.countSubscribersOfOldestRow(this.subscriberPositions());
+  }
+
+  /** The topic's row with the current values. */
+  row(): TopicRow {
+    const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = this;
+    const { lastId: last, gone, stored, bytes } = this.log;
+    return { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration };
   }
 
   /** Whether all subscribers have acknowledged the oldest row. */
@@ -81,7 +82,7 @@ export class StoredTopic {
     const { firstId: first, lastId: last } = this.log;
     const from = Math.max(position, first - 1);
     if (from >= this.baseOffset) return last - from;
-    return this.log.countMessagesBetween(this.baseOffset, from) + last - (this.baseOffset + 1);
+    return this.log.messages.countBetween(from, this.baseOffset) + last - (this.baseOffset + 1);
   }
 
   /** Headers of the response to this client's INFO. */
@@ -108,7 +109,7 @@ export class StoredTopic {
 }
 
 /**
- * Deletes messages that are no longer needed, in the open transaction: those that every subscriber has acknowledged and
+ * Deletes messages that are no longer needed, with the next commit: those that every subscriber has acknowledged and
  * those beyond the retention limits. Limited to some rows; returns whether more can be deleted.
  */
 export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {

@@ -5,9 +5,8 @@
  */
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/pubsub/topic_transfer_data.ts";
 import { orIfDamaged } from "../../storage/damage.ts";
-import { type LogRow, LogRows, type RowCache, type RowHead } from "./log_rows.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
-import type { TopicDatabase } from "./topic_database.ts";
+import type { LogRow, MessageReader, RowHead, TopicChange } from "./topic_rows.ts";
 
 /** Larger writers are not reused. */
 const spareBytesMax = 2 * rowBytesMax;
@@ -16,6 +15,12 @@ let spareWriter: TopicDataWriter | null = null;
 
 /** Row heads that are remembered after writing. */
 const writtenMax = 64;
+
+/** A row that is in memory until it is committed. */
+interface UnwrittenRow {
+  readonly head: RowHead;
+  readonly row: LogRow;
+}
 
 /** Positions of subscribers: ids of their last acknowledged messages. */
 export type Positions = Iterable<number>;
@@ -31,9 +36,7 @@ export interface LogEnds {
 }
 
 export class TopicLog {
-  readonly #database: TopicDatabase;
-  readonly #rows: LogRows;
-  readonly #topicId: number;
+  readonly messages: MessageReader;
   readonly #nextRowId: () => number;
   readonly #subscribers: () => number;
   /** The row written last: most readers need it. */
@@ -48,27 +51,27 @@ export class TopicLog {
   /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
   #written: RowHead[] = [];
   #writtenAfter = Infinity;
+  /** Rows that the next commit adds, in order, and those that it deletes. */
+  #unwritten: UnwrittenRow[] = [];
+  #deleted: RowHead[] = [];
   lastId: number;
   gone: number;
   stored: number;
   bytes: number;
 
   constructor(
-    database: TopicDatabase,
-    cache: RowCache,
-    topic: LogEnds & { readonly id: number; readonly name: string },
+    messages: MessageReader,
+    topic: LogEnds,
     { nextRowId, subscribers }: { readonly nextRowId: () => number; readonly subscribers: () => number },
   ) {
-    this.#database = database;
-    this.#rows = new LogRows(database, cache, topic);
-    this.#topicId = topic.id;
+    this.messages = messages;
     this.#nextRowId = nextRowId;
     this.#subscribers = subscribers;
     this.lastId = topic.last;
     this.gone = topic.gone;
     this.stored = topic.stored;
     this.bytes = topic.bytes;
-    this.#oldest = this.#findOldest();
+    this.#oldest = this.#findOldest(0);
   }
 
   /** The oldest existing message, or `lastId` + 1 if there is none. */
@@ -105,8 +108,8 @@ export class TopicLog {
   }
 
   /**
-   * Writes the appended messages into a row, in the open transaction. No subscriber may be positioned after an appended
-   * message.
+   * Makes a row of the appended messages, which the next commit stores. No subscriber may be positioned after an
+   * appended message.
    */
   flush(): void {
     if (this.#pending === null) return;
@@ -114,46 +117,49 @@ export class TopicLog {
     const last = first + this.#pendingOffsets.length - 1;
     // Copied to its exact size: the row stays in memory, and the writer's buffer is larger.
     const records = this.#pending.finish().slice();
-    const row = { id: this.#nextRowId(), first, last, records, offsets: this.#pendingOffsets };
+    const id = this.#nextRowId();
+    // A head without the records: heads are kept longer.
+    const head = { id, first, last, previous: this.stored, bytes: records.byteLength };
+    const row = { id, first, last, records, offsets: this.#pendingOffsets };
     if (records.byteLength <= spareBytesMax) spareWriter = this.#pending;
     spareWriter?.clear();
     this.#pending = null;
-    const written = this.#rows.write(row, this.stored);
+    this.messages.cache(row);
+    this.#unwritten.push({ head, row });
     this.stored = last;
-    this.bytes += written.bytes;
+    this.bytes += head.bytes;
     this.#newest = row;
-    this.#noteWritten(written);
+    this.#noteWritten(head);
     if (this.#oldest !== null) return;
-    this.#oldest = written;
+    this.#oldest = head;
     this.#subscribersOfOldest = this.#subscribers();
   }
 
-  /** Number of messages after `from` up to `to`. */
-  countMessagesBetween(to: number, from: number): number {
-    const rows = this.#database.get(
-      "SELECT sum(last - max(first - 1, ?)) AS count FROM messages WHERE topic = ? AND first <= ? AND last > ?",
-      from,
-      this.#topicId,
-      to,
-      from,
-    );
-    return Number(rows?.["count"] ?? 0);
+  /** Moves the rows to be added and deleted into a commit. */
+  takeChanges(change: TopicChange): void {
+    for (const { head, row: { records } } of this.#unwritten) change.added.push({ head, records });
+    for (const head of this.#deleted) change.deleted.push(head);
+    this.#unwritten = [];
+    this.#deleted = [];
   }
 
   /** Returns the row with message `id`, else the first one after it, else null. Throws Damaged. */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
-    const ahead = this.#rows.rowReadAhead(id);
+    const ahead = this.messages.rowReadAhead(id);
     if (ahead !== undefined) return ahead;
-    const at = this.#rows.findRowUpTo(id);
-    if (at !== null && at.last >= id) return this.#rows.load(at);
-    const next = this.#rows.findRowAfter(id);
+    const unwritten = this.#unwritten.find(({ head }) => head.last >= id);
+    if (unwritten !== undefined && unwritten.head.first <= id) return unwritten.row;
+    const at = this.messages.findRowUpTo(id);
+    if (at !== null && at.last >= id) return this.messages.load(at);
+    const next = this.messages.findRowAfter(id) ?? unwritten?.head ?? null;
     // Messages in between may only be missing because there was no subscriber for them, or because they were given up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
-    if (before > had) throw this.#rows.missingRowError(had + 1, before);
-    return next === null ? null : this.#rows.load(next);
+    if (before > had) throw this.messages.missingRowError(had + 1, before);
+    if (next === unwritten?.head) return unwritten.row;
+    return next === null ? null : this.messages.load(next);
   }
 
   /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
@@ -187,7 +193,7 @@ export class TopicLog {
     const { oldestRow: oldest } = this;
     if (oldest === null) return null;
     return orIfDamaged(null, () => {
-      const row = this.#rows.load(oldest);
+      const row = this.messages.load(oldest);
       return row.offsets.length === 0 ? 0 : messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
     });
   }
@@ -196,7 +202,9 @@ export class TopicLog {
   dropOldest(positions: Positions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
-    this.#rows.delete(oldest);
+    if (this.#unwritten[0]?.head === oldest) this.#unwritten.shift();
+    else this.#deleted.push(oldest);
+    this.messages.uncache(oldest);
     this.gone = oldest.last;
     this.bytes -= oldest.bytes;
     if (this.#newest?.id === oldest.id) this.#newest = null;
@@ -212,16 +220,17 @@ export class TopicLog {
   }
 
   #nextRow({ last }: RowHead): RowHead | "damaged" | null {
-    if (last < this.#writtenAfter) return this.#findOldest();
+    if (last < this.#writtenAfter) return this.#findOldest(last);
     while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenAfter = this.#written.shift()?.last ?? 0;
     return this.#written[0] ?? null;
   }
 
-  #findOldest(): RowHead | "damaged" | null {
+  /** Finds the oldest row after message `last`; deleted rows before it may not be committed yet. */
+  #findOldest(last: number): RowHead | "damaged" | null {
     return orIfDamaged("damaged", () => {
-      const oldest = this.#rows.findRowAfter(0);
+      const oldest = this.messages.findRowAfter(last) ?? this.#unwritten[0]?.head ?? null;
       const before = oldest?.previous ?? this.stored;
-      if (before > this.gone) throw this.#rows.missingRowError(this.gone + 1, before);
+      if (before > this.gone) throw this.messages.missingRowError(this.gone + 1, before);
       return oldest;
     });
   }

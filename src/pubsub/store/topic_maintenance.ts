@@ -3,21 +3,20 @@ import { BatonError } from "../../errors.ts";
 import { DamageError } from "../../storage/damage.ts";
 import { countWithNoun } from "../../support/text.ts";
 import type { TopicClient } from "./topic_client.ts";
-import { repairTopic } from "./repair_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "./stored_topic.ts";
-import type { TopicDatabase } from "./topic_database.ts";
 import type { TopicDetails } from "./topic_details.ts";
+import type { TopicRows } from "./topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
 const subscribersShownMax = 1000;
 
 export class TopicMaintenance {
-  readonly #database: TopicDatabase;
+  readonly #rows: TopicRows;
   readonly #engine: StoreEngine;
 
-  constructor(database: TopicDatabase, engine: StoreEngine) {
-    this.#database = database;
+  constructor(rows: TopicRows, engine: StoreEngine) {
+    this.#rows = rows;
     this.#engine = engine;
   }
 
@@ -54,15 +53,12 @@ export class TopicMaintenance {
         `Client ${JSON.stringify(clientName)} ${loss}; to forget it anyway: --accept-loss`,
       );
     }
-    this.#transaction(() => {
-      topic.moveSubscriber(client, null);
-      this.#engine.topics.clients.forgetClient(client);
-      topic.clientCount--;
-      if (client.session === 0) topic.plainCount--;
-      topic.registration++;
-      this.#engine.topics.writeTopic(topic);
-    });
-    this.#engine.markSubscribersRemoved(topic);
+    topic.moveSubscriber(client, null);
+    this.#engine.topics.clients.forgetClient(client);
+    topic.clientCount--;
+    if (client.session === 0) topic.plainCount--;
+    topic.registration++;
+    this.#engine.commitChanged(topic);
     this.#engine.wakeHeldGets(topic);
   }
 
@@ -70,21 +66,19 @@ export class TopicMaintenance {
   repair(name: string, epoch: number): string[] {
     const topic = this.#requireServedTopic(name, epoch);
     this.#engine.writePending();
-    let done: string[] = [];
     // The disk may have damaged something since the store was opened.
     const loaded = this.#loadAgain(topic);
-    this.#transaction(() => done = repairTopic(this.#database, this.#engine.topics, loaded));
+    const done = this.#rows.repair(loaded.row(), loaded.damagedClients !== null);
     this.#loadAgain(topic);
     this.#engine.wakeHeldGets(topic);
     return done;
   }
 
   #loadAgain({ id }: StoredTopic): StoredTopic {
-    const { clients } = this.#engine.topics;
-    this.#database.checkIndexesAgain();
-    clients.forgetTopic(id);
-    clients.rows.counts.readAgain(this.#database);
-    return this.#engine.topics.load(id);
+    const { topics } = this.#engine;
+    this.#rows.checkIndexesAgain();
+    topics.clients.forgetTopic(id);
+    return topics.load(id);
   }
 
   #requireClient(topic: StoredTopic, name: string): TopicClient {
@@ -108,7 +102,7 @@ export class TopicMaintenance {
     if (client.position !== null) {
       return `is subscribed, with ${countWithNoun(topic.pendingAfter(client.position), "undelivered message")}`;
     }
-    const state = this.#engine.topics.clients.rows.putResolution(client);
+    const state = this.#engine.topics.clients.putResolution(client);
     if (state === "unresolved") {
       return "may have puts whose outcome it does not know, and could no longer settle them";
     }
@@ -119,16 +113,5 @@ export class TopicMaintenance {
     const topic = this.#engine.topics.get(name);
     if (topic !== null && topic.epoch === epoch && topic.sealedFor === null) return topic;
     throw new BatonError("STALE_TOKEN", `Topic ${JSON.stringify(name)} is not served here in epoch ${epoch}`);
-  }
-
-  #transaction(work: () => void): void {
-    this.#database.begin();
-    try {
-      work();
-    } catch (error) {
-      this.#database.rollBack();
-      throw error;
-    }
-    this.#database.commit();
   }
 }

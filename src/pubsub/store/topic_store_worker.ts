@@ -14,6 +14,7 @@ import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "./store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
+import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
 import {
@@ -173,14 +174,15 @@ class WorkerStore {
 
   /** Loads the stored data into memory. */
   #load(): void {
-    this.#engine = new StoreEngine(this.#database, this.#options, {
+    const rows = new SqliteTopicRows(this.#database);
+    this.#engine = new StoreEngine(rows, this.#options, {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
       warn: (sentence) => port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#encode(response),
     });
-    this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
-    this.#maintenance = new TopicMaintenance(this.#database, this.#engine);
+    this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
+    this.#maintenance = new TopicMaintenance(rows, this.#engine);
   }
 
   /**

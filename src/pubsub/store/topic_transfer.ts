@@ -5,20 +5,18 @@
  * describes the methods.
  */
 import { BatonError } from "../../errors.ts";
-import { decodeName, encodeName } from "./topic_client.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
 import type { ContentName, TopicCopies, TopicCopy } from "./owned_store.ts";
 import type { StoreEngine } from "./store_engine.ts";
-import { droppedTopicsMax, exportsMax, importsMax } from "./topic_store_limits.ts";
+import { exportsMax, importsMax } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
-import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { tables, topicStates } from "./topic_tables.ts";
+import type { TopicRows } from "./topic_rows.ts";
 import { DamageError, orIfDamaged } from "../../storage/damage.ts";
 
 export class TopicTransfer {
-  readonly #database: TopicDatabase;
+  readonly #rows: TopicRows;
   readonly #engine: StoreEngine;
   readonly #topics: TopicTable;
   readonly #imports = new Map<number, TopicImport>();
@@ -28,8 +26,8 @@ export class TopicTransfer {
   #raisedAtCommit = -1;
 
   /** `before`: the previous instance, so that transfer ids stay unique. */
-  constructor(database: TopicDatabase, engine: StoreEngine, before: TopicTransfer | null = null) {
-    this.#database = database;
+  constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
+    this.#rows = rows;
     this.#engine = engine;
     this.#topics = engine.topics;
     this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
@@ -38,64 +36,39 @@ export class TopicTransfer {
   /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
   dropIncomplete(): void {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
-    const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    const left = this.#database.all("SELECT id FROM topics WHERE state = ?", topicStates.receiving)
-      .map(({ id }) => Number(id))
-      .filter((id) => !underWay.has(id));
-    if (left.length === 0) return;
-    this.#transaction(() => {
-      for (const id of left) this.#topics.drop(id);
-    });
+    this.#rows.copies.discardArriving(new Set([...this.#imports.values()].map(({ topicId }) => topicId)));
   }
 
   generation(): number {
-    const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
-    if (row === undefined) return 0;
-    return Number(this.#database.damage.requireIntactRow(tables.generation, row, "of this store")["generation"]);
+    return this.#rows.copies.generation();
   }
 
   raiseGeneration(above = 0): number | null {
-    if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
+    if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     // A caller that names a generation knows the recorded one, so a damaged stored one does not matter.
     const stored = above === 0 ? this.generation() : orIfDamaged(0, () => this.generation());
     const generation = Math.max(stored, above) + 1;
-    this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
-    this.#raisedAtCommit = this.#database.commits;
+    this.#rows.copies.setGeneration(generation);
+    this.#raisedAtCommit = this.#rows.commits;
     return generation;
   }
 
-  /**
-   * Whether the store has no data, as in a new folder. Damaged rows count, and so do messages without a topic: damage is not
-   * an empty folder.
-   */
   isEmpty(): boolean {
-    const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
-    return !has("topics") && !has("messages");
+    return this.#rows.copies.isEmpty();
   }
 
   topics(): string[] {
-    const rows = this.#database.all(
-      "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
-      topicStates.active,
-      topicStates.staged,
-    );
-    const whole = rows.map(({ id }) => this.#topics.readRow(Number(id))).filter((row) => row !== null);
-    return [...new Set(whole.map(({ name }) => decodeName(name)))];
+    return this.#rows.copies.names();
   }
 
   copiesOf(name: string): TopicCopies {
     const here = this.#topics.get(name);
-    const staged = this.#stagedRow(name);
-    const dropped = this.#droppedRow(name);
+    const staged = this.#rows.copies.staged(name);
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
-      staged: staged && {
-        incarnation: String(staged["incarnation"]),
-        owner: String(staged["sender"]),
-        epoch: Number(staged["epoch"]),
-      },
-      dropped: dropped && { incarnation: String(dropped["incarnation"]), epoch: Number(dropped["epoch"]) },
+      staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
+      dropped: this.#rows.copies.dropped(name),
     };
   }
 
@@ -112,11 +85,8 @@ export class TopicTransfer {
       );
     }
     if (here !== null) return this.#reopen(here, epoch);
-    this.#transaction(() => {
-      this.#topics.load(
-        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, topicStates.active, null),
-      );
-    });
+    this.#topics.requireRoomFor(name);
+    this.#topics.load(this.#rows.copies.create({ name, incarnation, baseOffset, epoch }));
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
@@ -127,10 +97,9 @@ export class TopicTransfer {
       throw staleError(`Cannot hand off topic ${quote(name)} to ${quote(to)}: ${describeState(topic)}`);
     }
     this.#engine.writePending();
-    this.#transaction(() => {
-      topic.sealedFor = to;
-      this.#topics.writeTopic(topic);
-    });
+    topic.sealedFor = to;
+    this.#topics.noteCommitted(topic);
+    this.#rows.copies.seal(topic.row());
     this.#engine.wakeHeldGets(topic);
   }
 
@@ -144,18 +113,15 @@ export class TopicTransfer {
       if (here === null) throw missingError(name, "");
       return this.#reopen(here, epoch);
     }
-    const staged = this.#stagedRow(name);
+    const staged = this.#rows.copies.staged(name);
     if (staged === null) throw missingError(name, " as a staged copy");
-    if (Number(staged["epoch"]) >= epoch) {
-      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
+    if (staged.epoch >= epoch) {
+      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
     }
     this.#engine.writePending();
-    const id = Number(staged["id"]);
-    this.#transaction(() => {
-      if (here !== null) this.#topics.drop(here.id);
-      this.#topics.changeRow(id, { state: topicStates.active, epoch, sender: null });
-    });
-    this.#topics.load(id);
+    this.#rows.copies.activate(staged.id, epoch, here?.id ?? null);
+    if (here !== null) this.#topics.unload(here);
+    this.#topics.load(staged.id);
     if (here !== null) this.#engine.wakeHeldGets(here);
   }
 
@@ -163,14 +129,8 @@ export class TopicTransfer {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
     this.#engine.writePending();
-    this.#transaction(() => {
-      this.#topics.drop(here.id);
-      this.#database.replace(tables.dropped, { name: encodeName(name), incarnation: here.incarnation, epoch });
-      this.#database.run(
-        "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
-        droppedTopicsMax,
-      );
-    });
+    this.#rows.copies.drop(here.row(), epoch);
+    this.#topics.unload(here);
     this.#engine.wakeHeldGets(here);
   }
 
@@ -184,25 +144,23 @@ export class TopicTransfer {
     if (topic.baseOffset >= baseOffset) return;
     this.#engine.writePending();
     const { id, log: { lastId: last } } = topic;
-    this.#transaction(() => {
-      // One id more, so that the topic does not look like one without messages. Registration numbers assigned in the
-      // lost time are not valid either.
-      this.#topics.changeRow(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
-      this.#topics.clients.moveSubscribers(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
-    });
+    const atEnd = [...topic.subscribers.values()].filter(({ position }) => (position ?? -1) >= last);
+    for (const client of atEnd) client.position = baseOffset + 1;
+    this.#rows.copies.raiseBaseOffset(id, baseOffset, atEnd);
     this.#topics.load(id);
   }
 
   discard(name: string): void {
-    const staged = this.#stagedRow(name);
-    if (staged !== null) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
+    const staged = this.#rows.copies.staged(name);
+    if (staged !== null) this.#rows.copies.discard(staged.id);
   }
 
   setAside(name: string): void {
     const here = this.#topics.get(name);
     if (here === null) return;
     this.#engine.writePending();
-    this.#transaction(() => this.#topics.setAside(here.id));
+    this.#rows.copies.setAside(here.id);
+    this.#topics.unload(here);
     this.#engine.wakeHeldGets(here);
   }
 
@@ -214,8 +172,9 @@ export class TopicTransfer {
     }
     if (this.#exports.size >= exportsMax) throw busyError("export", name, exportsMax);
     const { id, incarnation, baseOffset, log } = topic;
-    const steps = exportTopic(this.#database, this.#topics.clients, {
+    const steps = exportTopic(this.#rows.clients, {
       id,
+      messages: log.messages,
       isSealed: () => topic.sealedFor !== null,
       record: () => ({ name, incarnation, baseOffset, epoch, last: log.lastId, registration: topic.registration }),
       logEnds: () => log,
@@ -252,14 +211,15 @@ export class TopicTransfer {
 
   /** Starts an import of content that another server has sealed; returns its id. */
   importBegin(name: string, content: ContentName): number {
-    const staged = this.#stagedRow(name);
-    if (staged?.["incarnation"] === content.incarnation && Number(staged["epoch"]) > content.epoch) {
+    const staged = this.#rows.copies.staged(name);
+    if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw staleError(
-        `Cannot receive topic ${quote(name)} of epoch ${content.epoch}: ${staged["epoch"]} is already staged`,
+        `Cannot receive topic ${quote(name)} of epoch ${content.epoch}: ${staged.epoch} is already staged`,
       );
     }
+    this.#topics.requireRoomFor(name);
     if (this.#imports.size >= importsMax) throw busyError("import", name, importsMax);
-    this.#imports.set(this.#nextTransfer, new TopicImport(this.#database, this.#topics, name, content));
+    this.#imports.set(this.#nextTransfer, new TopicImport(this.#rows, name, content));
     return this.#nextTransfer++;
   }
 
@@ -271,10 +231,9 @@ export class TopicTransfer {
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
   importDone(transfer: number, hash: string): void {
     this.#changeImport(transfer, (received) => {
-      const old = this.#stagedRow(received.name);
+      const replaced = this.#rows.copies.staged(received.name);
       received.checkComplete(hash);
-      if (old !== null) this.#topics.drop(Number(old["id"]));
-      received.stageTopic();
+      this.#rows.copies.stage(received.topicId, received.ends, replaced?.id ?? null);
     });
     this.#imports.delete(transfer);
   }
@@ -282,15 +241,14 @@ export class TopicTransfer {
   importEnd(transfer: number): void {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined) this.#transaction(() => received.dropRows());
+    if (received !== undefined && received.topicId > 0) this.#rows.copies.discard(received.topicId);
   }
 
   #reopen(topic: StoredTopic, epoch: number): void {
-    this.#transaction(() => {
-      topic.epoch = epoch;
-      topic.sealedFor = null;
-      this.#topics.writeTopic(topic);
-    });
+    topic.epoch = epoch;
+    topic.sealedFor = null;
+    this.#topics.noteCommitted(topic);
+    this.#rows.copies.reopen(topic.row());
     this.#engine.wakeHeldGets(topic);
   }
 
@@ -298,7 +256,7 @@ export class TopicTransfer {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {
-      this.#transaction(() => work(received));
+      work(received);
     } catch (error) {
       // Invalid data is the sender's fault: the imported rows are removed, and nothing else changes.
       if (error instanceof BatonError) this.importEnd(transfer);
@@ -306,35 +264,11 @@ export class TopicTransfer {
     }
   }
 
-  /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
-  #stagedRow(name: string): SqlRow | null {
-    return this.#topics.findRow(name, topicStates.staged);
-  }
-
-  #droppedRow(name: string): SqlRow | null {
-    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, encodeName(name));
-    if (row === undefined) return null;
-    // A damaged row is treated as forgotten: the topic's node decides.
-    return orIfDamaged(null, () => this.#database.damage.requireIntactRow(tables.dropped, row, "of this store"));
-  }
-
   #requireTopic(name: string, epoch: number): StoredTopic {
     const topic = this.#topics.get(name);
     if (topic === null) throw missingError(name, "");
     if (topic.epoch === epoch) return topic;
     throw staleError(`Topic ${quote(name)} was requested at epoch ${epoch}: ${describeState(topic)} is stored`);
-  }
-
-  /** A BatonError is thrown before any change, or its catcher undoes the change: so the transaction is committed. */
-  #transaction(work: () => void): void {
-    this.#database.begin();
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof BatonError) this.#database.commit();
-      throw error;
-    }
-    this.#database.commit();
   }
 }
 

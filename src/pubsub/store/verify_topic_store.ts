@@ -22,7 +22,9 @@ export interface TopicStoreReport {
 }
 
 /** The numbers of an intact row of a topic, and its title for messages. */
-type TopicRow = { readonly title: string } & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
+type VerifiedTopic =
+  & { readonly title: string }
+  & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
 export function verifyStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
@@ -89,14 +91,14 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
   report.topics++;
   if (!tables.topics.isIntact(row)) return; // already reported, and useless for comparisons
   const title = `topic ${JSON.stringify(decodeName(row["name"]))}`;
-  const topic = { ...row, title } as SqlRow & TopicRow;
+  const topic = { ...row, title } as SqlRow & VerifiedTopic;
   verifyClients(database, topic, addProblem, report);
   verifyMessages(database, topic, addProblem, report);
 }
 
 function verifyClients(
   database: DatabaseSync,
-  { id, title, last, clients }: TopicRow,
+  { id, title, last, clients }: VerifiedTopic,
   addProblem: ReportProblem,
   report: { clients: number },
 ): void {
@@ -134,7 +136,7 @@ function verifyClients(
 
 function verifyMessages(
   database: DatabaseSync,
-  { id, title, last, gone, stored, bytes }: TopicRow,
+  { id, title, last, gone, stored, bytes }: VerifiedTopic,
   addProblem: ReportProblem,
   report: { messages: number },
 ): void {

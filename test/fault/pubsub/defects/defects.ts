@@ -51,13 +51,12 @@ export const defects: readonly Defect[] = [
     what: "a put is noted as done before its message is stored",
     changes: [{
       file: engine,
-      from: `    this.#database.begin();
-    for (const topic of this.#appendedTopics) topic.log.flush();`,
-      to: `    this.#database.begin();
-    this.topics.clients.flush();
-    this.#database.commit();
-    this.#database.begin();
-    for (const topic of this.#appendedTopics) topic.log.flush();`,
+      from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
+      to: `    const early = new Map<number, TopicChange>();
+    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyChange(id)).get(id) as TopicChange);
+    this.#rows.commit([...early.values()]);
+    for (const topic of this.#appendedTopics) topic.log.flush();
+`,
     }],
     scene: scenes.killedAtEachStepOfAPut,
     breaks: ["lost", "id reused"],
@@ -81,7 +80,7 @@ export const defects: readonly Defect[] = [
     what: "a topic moves without what is known of its publishers",
     changes: [{
       file: `${store}/import_topic.ts`,
-      from: "this.#topics.clients.insertWindow(this.#requireClientId(), record.window);",
+      from: "this.#addWindow(this.#requireClientId(), record.window);",
       to: "this.#requireClientId();",
     }],
     scene: scenes.retryAtTheNewOwner,
@@ -154,7 +153,13 @@ export const slowDefect = {
   changes: [{
     file: engine,
     from: "    if (newIndexes.length === 0) return;\n",
-    to: `    for (const _ of topic.subscribers) this.#database.all("SELECT * FROM messages WHERE topic = ?", topic.id);
+    to: `    for (const _ of topic.subscribers) {
+      for (let last = -1;;) {
+        const rows = topic.log.messages.rowsAfter(last);
+        if (rows.length === 0) break;
+        last = rows.at(-1)?.last ?? last;
+      }
+    }
     if (newIndexes.length === 0) return;
 `,
   }],

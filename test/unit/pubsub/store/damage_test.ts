@@ -275,7 +275,7 @@ describe("a topic that is dropped", () => {
       store.engine.writePending();
       changeName(store, "somebody", "somebodz", place);
       store.transfer.drop("news", 2);
-      for (let commits = 0; store.engine.topics.hasGarbage; commits++) {
+      for (let commits = 0; store.rows.hasGarbage; commits++) {
         expect(commits).toBeLessThan(20);
         store.engine.writePending();
       }

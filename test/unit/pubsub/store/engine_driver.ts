@@ -6,10 +6,12 @@ import { join } from "node:path";
 import type { StoreOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
+import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite_topic_rows.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/topic_database.ts";
+import type { TopicRows } from "../../../../src/pubsub/store/topic_rows.ts";
 import { TopicMaintenance } from "../../../../src/pubsub/store/topic_maintenance.ts";
 
 /** An operation of one kind, as much of it as the test wants to say. */
@@ -41,6 +43,7 @@ export class EngineDriver {
   readonly #options: StoreOptions;
   readonly #warn: (sentence: string) => void;
   database!: TopicDatabase;
+  rows!: TopicRows;
   engine!: StoreEngine;
   transfer!: TopicTransfer;
   maintenance!: TopicMaintenance;
@@ -125,7 +128,8 @@ export class EngineDriver {
   }
 
   #load(): void {
-    this.engine = new StoreEngine(this.database, this.#options, {
+    this.rows = new SqliteTopicRows(this.database);
+    this.engine = new StoreEngine(this.rows, this.#options, {
       onResponse: (response) => {
         if (this.database.inTransaction) throw new Error("An response was given before its commit");
         this.#responses.push(response);
@@ -135,8 +139,8 @@ export class EngineDriver {
       refusedPuts: new RefusedPuts(),
       warn: this.#warn,
     });
-    this.transfer = new TopicTransfer(this.database, this.engine);
-    this.maintenance = new TopicMaintenance(this.database, this.engine);
+    this.transfer = new TopicTransfer(this.rows, this.engine);
+    this.maintenance = new TopicMaintenance(this.rows, this.engine);
     this.transfer.dropIncomplete();
   }
 }

@@ -55,3 +55,18 @@ test.each([
   from.close();
   to.close();
 });
+
+test("a publisher with more counters than one record of a transfer has can put at the new owner", () => {
+  const [from, to] = [driver(), driver()];
+  from.execute({ kind: "subscribe", client: "alice" });
+  const session = { number: 1, key: "k" };
+  const batch = (counter: number, epoch = 1) =>
+    put(counter, "", { session, epoch, bodies: bodies(...Array.from({ length: 1000 }, () => "m")) });
+  for (let counter = 1; counter < 5000; counter += 1000) {
+    expect(from.execute(batch(counter))).toMatchObject([{ code: "OK" }]);
+  }
+  handOff(from, to, () => {});
+  expect(to.execute(batch(4001, 2))).toMatchObject([{ code: "OK", ids: [{ first: 4001, last: 5000 }] }]);
+  from.close();
+  to.close();
+});

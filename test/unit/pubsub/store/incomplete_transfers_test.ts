@@ -19,8 +19,8 @@ function sealed() {
   return content;
 }
 
-function collect({ engine }: EngineDriver): void {
-  while (engine.topics.hasGarbage) engine.writePending();
+function collect({ engine, rows }: EngineDriver): void {
+  while (rows.hasGarbage) engine.writePending();
 }
 
 for (const [when, isCollected] of [["at once", true], ["later", false]] as const) {
@@ -31,7 +31,7 @@ for (const [when, isCollected] of [["at once", true], ["later", false]] as const
     to.transfer.drop("news", 2);
     to.transfer.importPiece(to.transfer.importBegin("news", content), first);
     // As when the disk was full: what is in memory is read anew, and what had come by then is dropped some seconds later.
-    const transfer = new TopicTransfer(to.database, to.engine, to.transfer);
+    const transfer = new TopicTransfer(to.rows, to.engine, to.transfer);
     const importId = transfer.importBegin("news", content);
     transfer.importPiece(importId, first);
     transfer.dropIncomplete();

@@ -87,8 +87,9 @@ describe("a handoff", () => {
     received(to, content);
     const id = Number(to.database.get("SELECT id FROM topics WHERE state = 1")?.["id"]);
     const last = Number(to.database.get("SELECT last FROM topics WHERE state = 1")?.["last"]);
-    const again = exportTopic(to.database, to.engine.topics.clients, {
+    const again = exportTopic(to.rows.clients, {
       id,
+      messages: to.rows.open(id).messages,
       isSealed: () => true,
       record: () => ({ name: "news", incarnation: "b", baseOffset: 0, epoch: 1, last, registration: 0 }),
       logEnds: () => ({ gone: 0, stored: last }),

@@ -1,0 +1,242 @@
+/**
+ * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data that
+ * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite. A reading method
+ * throws DamageError for damaged or missing rows, and the request that needs them changes nothing.
+ */
+import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { DamageError } from "../../storage/damage.ts";
+import type { DroppedTopic } from "./owned_store.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import type { StoredKey, TopicClient } from "./topic_client.ts";
+
+/** A topic's own row. */
+export interface TopicRow {
+  readonly id: number;
+  readonly name: string;
+  readonly incarnation: string;
+  readonly baseOffset: number;
+  readonly epoch: number;
+  readonly sealedFor: string | null;
+  /** The last message id that was assigned, the last message of the last deleted row, and the last message in a row. */
+  readonly last: number;
+  readonly gone: number;
+  readonly stored: number;
+  readonly bytes: number;
+  /** Number of its clients. */
+  readonly clients: number;
+  readonly registration: number;
+}
+
+/** The topic of a transfer that is complete and not activated yet. */
+export interface StagedTopicRow extends Pick<TopicRow, "id" | "incarnation" | "epoch"> {
+  readonly sender: string;
+}
+
+/** The position of a row of messages in its topic's log. */
+export interface RowHead {
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  /** The last message of the row stored before it. */
+  readonly previous: number;
+  readonly bytes: number;
+}
+
+/** A row with its messages. */
+export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
+  readonly records: Uint8Array;
+  /** Empty if an operator has given the messages up. */
+  readonly offsets: readonly number[];
+}
+
+/** A row of messages that a commit adds. */
+export interface NewLogRow {
+  readonly head: RowHead;
+  readonly records: Uint8Array;
+}
+
+/** All that one commit changes in the rows of one topic. */
+export interface TopicChange {
+  readonly topicId: number;
+  /** The new values of the topic's row; null: unchanged. */
+  row: TopicRow | null;
+  readonly added: NewLogRow[];
+  readonly deleted: RowHead[];
+  /** Clients to insert or to overwrite. */
+  readonly clients: TopicClient[];
+  /** Clients to delete, with all of their rows. */
+  readonly forgottenClients: number[];
+  readonly windows: ChangedWindow[];
+  /** Windows to delete, with their counters. */
+  readonly deletedWindows: { readonly client: number; readonly session: number }[];
+  readonly resolved: ResolvedRow[];
+  /** Counters to delete: of each window, all rows up to this one. */
+  readonly deletedResolved: { readonly client: number; readonly session: number; readonly upTo: number }[];
+  readonly keys: KeyRow[];
+  readonly deletedKeys: { readonly client: number; readonly id: number }[];
+}
+
+export interface ChangedWindow {
+  readonly client: number;
+  readonly session: number;
+  readonly key: string;
+  readonly firstUnacked: number;
+  /** False: it overwrites a row. */
+  readonly isNew: boolean;
+}
+
+export interface ResolvedRow {
+  readonly id: number;
+  readonly client: number;
+  readonly session: number;
+  readonly firstUnacked: number;
+  readonly entries: readonly ResolvedCounter[];
+}
+
+export interface KeyRow {
+  readonly id: number;
+  readonly client: number;
+  readonly key: string;
+  readonly message: number;
+  readonly fingerprint: number;
+}
+
+export function emptyChange(topicId: number): TopicChange {
+  return {
+    ...{ topicId, row: null, added: [], deleted: [], clients: [], forgottenClients: [], windows: [] },
+    ...{ deletedWindows: [], resolved: [], deletedResolved: [], keys: [], deletedKeys: [] },
+  };
+}
+
+/** The clients of a topic when it is opened. */
+export interface LoadedClients {
+  readonly subscribers: Map<string, TopicClient>;
+  readonly count: number;
+  /** Clients without a session. */
+  readonly plain: number;
+  /** Describes damaged or missing clients; null: none. */
+  readonly damaged: string | null;
+  /** Fingerprints of the clients' names. */
+  readonly names: Set<number>;
+}
+
+/** A topic as it is opened, to be served. */
+export interface OpenedTopic {
+  readonly row: TopicRow;
+  readonly clients: LoadedClients;
+  readonly messages: MessageReader;
+}
+
+/** Reads the messages of one topic. */
+export interface MessageReader {
+  /** Returns the last row that starts at message `id` or before it, or null. */
+  findRowUpTo(id: number): RowHead | null;
+  /** Returns the first row that starts after message `id`, or null. */
+  findRowAfter(id: number): RowHead | null;
+  /** Returns a row that starts with this message, if it was read ahead. */
+  rowReadAhead(first: number): LogRow | undefined;
+  load(row: Pick<RowHead, "id">): LogRow;
+  /** Number of stored messages after `from` up to `to`. */
+  countBetween(from: number, to: number): number;
+  /** The next rows after this message, as many as fit into a piece of a transfer. */
+  rowsAfter(last: number): ExportedRow[];
+  /** The first stored message; null if there is none. */
+  firstStored(): number | null;
+  /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
+  cache(row: LogRow): void;
+  uncache(row: Pick<RowHead, "id">): void;
+  /** Reports that messages from `first` to `last` were stored but are missing. */
+  missingRowError(first: number, last: number): DamageError;
+}
+
+/** A row of messages for a transfer. */
+export interface ExportedRow extends Pick<RowHead, "first" | "last" | "previous"> {
+  /** Null if an operator has given the messages up. */
+  readonly records: Uint8Array | null;
+}
+
+/** Reads clients that are not in memory. Changes of the clients it reads must have been committed before. */
+export interface ClientReader {
+  /** Returns null for an unknown client. */
+  findClient(topicId: number, name: string): TopicClient | null;
+  /** The error for a client that is stored and that the index does not find. */
+  notFoundError(name: string): DamageError;
+  readWindows(client: TopicClient): Map<number, PublisherWindow>;
+  readKeys(client: TopicClient): StoredKey[];
+  /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
+  oldestPublishers(topicId: number, most: number): TopicClient[];
+  /** All stored clients of a topic, in the order of their names' bytes. */
+  allClients(topicId: number): Iterable<TopicClient>;
+}
+
+/** Gives numbers to new rows; none is given twice. */
+export interface RowNumbers {
+  message(topicId: number): number;
+  client(topicId: number): number;
+  resolved(topicId: number): number;
+  key(topicId: number): number;
+}
+
+/**
+ * The copies of topics that a store has: served, staged, arriving, dropped and set aside. Each change is one durable
+ * transaction.
+ */
+export interface TopicCopyRows {
+  /** Ids of the topics that are served; damaged ones are reported and left out. */
+  active(): readonly number[];
+  /** Names of the topics that are served or staged, except damaged ones. */
+  names(): string[];
+  /** Whether the store has no data, as in a new folder. */
+  isEmpty(): boolean;
+  generation(): number;
+  setGeneration(generation: number): void;
+  staged(name: string): StagedTopicRow | null;
+  dropped(name: string): DroppedTopic | null;
+  /** Creates a topic without messages, which is served. Returns its id. */
+  create(topic: NewTopic): number;
+  /** Writes the receiver of a topic that is now sealed. */
+  seal(topic: TopicRow): void;
+  /** Writes the epoch of a topic that is now open. */
+  reopen(topic: TopicRow): void;
+  /** Serves a staged topic in place of another one. */
+  activate(staged: number, epoch: number, replaced: number | null): void;
+  /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
+  drop(topic: TopicRow, epoch: number): void;
+  /** Starts new message ids after the base offset; `clients` have new positions. */
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): void;
+  /** Drops a topic that was staged or is arriving. */
+  discard(id: number): void;
+  /** Drops all topics that are arriving, except these. */
+  discardArriving(except: ReadonlySet<number>): void;
+  setAside(id: number): void;
+  /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
+  addArriving(topic: NewTopic, sender: string): number;
+  isArriving(id: number): boolean;
+  /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
+  deleteBelow(id: number, first: number): number;
+  /** Stages an arriving topic in place of another one. */
+  stage(id: number, ends: TopicEnds, replaced: number | null): void;
+}
+
+export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
+export type TopicEnds = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
+
+export interface TopicRows {
+  readonly clients: ClientReader;
+  readonly numbers: RowNumbers;
+  readonly copies: TopicCopyRows;
+  /** Number of commits since the store was opened. */
+  readonly commits: number;
+  /** Rows of dropped topics wait to be deleted; each commit deletes some. */
+  readonly hasGarbage: boolean;
+  /** Opens a topic to be served. Throws Damaged. */
+  open(id: number): OpenedTopic;
+  /** All changes are durable when it returns; after an exception the outcome is unknown, unless the disk is full. */
+  commit(changes: readonly TopicChange[]): void;
+  /** Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again. */
+  repair(topic: TopicRow, isDamaged: boolean): string[];
+  /** Compares indexes with tables again when they are next used: they may have been damaged since. */
+  checkIndexesAgain(): void;
+  usedBytes(): number;
+  fileSystem(): { readonly bytes: number; readonly freeBytes: number };
+}
