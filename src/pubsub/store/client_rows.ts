@@ -59,6 +59,9 @@ export class PutRowCounts {
   }
 }
 
+/** Clients that are read together for a transfer. */
+const clientsPerPage = 256;
+
 const readClients = `SELECT ${tables.clients.allColumns} FROM clients`;
 
 export class ClientRows implements ClientReader {
@@ -132,19 +135,14 @@ export class ClientRows implements ClientReader {
     );
   }
 
-  *allClients(topicId: number): Generator<TopicClient, void, void> {
-    let after: SqlRow | undefined;
-    do {
-      const rows = this.#database.all(
-        `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT 256`,
-        topicId,
-        after?.["name"] ?? new Uint8Array(0),
-      );
-      for (const row of rows) {
-        yield clientOfRow(this.#database.damage.requireIntactRow(tables.clients, row, "of an exported topic"));
-      }
-      after = rows.at(-1);
-    } while (after !== undefined);
+  clientsAfter(topicId: number, name: string | null): TopicClient[] {
+    const rows = this.#database.all(
+      `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT ${clientsPerPage}`,
+      topicId,
+      name === null ? new Uint8Array(0) : encodeName(name),
+    );
+    const { damage } = this.#database;
+    return rows.map((row) => clientOfRow(damage.requireIntactRow(tables.clients, row, "of an exported topic")));
   }
 
   oldestPublishers(topicId: number, most: number): TopicClient[] {

@@ -15,6 +15,7 @@ import {
 import { encodeName } from "./topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { ContentName } from "./owned_store.ts";
+import { answerOf, type Steps } from "./store_steps.ts";
 import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "./topic_rows.ts";
 
 export class TopicImport {
@@ -57,26 +58,30 @@ export class TopicImport {
   }
 
   /** Imports one piece, which is durable when this returns. Throws BAD_DATA or PROTOCOL for invalid data. */
-  importPiece(piece: Uint8Array): void {
+  *importPiece(piece: Uint8Array): Steps {
     this.#hash.update(piece);
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.#content;
-      this.topicId = this.#rows.copies.addArriving({ name: this.name, incarnation, baseOffset, epoch }, owner);
+      const arriving = { name: this.name, incarnation, baseOffset, epoch };
+      this.topicId = yield* answerOf(this.#rows.copies.addArriving(arriving, owner));
       this.#change = emptyChange(this.topicId);
     }
-    for (const record of this.#reader.push(piece)) this.#receive(record);
-    this.#commit();
+    for (const record of this.#reader.push(piece)) {
+      this.#receive(record);
+      if (record.kind === "topic") yield* this.#deleteBelow(record.topic.first);
+    }
+    yield* this.#commit();
   }
 
   /**
    * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
    * the store.
    */
-  checkComplete(hash: string): void {
+  *checkComplete(hash: string): Steps {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
-    if (!this.#rows.copies.isArriving(this.topicId)) {
+    if (!(yield* answerOf(this.#rows.copies.isArriving(this.topicId)))) {
       throw this.#importError("its rows were dropped during the transfer");
     }
   }
@@ -88,8 +93,8 @@ export class TopicImport {
     return { last: this.#last, gone, stored, ...counts };
   }
 
-  #commit(): void {
-    this.#rows.commit([this.#change]);
+  *#commit(): Steps {
+    yield* answerOf(this.#rows.commit([this.#change]));
     this.#change = emptyChange(this.topicId);
   }
 
@@ -116,7 +121,6 @@ export class TopicImport {
         }
         this.#writeRow();
         this.#gone = sent.first - 1;
-        this.#deleteBelow(sent.first);
         this.#last = sent.last;
         this.#registration = sent.registration;
         this.#hasTopic = true;
@@ -197,10 +201,10 @@ export class TopicImport {
    * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
    * receive them here, after newer ones.
    */
-  #deleteBelow(first: number): void {
+  *#deleteBelow(first: number): Steps {
     if (this.#first >= first) return;
-    this.#commit();
-    this.#bytes -= this.#rows.copies.deleteBelow(this.topicId, first);
+    yield* this.#commit();
+    this.#bytes -= yield* answerOf(this.#rows.copies.deleteBelow(this.topicId, first));
   }
 
   #writeRow(): void {

@@ -45,6 +45,9 @@ export class SqliteTopicRows implements TopicRows {
     return { row, clients, messages: new LogRows(this.#database, this.#cache, row) };
   }
 
+  /** Reading methods have all rows. */
+  load(): void {}
+
   commit(changes: readonly TopicChange[]): void {
     this.#database.begin();
     for (const change of changes) this.#writer.write(change);

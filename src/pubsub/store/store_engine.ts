@@ -16,7 +16,6 @@ import {
   type StoreResponse,
   type SubscribeOperation,
 } from "./store_operations.ts";
-import type { ClientTable } from "./client_table.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
@@ -25,13 +24,15 @@ import { decidePut, idRangesOf, type PutDecision, type PutView } from "./decide_
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
 import type { RefusedPuts } from "./refused_puts.ts";
-import { fingerprintOf } from "./message_fingerprint.ts";
-import { PublisherWindow } from "./publisher_window.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import { putView } from "./put_view.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
-import type { StoreOptions } from "./topic_store_limits.ts";
+import { deletedRowsPerCommitMax, type StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
-import { emptyChange, type TopicChange, type TopicRows } from "./topic_rows.ts";
+import { answerOf, NotLoaded, type Steps, withData } from "./store_steps.ts";
+import { emptyChange, type Lack, type TopicChange, type TopicRows } from "./topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
+import { WaitingGets } from "./waiting_gets.ts";
 
 /** Functions and values that the engine needs from its thread. */
 export interface EngineHooks {
@@ -61,6 +62,10 @@ export class StoreEngine {
   readonly #changedTopics = new Set<StoredTopic>();
   /** A response depends on changes that are not on the disk yet. */
   #mustCommit = false;
+  /** Operations that wait for data, in order, their topics, and the data. */
+  #parked: StoreOperation[] = [];
+  readonly #parkedTopics = new Set<string>();
+  #lacks: Lack[] = [];
   /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
   /** Why nothing may be changed; null: changes are allowed. */
@@ -76,25 +81,31 @@ export class StoreEngine {
     this.#admission = new ClientAdmission(this.topics.clients, this.capacity);
   }
 
+  /** Opens the stored topics. Called once, before everything else. */
+  open(): Steps {
+    return this.topics.open();
+  }
+
   /**
    * Executes one batch in one transaction, or without one if nothing has to be durable. Responses are sent after the
    * commit. If `diskFull` is a sentence, nothing is written and operations that need a write are refused with it.
    */
-  execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): void {
+  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): Steps {
     this.#responses = [];
     this.#readings = [];
     this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
-    for (const operation of operations) this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
+    for (const operation of operations) this.#attempt(operation, nowMs);
+    yield* this.#applyParked(nowMs);
     // Publishers may have been forgotten for a put that was then refused.
-    if (this.#mustCommit || this.topics.clients.hasForgotten) this.#commit(nowMs);
-    else this.#read();
+    if (this.#mustCommit || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
+    else yield* this.#read();
     const appended = [...this.#appendedTopics];
     this.#appendedTopics.clear();
     // Durable responses are sent first, whatever the woken gets do.
     this.#release();
     for (const topic of appended) {
-      this.#wake(topic);
+      yield* this.#wake(topic);
       this.#release();
     }
   }
@@ -108,29 +119,31 @@ export class StoreEngine {
   }
 
   /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
-  writePending(): boolean {
+  *writePending(): Steps<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
-    this.#commit(this.#hooks.wallClockMs());
+    yield* this.#commit(this.#hooks.wallClockMs());
     return true;
   }
 
   /** Finds messages older than the retention time; `writePending` deletes them. */
-  markExpiredTopics(): void {
+  *markExpiredTopics(): Steps {
     const nowMs = this.#hooks.wallClockMs();
-    for (const topic of this.topics.all()) {
-      if (topic.sealedFor === null && exceedsRetention(topic, this.#options, nowMs)) this.#changedTopics.add(topic);
+    for (const topic of [...this.topics.all()]) {
+      if (topic.sealedFor !== null) continue;
+      const isExpired = yield* withData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
+      if (isExpired) this.#changedTopics.add(topic);
     }
   }
 
   /** Commits a topic that an operator has changed. */
-  commitChanged(topic: StoredTopic): void {
+  *commitChanged(topic: StoredTopic): Steps {
     this.#changedTopics.add(topic);
-    this.#commit(this.#hooks.wallClockMs());
+    yield* this.#commit(this.#hooks.wallClockMs());
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
-  wakeHeldGets(topic: StoredTopic): void {
-    this.#wake(topic);
+  *wakeHeldGets(topic: StoredTopic): Steps {
+    yield* this.#wake(topic);
     this.#release();
   }
 
@@ -150,13 +163,46 @@ export class StoreEngine {
     this.#wokenGets = [];
   }
 
-  /** Refuses an operation that meets damaged data; it changes nothing, and other operations continue. */
+  /**
+   * Applies an operation. One that meets damaged data is refused and changes nothing. One that needs data that is not in
+   * memory waits, and so do later ones of its topic.
+   */
+  #attempt(operation: StoreOperation, nowMs: number): void {
+    const isParked = operation.kind === "cancel"
+      ? this.#parkedTopics.size > 0 // the get that it cancels may be parked
+      : this.#parkedTopics.has(operation.topic);
+    if (isParked) this.#parked.push(operation);
+    else this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
+  }
+
+  /** Applies the operations that wait, when their data is there. */
+  *#applyParked(nowMs: number): Steps {
+    while (this.#parked.length > 0) {
+      const parked = this.#parked;
+      this.#parked = [];
+      this.#parkedTopics.clear();
+      yield* this.#load();
+      for (const operation of parked) this.#attempt(operation, nowMs);
+    }
+  }
+
+  *#load(): Steps {
+    if (this.#lacks.length === 0) return;
+    const lacks = this.#lacks;
+    this.#lacks = [];
+    yield* answerOf(this.#rows.load(lacks));
+  }
+
   #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
     try {
       work();
     } catch (error) {
-      if (!(error instanceof DamageError) || operation.kind === "cancel") throw error;
-      this.#refuse(operation, refuse("DAMAGED", error.message));
+      if (operation.kind === "cancel") throw error;
+      if (error instanceof DamageError) return this.#refuse(operation, refuse("DAMAGED", error.message));
+      if (!(error instanceof NotLoaded)) throw error;
+      this.#lacks.push(error.lack);
+      this.#parked.push(operation);
+      this.#parkedTopics.add(operation.topic);
     }
   }
 
@@ -365,10 +411,12 @@ export class StoreEngine {
   }
 
   /** Executes the held gets of this topic again. */
-  #wake(topic: StoredTopic): void {
+  *#wake(topic: StoredTopic): Steps {
+    const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
-    if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
-    else this.#read();
+    yield* this.#applyParked(nowMs);
+    if (this.#mustCommit) yield* this.#commit(nowMs);
+    else yield* this.#read();
   }
 
   #decideAgain(topic: StoredTopic, get: GetOperation): void {
@@ -379,9 +427,24 @@ export class StoreEngine {
   }
 
   /** Reads the messages for the gets of the batch. */
-  #read(): void {
-    for (const reading of this.#readings) this.#refuseIfDamaged(reading.get, () => this.#completeRead(reading));
-    this.#readings = [];
+  *#read(): Steps {
+    while (this.#readings.length > 0) {
+      const readings = this.#readings;
+      this.#readings = [];
+      for (const reading of readings) this.#tryRead(reading);
+      yield* this.#load();
+    }
+  }
+
+  #tryRead(reading: PendingRead): void {
+    try {
+      this.#completeRead(reading);
+    } catch (error) {
+      if (error instanceof DamageError) return this.#refuse(reading.get, refuse("DAMAGED", error.message));
+      if (!(error instanceof NotLoaded)) throw error;
+      this.#lacks.push(error.lack);
+      this.#readings.push(reading);
+    }
   }
 
   #completeRead(reading: PendingRead): void {
@@ -390,10 +453,10 @@ export class StoreEngine {
     this.#responses.push(readResponse(reading));
   }
 
-  #commit(nowMs: number): void {
+  *#commit(nowMs: number): Steps {
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
-    this.#read();
+    yield* this.#read();
     const changes = new Map<number, TopicChange>();
     const changeOf = (topicId: number) => {
       let change = changes.get(topicId);
@@ -404,13 +467,16 @@ export class StoreEngine {
     this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
-      if (trimTopic(topic, this.#options, nowMs)) this.#changedTopics.add(topic);
+      // A trim that needs a row goes on where it was when the row is there.
+      const budget = { rows: deletedRowsPerCommitMax };
+      const isLeft = yield* withData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
+      if (isLeft) this.#changedTopics.add(topic);
       const change = changeOf(topic.id);
       topic.log.takeChanges(change);
       change.row = this.topics.changedRowOf(topic);
     }
     this.topics.clients.takeChanges(changeOf);
-    this.#rows.commit([...changes.values()]);
+    yield* answerOf(this.#rows.commit([...changes.values()]));
     this.#mustCommit = false;
     this.disk.noteCommit();
   }
@@ -418,71 +484,5 @@ export class StoreEngine {
   #refuse(operation: ClientOperation, { kind: _kind, ...response }: RefusedOperation): void {
     if (response.code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
     this.#responses.push({ ticket: operation.ticket, ...response });
-  }
-}
-
-/** The stored state of a put's publisher, for `decidePut`. Changes nothing. */
-function putView(
-  put: PutOperation,
-  { client, clients, last, fullReason: full }: Pick<PutView, "last" | "fullReason"> & {
-    readonly client: TopicClient;
-    readonly clients: ClientTable;
-  },
-): PutView {
-  const identity = put.fromSession ?? put.session;
-  const number = identity?.number ?? 0;
-  const stored = clients.windowsOf(client).get(number) ?? null;
-  const isOtherState = stored !== null && identity !== null && stored.key !== identity.key;
-  const isFuture = put.fromSession !== null && number > client.session;
-  return {
-    window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
-    windowGone: isOtherState || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
-    sameMsgId: put.msgId === null ? null : clients.msgIdsOf(client).get(put.msgId) ?? null,
-    fingerprints: put.bodies.map(fingerprintOf),
-    last,
-    fullReason: full,
-  };
-}
-
-export class WaitingGets {
-  readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
-
-  add(topic: StoredTopic, get: GetOperation): void {
-    const gets = this.#topics.get(topic);
-    if (gets === undefined) this.#topics.set(topic, new Map([[get.ticket, get]]));
-    else gets.set(get.ticket, get);
-  }
-
-  delete(topic: StoredTopic, ticket: number): void {
-    const gets = this.#topics.get(topic);
-    gets?.delete(ticket);
-    if (gets?.size === 0) this.#topics.delete(topic);
-  }
-
-  /** Removes and returns the get with this ticket; null if it is not held. */
-  take(ticket: number): GetOperation | null {
-    for (const [topic, gets] of this.#topics) {
-      const get = gets.get(ticket);
-      if (get === undefined) continue;
-      this.delete(topic, ticket);
-      return get;
-    }
-    return null;
-  }
-
-  /** Returns a copy, because the list may change during the loop. */
-  getsOf(topic: StoredTopic): GetOperation[] {
-    const gets = this.#topics.get(topic);
-    return gets === undefined ? [] : [...gets.values()];
-  }
-
-  allGets(): GetOperation[] {
-    return [...this.#topics.values()].flatMap((gets) => [...gets.values()]);
-  }
-
-  get count(): number {
-    let count = 0;
-    for (const gets of this.#topics.values()) count += gets.size;
-    return count;
   }
 }

@@ -2,7 +2,6 @@
 import { noMessageId } from "../../wire/pubsub/field_types.ts";
 import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
-import { deletedRowsPerCommitMax } from "./topic_store_limits.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
 import type { OpenedTopic, TopicRow } from "./topic_rows.ts";
@@ -108,13 +107,18 @@ export class StoredTopic {
   }
 }
 
+/** The number of rows that a commit may still delete from a topic. */
+export interface TrimBudget {
+  rows: number;
+}
+
 /**
  * Deletes messages that are no longer needed, with the next commit: those that every subscriber has acknowledged and
- * those beyond the retention limits. Limited to some rows; returns whether more can be deleted.
+ * those beyond the retention limits. Deletes as many rows as `budget` has left; returns whether more can be deleted.
  */
-export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
+export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number, budget: TrimBudget): boolean {
   const { log } = topic;
-  for (let rows = 0; rows < deletedRowsPerCommitMax; rows++) {
+  for (; budget.rows > 0; budget.rows--) {
     if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
     log.dropOldest(topic.subscriberPositions());
   }

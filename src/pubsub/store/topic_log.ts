@@ -71,7 +71,7 @@ export class TopicLog {
     this.gone = topic.gone;
     this.stored = topic.stored;
     this.bytes = topic.bytes;
-    this.#oldest = this.#findOldest(0);
+    this.#oldest = this.#findOldest(0, this.gone);
   }
 
   /** The oldest existing message, or `lastId` + 1 if there is none. */
@@ -202,13 +202,14 @@ export class TopicLog {
   dropOldest(positions: Positions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
+    const next = this.#nextRow(oldest); // before anything is changed: the row may have to be loaded
     if (this.#unwritten[0]?.head === oldest) this.#unwritten.shift();
     else this.#deleted.push(oldest);
     this.messages.uncache(oldest);
     this.gone = oldest.last;
     this.bytes -= oldest.bytes;
     if (this.#newest?.id === oldest.id) this.#newest = null;
-    this.#oldest = this.#nextRow(oldest);
+    this.#oldest = next;
     this.countSubscribersOfOldestRow(positions);
   }
 
@@ -220,17 +221,21 @@ export class TopicLog {
   }
 
   #nextRow({ last }: RowHead): RowHead | "damaged" | null {
-    if (last < this.#writtenAfter) return this.#findOldest(last);
+    if (last < this.#writtenAfter) return this.#findOldest(last, last);
     while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenAfter = this.#written.shift()?.last ?? 0;
     return this.#written[0] ?? null;
   }
 
-  /** Finds the oldest row after message `last`; deleted rows before it may not be committed yet. */
-  #findOldest(last: number): RowHead | "damaged" | null {
+  /**
+   * Finds the oldest row after message `last`, of a log whose messages up to `gone` are deleted. Deleted rows before it
+   * may not be committed yet.
+   */
+  #findOldest(last: number, gone: number): RowHead | "damaged" | null {
     return orIfDamaged("damaged", () => {
-      const oldest = this.messages.findRowAfter(last) ?? this.#unwritten[0]?.head ?? null;
+      const unwritten = this.#unwritten.find(({ head }) => head.first > last);
+      const oldest = this.messages.findRowAfter(last) ?? unwritten?.head ?? null;
       const before = oldest?.previous ?? this.stored;
-      if (before > this.gone) throw this.messages.missingRowError(this.gone + 1, before);
+      if (before > gone) throw this.messages.missingRowError(gone + 1, before);
       return oldest;
     });
   }

@@ -6,6 +6,7 @@ import type { TopicClient } from "./topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDetails } from "./topic_details.ts";
+import { answerOf, type Steps, withData } from "./store_steps.ts";
 import type { TopicRows } from "./topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
@@ -20,8 +21,12 @@ export class TopicMaintenance {
     this.#engine = engine;
   }
 
-  show(name: string, epoch: number): TopicDetails {
+  *show(name: string, epoch: number): Steps<TopicDetails> {
     const topic = this.#requireServedTopic(name, epoch);
+    return yield* withData(this.#rows, () => this.#detailsOf(topic, epoch));
+  }
+
+  #detailsOf(topic: StoredTopic, epoch: number): TopicDetails {
     const { log: { firstId: first, lastId: last, bytes }, clientCount, plainCount, subscribers } = topic;
     const places = [...subscribers.values()].map(({ name: client, position }) => ({
       client,
@@ -42,11 +47,11 @@ export class TopicMaintenance {
    * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Unless the loss is accepted, throws
    * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
    */
-  forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): void {
+  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): Steps {
     const topic = this.#requireServedTopic(name, epoch);
-    this.#engine.writePending();
-    const client = this.#requireClient(topic, clientName);
-    const loss = acceptsLoss ? null : this.#lossByForgetting(topic, client);
+    yield* this.#engine.writePending();
+    const client = yield* withData(this.#rows, () => this.#requireClient(topic, clientName));
+    const loss = acceptsLoss ? null : yield* withData(this.#rows, () => this.#lossByForgetting(topic, client));
     if (loss !== null) {
       throw new BatonError(
         "USAGE",
@@ -58,23 +63,23 @@ export class TopicMaintenance {
     topic.clientCount--;
     if (client.session === 0) topic.plainCount--;
     topic.registration++;
-    this.#engine.commitChanged(topic);
-    this.#engine.wakeHeldGets(topic);
+    yield* this.#engine.commitChanged(topic);
+    yield* this.#engine.wakeHeldGets(topic);
   }
 
   /** Gives up all damaged data of a topic, so that the rest is served. Returns what was given up. */
-  repair(name: string, epoch: number): string[] {
+  *repair(name: string, epoch: number): Steps<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
-    this.#engine.writePending();
+    yield* this.#engine.writePending();
     // The disk may have damaged something since the store was opened.
-    const loaded = this.#loadAgain(topic);
-    const done = this.#rows.repair(loaded.row(), loaded.damagedClients !== null);
-    this.#loadAgain(topic);
-    this.#engine.wakeHeldGets(topic);
+    const loaded = yield* this.#loadAgain(topic);
+    const done = yield* answerOf(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
+    yield* this.#loadAgain(topic);
+    yield* this.#engine.wakeHeldGets(topic);
     return done;
   }
 
-  #loadAgain({ id }: StoredTopic): StoredTopic {
+  #loadAgain({ id }: StoredTopic): Steps<StoredTopic> {
     const { topics } = this.#engine;
     this.#rows.checkIndexesAgain();
     topics.clients.forgetTopic(id);

@@ -1,13 +1,18 @@
 /**
  * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data that
- * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite. A reading method
- * throws DamageError for damaged or missing rows, and the request that needs them changes nothing.
+ * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite.
+ *
+ * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and NotLoaded for
+ * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done again.
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
 import type { DroppedTopic } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import type { StoredKey, TopicClient } from "./topic_client.ts";
+
+/** A result, or the promise of one. */
+export type Answer<Value> = Value | Promise<Value>;
 
 /** A topic's own row. */
 export interface TopicRow {
@@ -108,6 +113,20 @@ export function emptyChange(topicId: number): TopicChange {
   };
 }
 
+/** Data that a reading method does not have in memory: its name, and its arguments. */
+export type Lack =
+  | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
+  | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
+  | { readonly kind: "oldestPublishers"; readonly topicId: number; readonly most: number }
+  | { readonly kind: "clientsAfter"; readonly topicId: number; readonly name: string | null }
+  | {
+    readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
+    readonly topicId: number;
+    readonly id: number;
+  }
+  | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
+  | { readonly kind: "firstStored"; readonly topicId: number };
+
 /** The clients of a topic when it is opened. */
 export interface LoadedClients {
   readonly subscribers: Map<string, TopicClient>;
@@ -165,8 +184,8 @@ export interface ClientReader {
   readKeys(client: TopicClient): StoredKey[];
   /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
   oldestPublishers(topicId: number, most: number): TopicClient[];
-  /** All stored clients of a topic, in the order of their names' bytes. */
-  allClients(topicId: number): Iterable<TopicClient>;
+  /** The next stored clients of a topic after this one, in the order of their names' bytes; null: the first ones. */
+  clientsAfter(topicId: number, name: string | null): TopicClient[];
 }
 
 /** Gives numbers to new rows; none is given twice. */
@@ -183,39 +202,39 @@ export interface RowNumbers {
  */
 export interface TopicCopyRows {
   /** Ids of the topics that are served; damaged ones are reported and left out. */
-  active(): readonly number[];
+  active(): Answer<readonly number[]>;
   /** Names of the topics that are served or staged, except damaged ones. */
-  names(): string[];
+  names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
-  isEmpty(): boolean;
-  generation(): number;
-  setGeneration(generation: number): void;
-  staged(name: string): StagedTopicRow | null;
-  dropped(name: string): DroppedTopic | null;
+  isEmpty(): Answer<boolean>;
+  generation(): Answer<number>;
+  setGeneration(generation: number): Answer<void>;
+  staged(name: string): Answer<StagedTopicRow | null>;
+  dropped(name: string): Answer<DroppedTopic | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
-  create(topic: NewTopic): number;
+  create(topic: NewTopic): Answer<number>;
   /** Writes the receiver of a topic that is now sealed. */
-  seal(topic: TopicRow): void;
+  seal(topic: TopicRow): Answer<void>;
   /** Writes the epoch of a topic that is now open. */
-  reopen(topic: TopicRow): void;
+  reopen(topic: TopicRow): Answer<void>;
   /** Serves a staged topic in place of another one. */
-  activate(staged: number, epoch: number, replaced: number | null): void;
+  activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
-  drop(topic: TopicRow, epoch: number): void;
+  drop(topic: TopicRow, epoch: number): Answer<void>;
   /** Starts new message ids after the base offset; `clients` have new positions. */
-  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): void;
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
   /** Drops a topic that was staged or is arriving. */
-  discard(id: number): void;
+  discard(id: number): Answer<void>;
   /** Drops all topics that are arriving, except these. */
-  discardArriving(except: ReadonlySet<number>): void;
-  setAside(id: number): void;
+  discardArriving(except: ReadonlySet<number>): Answer<void>;
+  setAside(id: number): Answer<void>;
   /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
-  addArriving(topic: NewTopic, sender: string): number;
-  isArriving(id: number): boolean;
+  addArriving(topic: NewTopic, sender: string): Answer<number>;
+  isArriving(id: number): Answer<boolean>;
   /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
-  deleteBelow(id: number, first: number): number;
+  deleteBelow(id: number, first: number): Answer<number>;
   /** Stages an arriving topic in place of another one. */
-  stage(id: number, ends: TopicEnds, replaced: number | null): void;
+  stage(id: number, ends: TopicEnds, replaced: number | null): Answer<void>;
 }
 
 export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
@@ -230,11 +249,13 @@ export interface TopicRows {
   /** Rows of dropped topics wait to be deleted; each commit deletes some. */
   readonly hasGarbage: boolean;
   /** Opens a topic to be served. Throws Damaged. */
-  open(id: number): OpenedTopic;
-  /** All changes are durable when it returns; after an exception the outcome is unknown, unless the disk is full. */
-  commit(changes: readonly TopicChange[]): void;
+  open(id: number): Answer<OpenedTopic>;
+  /** Brings data that a reading method did not have: it is there at least until the next commit. */
+  load(lacks: readonly Lack[]): Answer<void>;
+  /** All changes are durable then; after an exception the outcome is unknown, unless the disk is full. */
+  commit(changes: readonly TopicChange[]): Answer<void>;
   /** Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again. */
-  repair(topic: TopicRow, isDamaged: boolean): string[];
+  repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
   /** Compares indexes with tables again when they are next used: they may have been damaged since. */
   checkIndexesAgain(): void;
   usedBytes(): number;

@@ -1,6 +1,7 @@
 /** Messages between a topic store and its threads. */
 import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
+import type { Running } from "./store_steps.ts";
 import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
 
@@ -31,8 +32,8 @@ export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics"] 
 
 /** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
-  & Pick<TopicTransfer, typeof transferCalls[number]>
-  & Pick<TopicMaintenance, typeof maintenanceCalls[number]>
+  & Running<Pick<TopicTransfer, typeof transferCalls[number]>>
+  & Running<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & { statistics: () => TopicStoreStatistics };
 
 export interface TopicStoreStatistics {

@@ -14,6 +14,7 @@ import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "./store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
+import { isSteps, runNow } from "./store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
@@ -85,7 +86,7 @@ class WorkerStore {
       });
     this.#database.closeIfFails(() => {
       this.#load();
-      this.#transfer.dropIncomplete();
+      runNow(this.#transfer.dropIncomplete());
     });
     this.#afterWork();
   }
@@ -95,10 +96,12 @@ class WorkerStore {
     this.#respondedTickets = [];
     const batches = [bytes];
     try {
-      this.#engine.execute(this.#operations(batches, () => port.nextBatch()), this.#isPaused ? diskFull : null);
+      const operations = this.#operations(batches, () => port.nextBatch());
+      runNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
     } catch (error) {
       this.#recoverFromFullDisk(error);
-      this.#engine.execute(this.#operations(batches, () => null, new Set(this.#respondedTickets)), diskFull);
+      const left = this.#operations(batches, () => null, new Set(this.#respondedTickets));
+      runNow(this.#engine.execute(left, diskFull));
     }
     this.#sendResponses(batches.length);
     this.#afterWork();
@@ -181,6 +184,7 @@ class WorkerStore {
       warn: (sentence) => port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#encode(response),
     });
+    runNow(this.#engine.open());
     this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
     this.#maintenance = new TopicMaintenance(rows, this.#engine);
   }
@@ -203,7 +207,7 @@ class WorkerStore {
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
-      this.#transfer.dropIncomplete();
+      runNow(this.#transfer.dropIncomplete());
       this.#settle();
     });
   }
@@ -238,7 +242,8 @@ class WorkerStore {
       };
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
-    return (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
+    const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
+    return isSteps(result) ? runNow(result) : result;
   }
 
   /**
@@ -267,7 +272,7 @@ class WorkerStore {
   close(): void {
     clearTimeout(this.#timer);
     try {
-      this.#engine.writePending();
+      runNow(this.#engine.writePending());
     } catch (error) {
       if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
@@ -291,7 +296,7 @@ class WorkerStore {
   }
 
   #settle(): void {
-    if (this.#engine.writePending()) this.#runAfter(0, () => this.#settle());
+    if (runNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
     else this.#runAfter(idleMs, () => this.#handleIdle());
   }
 
@@ -318,7 +323,7 @@ class WorkerStore {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
     if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
-    this.#engine.markExpiredTopics();
+    runNow(this.#engine.markExpiredTopics());
     this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 

@@ -1,9 +1,10 @@
 /** The topics of a store that are served, open or sealed. */
 import { BatonError } from "../../errors.ts";
-import { orIfDamaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { ClientTable } from "./client_table.ts";
 import { topicsMax } from "./topic_store_limits.ts";
 import { StoredTopic } from "./stored_topic.ts";
+import { answerOf, type Steps, withData } from "./store_steps.ts";
 import type { TopicRow, TopicRows } from "./topic_rows.ts";
 
 export class TopicTable {
@@ -16,8 +17,17 @@ export class TopicTable {
   constructor(rows: TopicRows) {
     this.#rows = rows;
     this.clients = new ClientTable(rows);
-    // A topic with a damaged row is not served: it is unavailable until an operator gives it up.
-    for (const id of rows.copies.active()) orIfDamaged(null, () => this.load(id));
+  }
+
+  /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
+  *open(): Steps {
+    for (const id of yield* answerOf(this.#rows.copies.active())) {
+      try {
+        yield* this.load(id);
+      } catch (error) {
+        if (!(error instanceof DamageError)) throw error;
+      }
+    }
   }
 
   get(name: string): StoredTopic | null {
@@ -42,10 +52,11 @@ export class TopicTable {
   }
 
   /** Loads a topic into memory, to be served. Throws Damaged. */
-  load(id: number): StoredTopic {
-    const opened = this.#rows.open(id);
+  *load(id: number): Steps<StoredTopic> {
+    const opened = yield* answerOf(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
-    const topic = new StoredTopic(opened, () => this.#rows.numbers.message(id));
+    const nextRowId = () => this.#rows.numbers.message(id);
+    const topic = yield* withData(this.#rows, () => new StoredTopic(opened, nextRowId));
     this.#topics.set(topic.name, topic);
     this.noteCommitted(topic);
     return topic;

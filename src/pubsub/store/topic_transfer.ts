@@ -12,15 +12,20 @@ import type { StoreEngine } from "./store_engine.ts";
 import { exportsMax, importsMax } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
-import type { TopicRows } from "./topic_rows.ts";
-import { DamageError, orIfDamaged } from "../../storage/damage.ts";
+import { answerOf, type Steps } from "./store_steps.ts";
+import type { TopicCopyRows, TopicRows } from "./topic_rows.ts";
+import { DamageError } from "../../storage/damage.ts";
 
 export class TopicTransfer {
   readonly #rows: TopicRows;
   readonly #engine: StoreEngine;
   readonly #topics: TopicTable;
+  readonly #copies: TopicCopyRows;
   readonly #imports = new Map<number, TopicImport>();
-  readonly #exports = new Map<number, { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps }>();
+  readonly #exports = new Map<
+    number,
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, ExportStep> }
+  >();
   #nextTransfer: number;
   /** Number of commits when the generation was last raised. */
   #raisedAtCommit = -1;
@@ -28,51 +33,61 @@ export class TopicTransfer {
   /** `before`: the previous instance, so that transfer ids stay unique. */
   constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#rows = rows;
+    this.#copies = rows.copies;
     this.#engine = engine;
     this.#topics = engine.topics;
     this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
   }
 
   /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
-  dropIncomplete(): void {
+  *dropIncomplete(): Steps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
-    this.#rows.copies.discardArriving(new Set([...this.#imports.values()].map(({ topicId }) => topicId)));
+    const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
+    yield* answerOf(this.#copies.discardArriving(inProgress));
   }
 
-  generation(): number {
-    return this.#rows.copies.generation();
+  generation(): Steps<number> {
+    return answerOf(this.#copies.generation());
   }
 
-  raiseGeneration(above = 0): number | null {
+  *raiseGeneration(above = 0): Steps<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
-    // A caller that names a generation knows the recorded one, so a damaged stored one does not matter.
-    const stored = above === 0 ? this.generation() : orIfDamaged(0, () => this.generation());
-    const generation = Math.max(stored, above) + 1;
-    this.#rows.copies.setGeneration(generation);
+    const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
+    yield* answerOf(this.#copies.setGeneration(generation));
     this.#raisedAtCommit = this.#rows.commits;
     return generation;
   }
 
-  isEmpty(): boolean {
-    return this.#rows.copies.isEmpty();
+  /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter to it. */
+  *#storedGeneration(isKnown: boolean): Steps<number> {
+    try {
+      return yield* this.generation();
+    } catch (error) {
+      if (!isKnown || !(error instanceof DamageError)) throw error;
+      return 0;
+    }
   }
 
-  topics(): string[] {
-    return this.#rows.copies.names();
+  isEmpty(): Steps<boolean> {
+    return answerOf(this.#copies.isEmpty());
   }
 
-  copiesOf(name: string): TopicCopies {
+  topics(): Steps<string[]> {
+    return answerOf(this.#copies.names());
+  }
+
+  *copiesOf(name: string): Steps<TopicCopies> {
     const here = this.#topics.get(name);
-    const staged = this.#rows.copies.staged(name);
+    const staged = yield* answerOf(this.#copies.staged(name));
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
-      dropped: this.#rows.copies.dropped(name),
+      dropped: yield* answerOf(this.#copies.dropped(name)),
     };
   }
 
-  create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): void {
+  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): Steps {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
@@ -84,26 +99,26 @@ export class TopicTransfer {
         }`,
       );
     }
-    if (here !== null) return this.#reopen(here, epoch);
+    if (here !== null) return yield* this.#reopen(here, epoch);
     this.#topics.requireRoomFor(name);
-    this.#topics.load(this.#rows.copies.create({ name, incarnation, baseOffset, epoch }));
+    yield* this.#topics.load(yield* answerOf(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
-  seal(name: string, epoch: number, to: string): void {
+  *seal(name: string, epoch: number, to: string): Steps {
     const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) {
       throw staleError(`Cannot hand off topic ${quote(name)} to ${quote(to)}: ${describeState(topic)}`);
     }
-    this.#engine.writePending();
+    yield* this.#engine.writePending();
     topic.sealedFor = to;
     this.#topics.noteCommitted(topic);
-    this.#rows.copies.seal(topic.row());
-    this.#engine.wakeHeldGets(topic);
+    yield* answerOf(this.#copies.seal(topic.row()));
+    yield* this.#engine.wakeHeldGets(topic);
   }
 
-  activate(name: string, epoch: number, what: "copy" | "staged"): void {
+  *activate(name: string, epoch: number, what: "copy" | "staged"): Steps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
@@ -111,57 +126,57 @@ export class TopicTransfer {
     }
     if (what === "copy") {
       if (here === null) throw missingError(name, "");
-      return this.#reopen(here, epoch);
+      return yield* this.#reopen(here, epoch);
     }
-    const staged = this.#rows.copies.staged(name);
+    const staged = yield* answerOf(this.#copies.staged(name));
     if (staged === null) throw missingError(name, " as a staged copy");
     if (staged.epoch >= epoch) {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
     }
-    this.#engine.writePending();
-    this.#rows.copies.activate(staged.id, epoch, here?.id ?? null);
+    yield* this.#engine.writePending();
+    yield* answerOf(this.#copies.activate(staged.id, epoch, here?.id ?? null));
     if (here !== null) this.#topics.unload(here);
-    this.#topics.load(staged.id);
-    if (here !== null) this.#engine.wakeHeldGets(here);
+    yield* this.#topics.load(staged.id);
+    if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
-  drop(name: string, epoch: number): void {
+  *drop(name: string, epoch: number): Steps {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
-    this.#engine.writePending();
-    this.#rows.copies.drop(here.row(), epoch);
+    yield* this.#engine.writePending();
+    yield* answerOf(this.#copies.drop(here.row(), epoch));
     this.#topics.unload(here);
-    this.#engine.wakeHeldGets(here);
+    yield* this.#engine.wakeHeldGets(here);
   }
 
   /**
    * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
    * had all stored messages is placed at the end and has missed nothing.
    */
-  raiseBaseOffset(name: string, baseOffset: number): void {
+  *raiseBaseOffset(name: string, baseOffset: number): Steps {
     const topic = this.#topics.get(name);
     if (topic === null) throw missingError(name, "");
     if (topic.baseOffset >= baseOffset) return;
-    this.#engine.writePending();
+    yield* this.#engine.writePending();
     const { id, log: { lastId: last } } = topic;
     const atEnd = [...topic.subscribers.values()].filter(({ position }) => (position ?? -1) >= last);
     for (const client of atEnd) client.position = baseOffset + 1;
-    this.#rows.copies.raiseBaseOffset(id, baseOffset, atEnd);
-    this.#topics.load(id);
+    yield* answerOf(this.#copies.raiseBaseOffset(id, baseOffset, atEnd));
+    yield* this.#topics.load(id);
   }
 
-  discard(name: string): void {
-    const staged = this.#rows.copies.staged(name);
-    if (staged !== null) this.#rows.copies.discard(staged.id);
+  *discard(name: string): Steps {
+    const staged = yield* answerOf(this.#copies.staged(name));
+    if (staged !== null) yield* answerOf(this.#copies.discard(staged.id));
   }
 
-  setAside(name: string): void {
+  *setAside(name: string): Steps {
     const here = this.#topics.get(name);
     if (here === null) return;
-    this.#engine.writePending();
-    this.#rows.copies.setAside(here.id);
+    yield* this.#engine.writePending();
+    yield* answerOf(this.#copies.setAside(here.id));
     this.#topics.unload(here);
-    this.#engine.wakeHeldGets(here);
+    yield* this.#engine.wakeHeldGets(here);
   }
 
   /** Starts an export and returns its id. Its end can be read only after the seal. */
@@ -172,7 +187,7 @@ export class TopicTransfer {
     }
     if (this.#exports.size >= exportsMax) throw busyError("export", name, exportsMax);
     const { id, incarnation, baseOffset, log } = topic;
-    const steps = exportTopic(this.#rows.clients, {
+    const steps = exportTopic(this.#rows, {
       id,
       messages: log.messages,
       isSealed: () => topic.sealedFor !== null,
@@ -184,24 +199,21 @@ export class TopicTransfer {
   }
 
   /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
-  exportNext(transfer: number): ExportStep & { hash: string | null } {
+  *exportNext(transfer: number): Steps<ExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
     if (this.#requireTopic(of.name, epoch) !== of) throw staleError(`Topic ${quote(of.name)} was replaced`);
-    const next = this.#refuseDamaged(of.name, () => steps.next());
-    if (next.done !== true) return { ...next.value, hash: null };
-    this.#exports.delete(transfer);
-    return { piece: null, isCaughtUp: false, hash: next.value };
-  }
-
-  /** A damaged topic is not handed off: its owner continues to serve the undamaged part. */
-  #refuseDamaged<T>(topic: string, read: () => T): T {
     try {
-      return read();
+      let next = steps.next();
+      while (next.done !== true && next.value instanceof Promise) next = steps.next(yield next.value);
+      if (next.done !== true) return { ...next.value as ExportStep, hash: null };
+      this.#exports.delete(transfer);
+      return { piece: null, isCaughtUp: false, hash: next.value };
     } catch (error) {
+      // A damaged topic is not handed off: its owner continues to serve the undamaged part.
       if (!(error instanceof DamageError)) throw error;
-      throw new BatonError("BAD_DATA", `Topic ${quote(topic)} cannot be sent: ${error.message}`);
+      throw new BatonError("BAD_DATA", `Topic ${quote(of.name)} cannot be sent: ${error.message}`);
     }
   }
 
@@ -210,8 +222,8 @@ export class TopicTransfer {
   }
 
   /** Starts an import of content that another server has sealed; returns its id. */
-  importBegin(name: string, content: ContentName): number {
-    const staged = this.#rows.copies.staged(name);
+  *importBegin(name: string, content: ContentName): Steps<number> {
+    const staged = yield* answerOf(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw staleError(
         `Cannot receive topic ${quote(name)} of epoch ${content.epoch}: ${staged.epoch} is already staged`,
@@ -224,42 +236,44 @@ export class TopicTransfer {
   }
 
   /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, which ends the import. */
-  importPiece(transfer: number, piece: Uint8Array): void {
-    this.#changeImport(transfer, (received) => received.importPiece(piece));
+  *importPiece(transfer: number, piece: Uint8Array): Steps {
+    yield* this.#changeImport(transfer, (received) => received.importPiece(piece));
   }
 
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
-  importDone(transfer: number, hash: string): void {
-    this.#changeImport(transfer, (received) => {
-      const replaced = this.#rows.copies.staged(received.name);
-      received.checkComplete(hash);
-      this.#rows.copies.stage(received.topicId, received.ends, replaced?.id ?? null);
-    });
+  *importDone(transfer: number, hash: string): Steps {
+    yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
     this.#imports.delete(transfer);
   }
 
-  importEnd(transfer: number): void {
+  *#stage(received: TopicImport, hash: string): Steps {
+    const replaced = yield* answerOf(this.#copies.staged(received.name));
+    yield* received.checkComplete(hash);
+    yield* answerOf(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
+  }
+
+  *importEnd(transfer: number): Steps {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined && received.topicId > 0) this.#rows.copies.discard(received.topicId);
+    if (received !== undefined && received.topicId > 0) yield* answerOf(this.#copies.discard(received.topicId));
   }
 
-  #reopen(topic: StoredTopic, epoch: number): void {
+  *#reopen(topic: StoredTopic, epoch: number): Steps {
     topic.epoch = epoch;
     topic.sealedFor = null;
     this.#topics.noteCommitted(topic);
-    this.#rows.copies.reopen(topic.row());
-    this.#engine.wakeHeldGets(topic);
+    yield* answerOf(this.#copies.reopen(topic.row()));
+    yield* this.#engine.wakeHeldGets(topic);
   }
 
-  #changeImport(transfer: number, work: (received: TopicImport) => void): void {
+  *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {
-      work(received);
+      yield* work(received);
     } catch (error) {
       // Invalid data is the sender's fault: the imported rows are removed, and nothing else changes.
-      if (error instanceof BatonError) this.importEnd(transfer);
+      if (error instanceof BatonError) yield* this.importEnd(transfer);
       throw error;
     }
   }
@@ -271,8 +285,6 @@ export class TopicTransfer {
     throw staleError(`Topic ${quote(name)} was requested at epoch ${epoch}: ${describeState(topic)} is stored`);
   }
 }
-
-type Steps = Generator<ExportStep, string, void>;
 
 const quote = (name: string) => JSON.stringify(name);
 const describeState = ({ incarnation, epoch, sealedFor }: StoredTopic) =>

@@ -7,6 +7,8 @@ import type { StoreOperation, StoreResponse } from "../../../../src/pubsub/store
 import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite_topic_rows.ts";
+import { LateRows, runArriving } from "./late_rows.ts";
+import { isSteps, type Running, runNow, type Steps } from "../../../../src/pubsub/store/store_steps.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
@@ -24,29 +26,55 @@ export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<
  * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where there
  * is such a place: what these tests prove is not that a disk keeps what it was given.
  */
-export function engineDrivers(): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
+export function engineDrivers(
+  place: RowPlace = "here",
+): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
   let root = "";
   beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
   afterEach(() => rmSync(root, { recursive: true, force: true }));
   let made = 0;
-  return (options = {}, more = {}) => new EngineDriver(join(root, `store-${made++}`), options, more);
+  return (options = {}, more = {}) => new EngineDriver(join(root, `store-${made++}`), options, { ...more, place });
 }
 
+/** The places of a store's rows: in this process, or elsewhere, so that the engine waits for each answer. */
+export type RowPlace = "here" | "elsewhere";
+export const rowPlaces: readonly RowPlace[] = ["here", "elsewhere"];
+
 export interface DriverOptions {
+  readonly place?: RowPlace;
   /** Whether the topic `news` is made. */
   readonly creates?: boolean;
   readonly warn?: (sentence: string) => void;
 }
 
+/** An object whose steps are run to their end by `run` when they are called. */
+function running<T extends object>(object: T, run: (steps: Steps<unknown>) => unknown): Running<T> {
+  return new Proxy(object, {
+    get: (_, name) => {
+      const value: unknown = Reflect.get(object, name, object);
+      if (typeof value !== "function") return value;
+      return (...values: unknown[]) => {
+        const result: unknown = value.apply(object, values);
+        return isSteps(result) ? run(result) : result;
+      };
+    },
+  }) as Running<T>;
+}
+
 export class EngineDriver {
   readonly #dir: string;
+  readonly #place: RowPlace;
+  /** How often the engine has waited for rows. */
+  waits = 0;
   readonly #options: StoreOptions;
   readonly #warn: (sentence: string) => void;
   database!: TopicDatabase;
   rows!: TopicRows;
-  engine!: StoreEngine;
-  transfer!: TopicTransfer;
-  maintenance!: TopicMaintenance;
+  engine!: Running<StoreEngine>;
+  transfer!: Running<TopicTransfer>;
+  maintenance!: Running<TopicMaintenance>;
+  lastTransfer!: TopicTransfer;
+  #rawEngine!: StoreEngine;
   #responses: StoreResponse[] = [];
   #ticket = 1000;
   #isOpen = false;
@@ -60,9 +88,10 @@ export class EngineDriver {
   constructor(
     dir: string,
     options: Partial<StoreOptions> = {},
-    { creates = true, warn = () => {} }: DriverOptions = {},
+    { creates = true, warn = () => {}, place = "here" }: DriverOptions = {},
   ) {
     this.#dir = dir;
+    this.#place = place;
     this.#warn = warn;
     this.#options = { ...defaultStoreOptions, ...options };
     this.#open();
@@ -116,6 +145,16 @@ export class EngineDriver {
     }
   }
 
+  /** The transfers of the store, after those that `before` has numbered. */
+  newTransfer(before: TopicTransfer | null): Running<TopicTransfer> {
+    this.lastTransfer = new TopicTransfer(this.rows, this.#rawEngine, before);
+    return running(this.lastTransfer, (steps) => this.#run(steps));
+  }
+
+  #run(steps: Steps<unknown>): unknown {
+    return this.#place === "here" ? runNow(steps) : runArriving(steps, () => this.waits++);
+  }
+
   #open(): void {
     this.database = new TopicDatabase(this.#dir);
     this.#isOpen = true;
@@ -128,8 +167,9 @@ export class EngineDriver {
   }
 
   #load(): void {
-    this.rows = new SqliteTopicRows(this.database);
-    this.engine = new StoreEngine(this.rows, this.#options, {
+    const rows = new SqliteTopicRows(this.database);
+    this.rows = this.#place === "here" ? rows : new LateRows(rows);
+    const engine = new StoreEngine(this.rows, this.#options, {
       onResponse: (response) => {
         if (this.database.inTransaction) throw new Error("An response was given before its commit");
         this.#responses.push(response);
@@ -139,8 +179,11 @@ export class EngineDriver {
       refusedPuts: new RefusedPuts(),
       warn: this.#warn,
     });
-    this.transfer = new TopicTransfer(this.rows, this.engine);
-    this.maintenance = new TopicMaintenance(this.rows, this.engine);
+    this.engine = running(engine, (steps) => this.#run(steps));
+    this.engine.open();
+    this.#rawEngine = engine;
+    this.transfer = this.newTransfer(null);
+    this.maintenance = running(new TopicMaintenance(this.rows, engine), (steps) => this.#run(steps));
     this.transfer.dropIncomplete();
   }
 }
