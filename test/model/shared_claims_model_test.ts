@@ -1,0 +1,52 @@
+import { describe, expect, test } from "bun:test";
+import { dose } from "../support/dose.ts";
+import { explore } from "./explore.ts";
+import {
+  type ClaimMistake,
+  claimMistakes,
+  SharedClaimsModel,
+  type SharedClaimsOptions,
+} from "./shared_claims_model.ts";
+
+const two: SharedClaimsOptions = { workers: 2, faultsMax: dose({ gate: 1, full: 2 }), redrives: false };
+const redriven: SharedClaimsOptions = { ...two, redrives: true };
+
+function check(name: string, options: SharedClaimsOptions) {
+  const startedMs = performance.now();
+  const result = explore(new SharedClaimsModel(options));
+  console.log(`model: ${name}: ${result.states} states, ${Math.round(performance.now() - startedMs)} ms`);
+  return result.violation;
+}
+
+describe("messages in a database that several processors share", () => {
+  for (const [name, options] of Object.entries({ "lost replies and leases": two, "an operator redrives": redriven })) {
+    test(`${name}: each is stored once, recorded once, and never tried beside another one of its key`, () => {
+      const violation = check(name, options);
+      expect([violation?.what ?? null, violation?.trace ?? []]).toEqual([null, []]);
+    }, 300_000);
+  }
+});
+
+describe("the checker finds a processor that", () => {
+  const found: Record<ClaimMistake, readonly [RegExp, SharedClaimsOptions]> = {
+    "claims without a lock on its own row": [/Nothing moves|come to an end/, two],
+    "gives back before it has fenced its claims": [/Nothing moves|come to an end/, two],
+    "records without the number of the claim": [/old claim/, two],
+    "takes an unknown result for one that was not recorded": [
+      /not counted/,
+      two,
+    ],
+    "repeats an unknown acceptance as a new one": [/stored twice/, two],
+    "passes the turn by a snapshot": [/Nothing moves|come to an end/, two],
+    "gives a redriven message the turn of one in flight": [/Two tries/, redriven],
+    "counts its lease from the reply": [/Two tries/, two],
+  };
+  for (const mistake of claimMistakes) {
+    test(mistake, () => {
+      const [what, options] = found[mistake];
+      const violation = check(mistake, { ...options, mistake });
+      expect(violation?.what).toMatch(what);
+      expect(violation?.trace.length).toBeGreaterThan(1);
+    }, 60_000);
+  }
+});
