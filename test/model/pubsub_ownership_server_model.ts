@@ -65,7 +65,7 @@ export class OwnershipServerModel {
 
   #decide(who: number, { copy, staged }: Server, known: Znode | null): TopicAction {
     const node = known?.value ?? null;
-    const action = decideTopic({ me: serverName(who), node, copy, staged });
+    const action = decideTopic({ me: serverName(who), node, copy, staged, shared: null });
     if (action.do === "missing" && this.#has("creates whatever is missing")) return { do: "create" };
     const isUnconfirmed = this.#has("stages without reading, and opens without a state");
     if (isUnconfirmed && node !== null && node.owner === serverName(who) && staged !== null) {

@@ -290,7 +290,7 @@ export class OwnedTopic {
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
     const { knownNode } = this;
     const stored = await store.copiesOf(this.topic);
-    const action = decideTopic({ me: id, node: knownNode?.node ?? null, ...stored });
+    const action = decideTopic({ me: id, node: knownNode?.node ?? null, shared: null, ...stored });
     this.lastAction = action.do;
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {

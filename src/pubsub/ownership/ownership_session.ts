@@ -277,7 +277,7 @@ async function registerTopic(
 ): Promise<void> {
   try {
     if (await nodes.read(topic) !== null) return;
-    const action = decideTopic({ me: id, node: null, ...await store.copiesOf(topic) });
+    const action = decideTopic({ me: id, node: null, shared: null, ...await store.copiesOf(topic) });
     if (action.do === "register") await nodes.create(topic, action.next);
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;

@@ -4,13 +4,18 @@
  * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
-import { confirmedNode, restoredNode, takenNode, type TopicNode } from "./topic_node.ts";
+import { confirmedNode, restoredNode, takenNode, takenOverNode, type TopicNode } from "./topic_node.ts";
 
 export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged"> {
   /** This server's id. */
   readonly me: string;
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
+  /**
+   * Whether the owner is announced, for a topic of a store that several servers share; `copy` is then the content that
+   * this server has opened. Null: a store that only this server has.
+   */
+  readonly shared: { readonly isOwnerThere: boolean } | null;
 }
 
 export type TopicAction =
@@ -21,7 +26,7 @@ export type TopicAction =
   /** Create the missing node. */
   | { readonly do: "register"; readonly next: TopicNode }
   /** Compare-and-set from the node that was read. */
-  | { readonly do: "write"; readonly next: TopicNode; readonly why: "confirm" | "take" | "claim" }
+  | { readonly do: "write"; readonly next: TopicNode; readonly why: "confirm" | "take" | "claim" | "take over" }
   /** Store an empty topic. */
   | { readonly do: "create" }
   /** Open the stored content at the node's epoch: the server's own sealed copy, or the staged one. */
@@ -41,13 +46,45 @@ export type TopicAction =
 
 const none: TopicAction = { do: "none" };
 
-export function decideTopic({ me, node, copy, staged }: TopicFacts): TopicAction {
+export function decideTopic({ me, node, copy, staged, shared }: TopicFacts): TopicAction {
+  if (shared !== null) return decideShared(me, node, copy, shared.isOwnerThere);
   if (node === null) return copy === null ? none : { do: "register", next: nodeOfCopy(me, copy) };
   if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
     return { do: "write", next: nodeOfCopy(me, copy), why: "claim" };
   }
   return node.owner === me ? decideAsOwner(node, copy, staged) : decideAsOther(me, node, copy, staged);
+}
+
+/**
+ * Decides about a topic whose rows several servers can open. Whether this server may write is decided by its row: only
+ * the server that has opened it last, at the highest epoch, writes. So nothing is dropped or set aside here.
+ */
+function decideShared(
+  me: string,
+  node: TopicNode | null,
+  copy: TopicCopy | null,
+  isOwnerThere: boolean,
+): TopicAction {
+  if (node === null) return none;
+  if (copy !== null && copy.epoch > node.epoch) return { do: "read again" };
+  const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
+  if (node.owner !== me) {
+    const hasContent = node.state === "stored" || node.state === "moving";
+    return hasContent && !isOwnerThere ? { do: "write", next: takenOverNode(node, me), why: "take over" } : none;
+  }
+  switch (node.state) {
+    case "new":
+      return isCurrent ? { do: "write", next: confirmedNode(node), why: "confirm" } : { do: "create" };
+    case "stored":
+      return isCurrent ? { do: "serve" } : { do: "activate", what: "copy" };
+    case "moving": {
+      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
+      return { do: "activate", what: node.source?.owner === node.owner ? "copy" : "staged" };
+    }
+    case "sealed":
+      return copy?.sealedFor ? { do: "hand off", to: copy.sealedFor, mayTakeBack: false } : { do: "missing" };
+  }
 }
 
 function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {

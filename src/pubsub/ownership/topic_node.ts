@@ -60,6 +60,14 @@ export function takenBackNode(node: TopicNode): TopicNode {
   return takenNode(node, node.owner);
 }
 
+/**
+ * Written when the owner is gone, for another server of the same shared store. The rows stay where they are: the new
+ * owner opens them at this epoch.
+ */
+export function takenOverNode(node: TopicNode, owner: string): TopicNode {
+  return { ...node, owner, epoch: node.epoch + 1 };
+}
+
 /** Written for an operator who accepts that the owner's content is lost. Null if no message ids are left. */
 export function forgottenNode(node: TopicNode, incarnation: string): TopicNode | null {
   const baseOffset = node.baseOffset + idsPerIncarnation;

@@ -9,6 +9,7 @@ import {
   returnedNode,
   takenBackNode,
   takenNode,
+  takenOverNode,
   type TopicNode,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 
@@ -17,7 +18,7 @@ const open = { incarnation: "b", baseOffset: 0, epoch: 4, sealedFor: null };
 const sealed = { ...open, sealedFor: "s2" };
 const staged = { incarnation: "b", owner: "s1", epoch: 4 };
 const decide = (facts: Partial<TopicFacts>) =>
-  decideTopic({ me: "s1", node: stored, copy: null, staged: null, ...facts });
+  decideTopic({ me: "s1", node: stored, copy: null, staged: null, shared: null, ...facts });
 
 test("only an open copy of the node's incarnation and epoch is served, and only once the node says stored", () => {
   expect(decide({ copy: open })).toEqual({ do: "serve" });
@@ -101,4 +102,24 @@ test("a topic that is given up begins again under another incarnation, with high
   let times = 0;
   for (; node !== null; times++) node = forgottenNode(node, "d");
   expect(times).toBe(511);
+});
+
+test("a topic of a shared store is opened by its owner, and taken over by another server when its owner is gone", () => {
+  const [here, gone] = [{ shared: { isOwnerThere: true } }, { shared: { isOwnerThere: false } }];
+  expect(decide({ ...here })).toEqual({ do: "activate", what: "copy" });
+  expect(decide({ ...here, copy: open })).toEqual({ do: "serve" });
+  const older = { ...open, epoch: 3 };
+  expect(decide({ ...here, copy: older })).toEqual({ do: "activate", what: "copy" });
+  expect(decide({ ...here, copy: { ...open, epoch: 5 } })).toEqual({ do: "read again" });
+  const others = { ...stored, owner: "s2" };
+  const next = takenOverNode(others, "s1");
+  expect(next).toEqual({ ...others, owner: "s1", epoch: 5 });
+  expect(decide({ ...gone, node: others })).toEqual({ do: "write", next, why: "take over" });
+  expect(decide({ ...here, node: others })).toEqual({ do: "none" });
+  // Its rows belong to all servers of the store: nothing is dropped, whatever this server has opened before.
+  expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "none" });
+  const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
+  expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
+  expect(decide({ ...gone, node: assignedNode("s2", "b") })).toEqual({ do: "none" }); // a proxy assigns it
+  expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
 });
