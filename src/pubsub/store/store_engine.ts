@@ -96,15 +96,16 @@ export class StoreEngine {
     this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#attempt(operation, nowMs);
-    yield* this.#applyParked(nowMs);
+    if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
     // Publishers may have been forgotten for a put that was then refused.
     if (this.#mustCommit || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
-    else yield* this.#read();
+    else while (this.#read()) yield* this.#load();
     const appended = [...this.#appendedTopics];
     this.#appendedTopics.clear();
     // Durable responses are sent first, whatever the woken gets do.
     this.#release();
     for (const topic of appended) {
+      if (this.#waiting.getsOf(topic).length === 0) continue;
       yield* this.#wake(topic);
       this.#release();
     }
@@ -414,9 +415,9 @@ export class StoreEngine {
   *#wake(topic: StoredTopic): Steps {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
-    yield* this.#applyParked(nowMs);
+    if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
     if (this.#mustCommit) yield* this.#commit(nowMs);
-    else yield* this.#read();
+    else while (this.#read()) yield* this.#load();
   }
 
   #decideAgain(topic: StoredTopic, get: GetOperation): void {
@@ -426,14 +427,13 @@ export class StoreEngine {
     if (here !== null) this.#refuseIfDamaged(get, () => this.#get(get, here));
   }
 
-  /** Reads the messages for the gets of the batch. */
-  *#read(): Steps {
-    while (this.#readings.length > 0) {
-      const readings = this.#readings;
-      this.#readings = [];
-      for (const reading of readings) this.#tryRead(reading);
-      yield* this.#load();
-    }
+  /** Reads the messages for the gets of the batch. Returns whether some have to be loaded first. */
+  #read(): boolean {
+    if (this.#readings.length === 0) return false;
+    const readings = this.#readings;
+    this.#readings = [];
+    for (const reading of readings) this.#tryRead(reading);
+    return this.#readings.length > 0;
   }
 
   #tryRead(reading: PendingRead): void {
@@ -456,7 +456,7 @@ export class StoreEngine {
   *#commit(nowMs: number): Steps {
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
-    yield* this.#read();
+    while (this.#read()) yield* this.#load();
     const changes = new Map<number, TopicChange>();
     const changeOf = (topicId: number) => {
       let change = changes.get(topicId);

@@ -108,8 +108,18 @@ export interface KeyRow {
 
 export function emptyChange(topicId: number): TopicChange {
   return {
-    ...{ topicId, row: null, added: [], deleted: [], clients: [], forgottenClients: [], windows: [] },
-    ...{ deletedWindows: [], resolved: [], deletedResolved: [], keys: [], deletedKeys: [] },
+    topicId,
+    row: null,
+    added: [],
+    deleted: [],
+    clients: [],
+    forgottenClients: [],
+    windows: [],
+    deletedWindows: [],
+    resolved: [],
+    deletedResolved: [],
+    keys: [],
+    deletedKeys: [],
   };
 }
 
