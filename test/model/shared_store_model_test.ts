@@ -23,10 +23,10 @@ describe("a shared store holds", () => {
   const gate: Record<string, SharedStoreOptions> = {
     "delayed statements, a fault and an end of a session": alone,
     "an asynchronous fail-over, whose loss is named": asynchronous,
+    "a synchronous fail-over": failOver,
   };
   const full: Record<string, SharedStoreOptions> = {
     "a publisher and a subscriber": withGets,
-    "a synchronous fail-over": failOver,
     "two faults": twoFaults,
     "an asynchronous fail-over and a fault": { ...asynchronous, faults: 1 },
   };
