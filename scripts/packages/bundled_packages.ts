@@ -48,12 +48,16 @@ export function bundledRuntime(root: string): BundledPackage {
   return bundled("node_modules/bun", lockEntries(root)["node_modules/bun"] ?? {});
 }
 
-/** The text of the package's license file. */
+/** The text of the package's license file, or of the chapter of its README that has the license. */
 function licenseText(root: string, { name }: BundledPackage): string {
   const folder = join(root, "node_modules", name);
   const file = readdirSync(folder).find((each) => /^licen[cs]e(\.(md|txt))?$/i.test(each));
-  if (file === undefined) throw new ReleaseError(78, `node_modules/${name} has no license file`);
-  return readFileSync(join(folder, file), "utf8").replaceAll("\r\n", "\n").trim();
+  const text = readFileSync(join(folder, file ?? "README.md"), "utf8").replaceAll("\r\n", "\n");
+  const license = file === undefined ? /^## licen[cs]e\n([^]*?)(?=^## |$(?![^]))/im.exec(text)?.[1] : text;
+  if (license === undefined || !/copyright/i.test(license)) {
+    throw new ReleaseError(78, `node_modules/${name} has no license file, and no license in its README.md`);
+  }
+  return license.trim();
 }
 
 /** THIRD_PARTY_NOTICES.md: what the licenses of everything in the binary require to be passed on with it. */

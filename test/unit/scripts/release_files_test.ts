@@ -12,9 +12,16 @@ import { projectIn } from "../../support/release_project.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const project = projectIn(root);
-const dependencies = Object.keys(
-  (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: object }).dependencies,
-);
+/** The packages that package.json depends on, and those that they depend on, as they are installed. */
+const dependencies = (function withTheirs(file: string, found: Set<string>): string[] {
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(file, "utf8")) as Record<string, object>;
+  for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+    if (found.has(name)) continue;
+    found.add(name);
+    withTheirs(join(root, "node_modules", name, "package.json"), found);
+  }
+  return [...found];
+})(join(root, "package.json"), new Set());
 
 describe("the formula", () => {
   test("has the address and the checksum of each archive that Homebrew's systems run", () => {
@@ -70,7 +77,7 @@ test("the notices have the license of every dependency, and name what the runtim
   const notices = thirdPartyNotices(root);
   for (const name of dependencies) {
     const section = notices.split("\n## ").find((each) => each.startsWith(`${name} `));
-    expect(section).toMatch(/^ {4}Copyright \(c\) /m);
+    expect(section).toMatch(/^ {4}Copyright (\(c\)|©) /m);
   }
   expect(notices).toContain(`## Bun ${bundledRuntime(root).version} (MIT)`);
   expect(notices).toContain("JavaScriptCore");
