@@ -2,7 +2,7 @@
  * One connection to the server of a cluster that accepts writes. It runs one statement at a time, each by itself in autocommit, and says what
  * is known about one that fails. Owns the socket; `close` ends it. It never reconnects: DatabaseLane does.
  *
- * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 31).
+ * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 34).
  */
 import pg from "pg";
 import { BatonError, messageOf } from "../errors.ts";
