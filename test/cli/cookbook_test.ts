@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { describeBackend, zooKeeperEnsemble } from "../support/backends.ts";
+import { currentEnsemble, describeBackend } from "../support/backends.ts";
 import { untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { HttpBackend } from "../support/http_backend.ts";
@@ -55,9 +55,9 @@ test("cron.md: the line is silent, and a run that finds the lock busy is left ou
   await shell.runAll(({ language }) => language === "crontab");
 });
 
-describeBackend(zooKeeperEnsemble, () => {
+describeBackend(currentEnsemble, () => {
   test("tick.md: of three machines one runs the job for each tick, and the others are silent", async () => {
-    const ensemble = await zooKeeperEnsemble.start({});
+    const ensemble = await currentEnsemble.start({});
     try {
       const past = new Date(Date.now() - 20 * 60_000);
       await using shell = new PageShell(page("tick.md"), {
@@ -83,7 +83,7 @@ describeBackend(zooKeeperEnsemble, () => {
   });
 
   test("cron_ensemble.md: of three machines one runs the job, and the others are silent", async () => {
-    const ensemble = await zooKeeperEnsemble.start({});
+    const ensemble = await currentEnsemble.start({});
     try {
       await using shell = new PageShell(page("cron_ensemble.md"), {
         replace: { [ensemblePlace]: ensemble.servers, "/usr/local/bin/backup.sh": "$HOME/backup.sh" },

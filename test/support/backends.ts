@@ -42,6 +42,9 @@ export const zooKeeperEnsemble = zooKeeperOf(release, 3);
 /** Current releases: for tests of the protocol itself. */
 export const currentZooKeepers: readonly Backend[] = [zooKeeperOf("3.8.7", 1), zooKeeperOf("3.9.6", 1)];
 
+/** An ensemble in which `baton doctor` finds no fault. */
+export const currentEnsemble = zooKeeperOf("3.9.6", 3);
+
 export const backends: readonly Backend[] = [keeper, zooKeeper];
 
 function demandRelease(word: string): ZooKeeperRelease {
