@@ -8,7 +8,6 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -127,7 +126,7 @@ export class PostgresServer implements AsyncDisposable {
     const children = this.#children();
     await this.#process?.kill();
     for (const pid of children) sendSignal(pid, "SIGKILL");
-    await eventually(() => children.every((pid) => !existsSync(`/proc/${pid}`)), { what: "the end of PostgreSQL" });
+    await eventually(() => children.every((pid) => hasEnded(pid)), { what: "the end of PostgreSQL" });
     rmSync(join(this.#data, "postmaster.pid"), { force: true });
   }
 
@@ -204,6 +203,16 @@ export class PostgresServer implements AsyncDisposable {
 function giveAway(path: string): void {
   const [, user] = /--reuid=(\d+)/.exec(asDatabaseUser().join(" ")) ?? [];
   if (user !== undefined && process.getuid?.() === 0) chownSync(path, Number(user), Number(user));
+}
+
+/** A process whose parent has ended may stay as a zombie: whoever has adopted it need not look after it. */
+function hasEnded(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("Z");
+  } catch {
+    return true;
+  }
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {
