@@ -191,7 +191,7 @@ export class ContenderModel {
   }
 
   #decide(who: number, c: Contender, view: Server, oldest?: string): Partial<Contender> {
-    const queue = oldest === undefined ? this.#queueIn(view) : c.queue;
+    const queue = oldest === undefined ? servers.namesOf(view.queue) : c.queue;
     const known = oldest === undefined ? {} : { oldest };
     let position = this.#world.position(who, c, { grants: c.grants, queue, ...known });
     const isPatient = this.#world.has("does not withdraw grants");
@@ -223,10 +223,6 @@ export class ContenderModel {
         return { ...common, step, watching: true, watched: "" };
       }
     }
-  }
-
-  #queueIn(view: Server): readonly string[] {
-    return servers.namesOf(view.queue);
   }
 
   get #firstOlderRead(): "read own" | "read older" {
@@ -309,18 +305,23 @@ export class ContenderModel {
     read("hears of the grants", { ...change, watching: false });
   }
 
+  /** Why the server refuses a request for a grant, and what follows; null: it makes the grant. */
+  #refusalOf(c: Contender, server: Server, needsNode: boolean): [why: string, change: Partial<Contender>] | null {
+    if (server.version === null) return ["no lock", this.#world.again(c)];
+    const blind = this.#world.has("writes the state without a version");
+    if (!blind && server.version !== c.version) return ["bad version", { step: this.#world.firstRead }];
+    if (needsNode && !servers.namesOf(server.queue).includes(c.node)) return ["no own node", this.#world.again(c)];
+    return servers.namesOf(server.grants).includes(c.asked) ? ["is there", { step: "recover" }] : null;
+  }
+
   /** Asks for a grant behind the others; the own queue node must be there, and stays. */
   #advance(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { server } = state;
     const label = "asks for a grant in advance";
-    const fails = (change: Partial<Contender>, why: string) =>
-      this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
-    if (server.version === null) return fails(this.#world.again(c), "no lock");
-    const blind = this.#world.has("writes the state without a version");
-    if (!blind && server.version !== c.version) return fails({ step: this.#world.firstRead }, "bad version");
-    if (!servers.namesOf(server.queue).includes(c.node)) return fails(this.#world.again(c), "no own node");
-    if (server.grants === null || servers.namesOf(server.grants).includes(c.asked)) {
-      return fails({ step: "recover" }, "is there, or the container is not");
+    const refusal = this.#refusalOf(c, server, true);
+    if (refusal !== null || server.version === null || server.grants === null) {
+      const [why, change] = refusal ?? ["no container", { step: "recover" }];
+      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
     }
     const zxid = server.zxid + 1;
     const leaves = this.#world.has("leaves the queue with a grant in advance");
@@ -389,15 +390,10 @@ export class ContenderModel {
   #grant(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { server } = state;
     const label = "asks for the grant";
-    const fails = (change: Partial<Contender>, why: string) =>
-      this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
-    if (server.version === null) return fails(this.#world.again(c), "no lock");
-    const blind = this.#world.has("writes the state without a version");
-    if (!blind && server.version !== c.version) return fails({ step: this.#world.firstRead }, "bad version");
-    const outside = this.#world.has("leaves its queue node out of the grant");
-    if (!outside && !servers.namesOf(server.queue).includes(c.node)) return fails(this.#world.again(c), "no own node");
-    if (servers.namesOf(server.grants).includes(c.asked)) {
-      return fails({ step: "recover" }, "is there");
+    const refusal = this.#refusalOf(c, server, !this.#world.has("leaves its queue node out of the grant"));
+    if (refusal !== null || server.version === null) {
+      const [why, change] = refusal ?? ["no lock", this.#world.again(c)];
+      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
     }
 
     const zxid = server.zxid + 1;

@@ -15,29 +15,27 @@ const keptMs = { history: 30 * dayMs, schedule: 90 * dayMs } as const;
 const oneOf = 16;
 const namesMax = 64;
 
-/** Clears the old names of one shard. Never rejects. `random` returns a number below 1. */
-export async function clearSometimes(
-  zk: ZooKeeper,
-  { root, nowMs, random }: {
-    readonly root?: string | undefined;
-    readonly nowMs: number;
-    readonly random: () => number;
-  },
-): Promise<void> {
-  if (random() * oneOf >= 1) return;
-  const shard = Math.floor(random() * 256).toString(16).padStart(2, "0");
-  await clearShard(zk, shard, { root, nowMs, random }).catch(() => {}); // no server, or an ACL
+export interface ClearOptions {
+  readonly root?: string | undefined;
+  /** The servers' time, in Unix milliseconds. */
+  readonly nowMs: number;
+  /** Returns a number below 1. */
+  readonly random: () => number;
 }
 
-/** Clears at most 64 old names of a shard of the history. `nowMs` is the servers' time. */
+/** Clears the old names of one shard. Never rejects. */
+export async function clearSometimes(zk: ZooKeeper, options: ClearOptions): Promise<void> {
+  const { random } = options;
+  if (random() * oneOf >= 1) return;
+  const shard = Math.floor(random() * 256).toString(16).padStart(2, "0");
+  await clearShard(zk, shard, options).catch(() => {}); // no server, or an ACL
+}
+
+/** Clears at most 64 old names of a shard of the history. */
 export async function clearShard(
   zk: ZooKeeper,
   shard: string,
-  { root, nowMs, random }: {
-    readonly root?: string | undefined;
-    readonly nowMs: number;
-    readonly random: () => number;
-  },
+  { root, nowMs, random }: ClearOptions,
 ): Promise<void> {
   const folder = `${folderOf("history", root)}/${shard}`;
   const names = [...await childNames(zk, folder)];

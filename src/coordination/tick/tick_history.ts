@@ -10,7 +10,7 @@ import { printable } from "../../support/text.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { encodeLockName, folderOf } from "../lock/lock_path.ts";
 import { containerRequest } from "../lock/create_nodes.ts";
-import { childNames, deleteIfThere, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { childNames, deleteIfThere, nullIfNoNode } from "../request_errors.ts";
 
 export const tickResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
 export type TickResult = (typeof tickResults)[number];
@@ -125,22 +125,18 @@ export async function deleteOldBlocks(zk: ZooKeeper, path: string): Promise<void
   }
 }
 
-/** Returns all records of a lock, oldest first. Reads again if the connection is lost. */
+/** Returns all records of a lock, oldest first, as the server has them: call it after a sync. */
 export async function readHistory(zk: ZooKeeper, name: string, root?: string): Promise<readonly TickRecord[]> {
   const path = historyPath(name, root);
-  return await readTwiceAtMost(zk, async () => {
-    await zk.sync(path);
-    // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
-    const head = await readHead(zk, path);
-    const numbers = (await childNames(zk, path)).map(Number).filter((number) => number < head.next).sort((a, b) =>
-      a - b
-    );
-    const blocks = await Promise.all(numbers.map(async (number) => {
-      const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
-      return found === null ? [] : recordsOf(jsonFields(found.data)["records"]);
-    }));
-    return [...blocks.flat(), ...head.records];
-  });
+  // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
+  const head = await readHead(zk, path);
+  const numbers = (await childNames(zk, path)).map(Number).filter((number) => number < head.next);
+  numbers.sort((left, right) => left - right);
+  const blocks = await Promise.all(numbers.map(async (number) => {
+    const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
+    return found === null ? [] : recordsOf(jsonFields(found.data)["records"]);
+  }));
+  return [...blocks.flat(), ...head.records];
 }
 
 function recordsOf(value: unknown): TickRecord[] {
