@@ -30,6 +30,7 @@ export const commandLoaders: CommandLoaders = {
   who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
   ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
   history: async () => (await import("./operator/history.ts")).historyCommand,
+  cron: async () => (await import("./cron/cron.ts")).cronCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
   top: async () => (await import("./top/top.ts")).topCommand,
   check: async () => (await import("./job/check.ts")).checkCommand,

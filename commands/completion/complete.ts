@@ -166,7 +166,10 @@ function nameCandidates(
     return wordCandidates(operands.length === 1 ? following : [], typed);
   }
   const words = first === undefined ? Object.keys(completesFirst) : [];
-  if (completes === "files") return { kind: "files" };
+  if (completes === "files") {
+    const isWord = typed !== "" && words.some((word) => word.startsWith(typed));
+    return isWord ? wordCandidates(words, typed) : { kind: "files" };
+  }
   return typeof completes === "string"
     ? { kind: "served", of: completes, words: words.filter((word) => word.startsWith(typed)) }
     : wordCandidates([...words, ...completes], typed);

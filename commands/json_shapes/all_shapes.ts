@@ -3,6 +3,7 @@
  * this table. Commands import the types only, so that no start loads a schema.
  */
 import type * as z from "zod";
+import * as cron from "./cron_shapes.ts";
 import * as election from "./election_shapes.ts";
 import * as job from "./job_shapes.ts";
 import * as lock from "./lock_shapes.ts";
@@ -31,6 +32,9 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ],
   ["baton ls --json; with --watch one line per change", lock.lsShape, "ls", "ls_long"],
   ["baton history NAME --json", lock.historyShape, "history"],
+  ["baton cron check FILE --json", cron.cronCheckShape, "cron_check"],
+  ["baton cron next FILE --json", cron.cronNextShape, "cron_next"],
+  ["baton cron reset NAME --json", cron.cronResetShape, "cron_reset"],
   ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],

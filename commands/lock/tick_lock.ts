@@ -27,8 +27,12 @@ export function scheduleOf(
   { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
-  const zone = timezone ?? (env["CRON_TZ"] || zoneOf(env["TZ"]) || localZone());
-  return new Schedule(tick ?? "", zone);
+  return new Schedule(tick ?? "", scheduleZone(timezone, env));
+}
+
+/** Returns the time zone of schedules: the given one, or that of the environment, or this machine's. */
+export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
+  return given ?? (env["CRON_TZ"] || zoneOf(env["TZ"]) || localZone());
 }
 
 /** The value of TZ; undefined for the path of a file. */

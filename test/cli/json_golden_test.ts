@@ -84,6 +84,15 @@ test("history", async () => {
   await printed('"$baton" history ticked --json', "history");
 });
 
+test("crontab files", async () => {
+  await session.run(`printf '#baton name=nightly\\n0 3 * * * ./backup.sh\\nMAILTO=ops\\n0 25 * * * x\\n' >bad.cron`);
+  await printed('"$baton" cron check bad.cron --timezone UTC --json', "cron_check");
+  await session.run(`printf '#baton name=nightly\\n0 3 * * * ./backup.sh\\n' >good.cron`);
+  await printed('"$baton" cron next good.cron --timezone Europe/Berlin --from 2026-01-01T00:00Z --json', "cron_next");
+  await session.run(`"$baton" lock set-back --tick "0 0 * * *" --timezone UTC --catch-up 1d -- true`);
+  await printed('"$baton" cron reset set-back --json', "cron_reset");
+});
+
 test("version", async () => {
   await printed('"$baton" version --json', "version");
 });

@@ -140,6 +140,8 @@ export class TickClaim implements GrantClaim {
     const state = this.#read?.state;
     if (!state || state.open !== null || state.retry !== null || this.#options.replaces) return;
     this.#checkZone(state);
+    // One of the clocks was wrong, or this one is: only the servers' clock can tell which.
+    if (state.uptoMs > wallMs() + skewMs) return;
     const next = schedule.next(state.uptoMs);
     if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, false);
   }
@@ -433,7 +435,7 @@ export class TickClaim implements GrantClaim {
       `${this.#subject} is settled up to ${this.#timeOf(uptoMs)}, but the servers' clock says ${
         this.#timeOf(nowMs)
       }: the clocks were ` +
-        "wrong. If they are right now, use --replace-schedule once",
+        "wrong. If they are right now, use baton cron reset NAME once",
     );
   }
 

@@ -1,0 +1,66 @@
+/** Reads a crontab file of this machine. */
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
+import { resolveCommand } from "../../src/process/spawn/resolve_command.ts";
+import { readAtMost } from "../../src/support/read_at_most.ts";
+import { countWithNoun, decodeUtf8 } from "../../src/support/text.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { scheduleZone } from "../lock/tick_lock.ts";
+import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
+
+const fileBytesMax = 1024 * 1024;
+/** PATH of the commands of a file that sets none, as in cron. */
+export const cronPath = "/usr/local/bin:/usr/bin:/bin";
+
+/** Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an invalid zone. */
+export function readCrontab(file: string, env: Io["env"], timezone?: string): Crontab {
+  let bytes: Uint8Array;
+  try {
+    const fd = openSync(file, "r");
+    try {
+      bytes = readAtMost(fd, fileBytesMax);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (cause) {
+    throw new BatonError("IO", `Cannot read the crontab ${file}: ${messageOf(cause)}`, { cause });
+  }
+  if (bytes.length > fileBytesMax) {
+    throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);
+  }
+  const zone = scheduleZone(timezone, env);
+  const users = usersOfMachine();
+  const isUser = (word: string) => users.has(word) && resolveCommand(word, cronPath).kind !== "found";
+  return parseCrontab(decodeUtf8(bytes, file), { group: groupOf(file), zone, isUser });
+}
+
+/** Returns the file's base name without its extension. Throws USAGE for one that cannot begin a name. */
+function groupOf(file: string): string {
+  const name = basename(file).replace(/(?<=.)\.[^.]*$/, "");
+  encodeLockName(name);
+  return name;
+}
+
+function usersOfMachine(): ReadonlySet<string> {
+  try {
+    return new Set(readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":")[0] ?? ""));
+  } catch {
+    return new Set(); // containers may have no user database
+  }
+}
+
+/** Prints the problems of a file, each with its line. */
+export function printProblems(io: Io, file: string, { mistakes, warnings }: Crontab, quiet: boolean): void {
+  const print = ({ line, what }: CrontabProblem, kind: string) => io.err(`baton: ${file}:${line}: ${kind}${what}\n`);
+  for (const mistake of mistakes) print(mistake, "");
+  if (!quiet) { for (const warning of warnings) print(warning, "warning: "); }
+}
+
+/** Throws CONFIG if the file has mistakes, which are printed. */
+export function demandValid(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
+  if (crontab.mistakes.length === 0) return;
+  printProblems(io, file, crontab, quiet);
+  throw new BatonError("CONFIG", `The crontab ${file} has ${countWithNoun(crontab.mistakes.length, "mistake")}`);
+}

@@ -1,0 +1,250 @@
+/**
+ * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a comment before it,
+ * which begins with #baton. Pure.
+ */
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { durationType, integerType } from "../../src/config/value_types.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
+import { Schedule } from "../../src/schedule/schedule.ts";
+import { nearestWord } from "../../src/support/did_you_mean.ts";
+
+/** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
+export interface CronJobOptions {
+  /** A tick may begin this long after its time; undefined: a minute more than --skew. */
+  readonly catchUpMs: number | undefined;
+  /** Number of further tries of a tick. */
+  readonly retriesMax: number;
+  /** Behaviour of a tick that finds the lock busy. */
+  readonly overlap: "skip" | "wait";
+  readonly maxHoldMs: number | undefined;
+}
+
+export interface CronJob {
+  /** Number of its line, from 1. */
+  readonly line: number;
+  /** Name of the lock. */
+  readonly name: string;
+  readonly schedule: Schedule;
+  /** Line for the shell. */
+  readonly command: string;
+  /** Standard input of the command: the text after the first %; null without one. */
+  readonly input: string | null;
+  /** The variables of the lines before it. */
+  readonly variables: ReadonlyMap<string, string>;
+  readonly options: CronJobOptions;
+}
+
+/** A problem of a line. */
+export interface CrontabProblem {
+  readonly line: number;
+  readonly what: string;
+}
+
+export interface Crontab {
+  readonly jobs: readonly CronJob[];
+  readonly mistakes: readonly CrontabProblem[];
+  /** Lines that are valid, and do something else than in cron. */
+  readonly warnings: readonly CrontabProblem[];
+}
+
+export interface CrontabContext {
+  /** First part of the names of jobs that have none. */
+  readonly group: string;
+  /** Time zone of lines that have no CRON_TZ. */
+  readonly zone: string;
+  /** True if the first word of a command is certainly the name of a user. */
+  isUser(word: string): boolean;
+}
+
+/** Maximum number of jobs of a file. */
+const jobsMax = 1000;
+/** Maximum length of a line: a command with its input is passed to a shell. */
+const lineLengthMax = 64 * 1024;
+
+export function parseCrontab(text: string, context: CrontabContext): Crontab {
+  return new CrontabReader(context).read(text);
+}
+
+const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
+const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
+
+class CrontabReader {
+  readonly #context: CrontabContext;
+  readonly #jobs: CronJob[] = [];
+  readonly #mistakes: CrontabProblem[] = [];
+  readonly #warnings: CrontabProblem[] = [];
+  #variables: ReadonlyMap<string, string> = new Map();
+  #zone: string;
+  /** The options for the next job, and their line. */
+  #pending: { readonly line: number; readonly values: ReadonlyMap<string, string> } | null = null;
+
+  constructor(context: CrontabContext) {
+    this.#context = context;
+    this.#zone = context.zone;
+  }
+
+  read(text: string): Crontab {
+    text.split("\n").forEach((line, index) => {
+      try {
+        this.#readLine(line.trim(), line, index + 1);
+      } catch (thrown) {
+        if (!(thrown instanceof BatonError)) throw thrown;
+        this.#mistakes.push({ line: index + 1, what: messageOf(thrown) });
+        this.#pending = null;
+      }
+    });
+    this.#refuseUnusedOptions();
+    if (this.#jobs.length > jobsMax) {
+      const line = this.#jobs[jobsMax]?.line ?? 1;
+      this.#mistakes.push({ line, what: `the file has ${this.#jobs.length} jobs; the maximum is ${jobsMax}` });
+    }
+    const inOrder = (problems: CrontabProblem[]) => problems.sort((left, right) => left.line - right.line);
+    return { jobs: this.#jobs, mistakes: inOrder(this.#mistakes), warnings: inOrder(this.#warnings) };
+  }
+
+  #readLine(text: string, written: string, line: number): void {
+    if (text === "") return;
+    if (written.endsWith("\r")) throw wrong("the line ends with a carriage return; save the file with Unix line ends");
+    if (/\0/.test(text)) throw wrong("the line contains a NUL character");
+    if (written.length > lineLengthMax) {
+      throw wrong(`the line has ${written.length} characters; the maximum is ${lineLengthMax}`);
+    }
+    if (/^#baton(\s|$)/.test(text)) return this.#readOptions(text.slice("#baton".length), line);
+    if (/^#\s+baton\s+[\w-]+=/.test(text)) throw wrong("options of a job begin with #baton, without a space after #");
+    if (text.startsWith("#")) return;
+    const [, name, value] = variableLine.exec(text) ?? [];
+    if (name !== undefined && value !== undefined) this.#readVariable(unquoted(name), unquoted(value), line);
+    else this.#readJob(text, line);
+  }
+
+  #readVariable(name: string, value: string, line: number): void {
+    if (name === "" || name.includes("=")) throw wrong(`${JSON.stringify(name)} is not the name of a variable`);
+    if (name === "CRON_TZ") {
+      const zone = value === "" ? this.#context.zone : value;
+      new Schedule("@daily", zone); // throws for an unknown zone
+      this.#zone = zone;
+    }
+    const hint = ignoredVariables.get(name);
+    if (hint !== undefined && value !== "") this.#warnings.push({ line, what: hint });
+    this.#variables = new Map([...this.#variables, [name, value]]);
+  }
+
+  #readOptions(text: string, line: number): void {
+    this.#refuseUnusedOptions();
+    const values = new Map<string, string>();
+    this.#pending = { line, values };
+    for (const word of text.split(/\s+/).filter((word) => word !== "")) {
+      const [, key = "", value = ""] = /^([^=]+)=(.+)$/.exec(word) ?? [];
+      if (key === "") throw wrong(`${JSON.stringify(word)} is not an option; expected KEY=VALUE, such as name=backup`);
+      if (!optionKeys.includes(key)) {
+        const nearest = nearestWord(key, optionKeys);
+        const hint = nearest === null ? `expected one of ${optionKeys.join(", ")}` : `did you mean ${nearest}?`;
+        throw wrong(`the option ${key} is unknown; ${hint}`);
+      }
+      if (values.has(key)) throw wrong(`the option ${key} is given twice`);
+      values.set(key, value);
+    }
+    jobOptionsOf(values); // throws here, with the line of the options
+  }
+
+  #refuseUnusedOptions(): void {
+    if (this.#pending === null) return;
+    const { line } = this.#pending;
+    this.#pending = null;
+    this.#mistakes.push({ line, what: "no job follows these options; expected one before the next #baton line" });
+  }
+
+  #readJob(text: string, line: number): void {
+    const given = this.#pending?.values ?? new Map<string, string>();
+    this.#pending = null;
+    const [, fields, rest = ""] = jobLine.exec(text) ?? [];
+    if (fields === undefined) {
+      const count = text.split(/\s+/).length;
+      throw wrong(
+        `the line has ${count} ${count === 1 ? "word" : "words"}, expected NAME=VALUE, or five fields of a schedule ` +
+          "or a macro such as @daily, and a command",
+      );
+    }
+    const schedule = new Schedule(fields, this.#zone);
+    const [command, ...input] = splitAtPercent(rest);
+    if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
+    const [first = "", ...more] = command.trim().split(/\s+/);
+    if (more.length > 0 && this.#context.isUser(first)) {
+      throw wrong(
+        `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
+          "all jobs of a file run as the user of the service",
+      );
+    }
+    const name = given.get("name") ?? `${this.#context.group}/${schedule.id}`;
+    const twin = this.#jobs.find((job) => job.name === name && job.schedule.id === schedule.id);
+    if (twin !== undefined) {
+      throw wrong(
+        given.has("name")
+          ? `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`
+          : `line ${twin.line} has the same schedule and also no name, and so the same ticks; expected a line ` +
+            "#baton name=NAME before it",
+      );
+    }
+    this.#jobs.push({
+      ...{ line, name, schedule, command: command.trim(), variables: this.#variables },
+      input: input.length === 0 ? null : `${input.join("\n")}\n`,
+      options: jobOptionsOf(given),
+    });
+  }
+}
+
+/** Variables that mean something to cron, and nothing to baton. */
+const ignoredVariables: ReadonlyMap<string, string> = new Map([
+  ["MAILTO", "baton sends no mail: output goes to the log, and ends are in baton history"],
+  ["TZ", "TZ is a variable of the commands only; CRON_TZ is the time zone of the schedules"],
+  ["RANDOM_DELAY", "RANDOM_DELAY has no effect; --splay spreads the hosts"],
+]);
+
+const [catchUpType, retryType, maxHoldType] = [
+  durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 }),
+  integerType("count", { min: 1, max: 100 }),
+  durationType({ minMs: 1 }),
+];
+const optionKeys: readonly string[] = ["name", "catch-up", "retry", "overlap", "max-hold"];
+
+function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
+  const read = <T>(key: string, parse: (text: string) => T): T | undefined => {
+    const written = values.get(key);
+    if (written === undefined) return undefined;
+    try {
+      return parse(written);
+    } catch (thrown) {
+      throw wrong(`the option ${key}: ${messageOf(thrown)}`);
+    }
+  };
+  read("name", (name) => void encodeLockName(name));
+  const catchUpMs = read("catch-up", catchUpType.parse);
+  const retriesMax = read("retry", retryType.parse) ?? 0;
+  if (retriesMax > 0 && catchUpMs === undefined) {
+    throw wrong("the option retry needs catch-up, which limits how long after its time a tick may be tried again");
+  }
+  const overlap = read("overlap", (word) => {
+    if (word === "skip" || word === "wait") return word;
+    throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);
+  }) ?? "skip";
+  return { catchUpMs, retriesMax, overlap, maxHoldMs: read("max-hold", maxHoldType.parse) };
+}
+
+/** Splits at each % that has no backslash before it; `\%` is a %. */
+function splitAtPercent(text: string): string[] {
+  const parts = [""];
+  for (const [piece] of text.matchAll(/\\%|[^]/g)) {
+    if (piece === "%") parts.push("");
+    else parts.push((parts.pop() ?? "") + (piece === "\\%" ? "%" : piece));
+  }
+  return parts;
+}
+
+function unquoted(text: string): string {
+  const [, , inside] = /^(["'])(.*)\1$/.exec(text) ?? [];
+  return inside ?? text;
+}
+
+function wrong(what: string): BatonError {
+  return new BatonError("CONFIG", what);
+}

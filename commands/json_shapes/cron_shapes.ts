@@ -1,0 +1,49 @@
+/** JSON output about crontab files. */
+import * as z from "zod";
+import { count, version } from "./common_shapes.ts";
+
+const file = z.string().describe("as it was given");
+const line = count.describe("number of the line, from 1");
+const problem = z.strictObject({ line, what: z.string() });
+const job = {
+  line,
+  name: z.string().describe("name of the lock and of its history"),
+  schedule: z.string().describe("five fields, in their one spelling"),
+  schedule_id: z.string(),
+  time_zone: z.string(),
+  command: z.string(),
+};
+
+export const cronCheckShape = z.strictObject({
+  version,
+  file,
+  jobs: z.array(z.strictObject(job)),
+  mistakes: z.array(problem),
+  warnings: z.array(problem).describe("lines that are valid, and do something else than in cron"),
+});
+export type CronCheckJson = z.infer<typeof cronCheckShape>;
+
+export const cronNextShape = z.strictObject({
+  version,
+  file,
+  ticks: z.array(z.strictObject({
+    tick: z.iso.datetime().describe("UTC"),
+    local_time: z.string().describe("in the time zone of the schedule"),
+    ...job,
+  })).describe("in the order of their times"),
+});
+export type CronNextJson = z.infer<typeof cronNextShape>;
+
+const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
+
+export const cronResetShape = z.strictObject({
+  version,
+  name: z.string(),
+  schedules: z.array(z.strictObject({
+    schedule: z.string().describe("five fields, in their one spelling"),
+    time_zone: z.string(),
+    settled_until: serverInstant.describe("before this call"),
+    reset_to: serverInstant.nullable().describe("null: the mark was not in the future, and is unchanged"),
+  })),
+});
+export type CronResetJson = z.infer<typeof cronResetShape>;

@@ -1,0 +1,112 @@
+import { expect, test } from "bun:test";
+import { type Crontab, parseCrontab } from "../../../../commands/cron/crontab.ts";
+import { scheduleId } from "../../../../src/schedule/schedule_text.ts";
+
+const read = (text: string): Crontab =>
+  parseCrontab(text, { group: "fleet", zone: "UTC", isUser: (word) => word === "root" });
+
+/** The only mistake of a text, with its line. */
+function mistakeOf(text: string): string {
+  const { mistakes } = read(text);
+  expect([text, mistakes.length]).toEqual([text, 1]);
+  return mistakes.map(({ line, what }) => `${line}: ${what}`).join("\n");
+}
+
+test("jobs have the variables and the time zone of the lines before them, and the options of the comment before them", () => {
+  const { jobs, mistakes, warnings } = read(`# a comment
+SHELL=/bin/bash
+NAME = "two words "
+"ODD" = 'it''s'
+0 3 * * * /srv/first.sh
+CRON_TZ=Europe/Berlin
+#baton name=backup catch-up=6h retry=2 overlap=wait max-hold=90m
+
+# between the options and the job
+NAME=
+@daily	/srv/backup.sh  --all
+CRON_TZ=
+  5 4 * * SUN  third
+`);
+  expect([mistakes, warnings]).toEqual([[], []]);
+  const plain = jobs.map(({ line, name, schedule, command, input }) => [
+    ...[line, name, schedule.text, schedule.zone, command, input],
+  ]);
+  expect(plain).toEqual([
+    [5, `fleet/${scheduleId("0 3 * * *")}`, "0 3 * * *", "UTC", "/srv/first.sh", null],
+    [11, "backup", "0 0 * * *", "Europe/Berlin", "/srv/backup.sh  --all", null],
+    [13, `fleet/${scheduleId("5 4 * * 0")}`, "5 4 * * 0", "UTC", "third", null],
+  ]);
+  expect(Object.fromEntries(jobs[0]?.variables ?? [])).toEqual({
+    SHELL: "/bin/bash",
+    NAME: "two words ",
+    ODD: "it''s",
+  });
+  expect(jobs[1]?.variables.get("NAME")).toBe("");
+  expect(jobs[1]?.options).toEqual({ catchUpMs: 21_600_000, retriesMax: 2, overlap: "wait", maxHoldMs: 5_400_000 });
+  expect(jobs[2]?.options).toEqual({ catchUpMs: undefined, retriesMax: 0, overlap: "skip", maxHoldMs: undefined });
+});
+
+test("text after the first % is the standard input, with a line feed for each %; a backslash keeps it", () => {
+  const [job] = read("* * * * * date +\\%F; cat%first%second \\% line%\n").jobs;
+  expect([job?.command, job?.input]).toEqual(["date +%F; cat", "first\nsecond % line\n\n"]);
+});
+
+test("each mistake has its line and what was expected", () => {
+  const mistakes: [text: string, says: string][] = [
+    [
+      "\n0 25 * * * x",
+      '2: "0 25 * * *" is not a schedule: the hour "25" contains "25", expected a number from 0 to 23',
+    ],
+    ["@reboot x", '1: "@reboot" is not a schedule: @reboot is about one host, not about a time'],
+    ["@every 5m x", "1: "],
+    ["0 ~ * * * x", "which each host would choose differently"],
+    ["0 0 31 2 * x", "there is no such day in any year"],
+    ["0 3 * *", "1: the line has 4 words, expected NAME=VALUE, or five fields of a schedule"],
+    ["0 3 * * *", "1: the line has no command after the schedule"],
+    ["@daily", "1: the line has no command after the schedule"],
+    ["0 3 * * * %x", "1: the line has no command after the schedule"],
+    ["0 3 * * * root /srv/x.sh", '1: "root" is a user of this machine, and no command; expected a command'],
+    ["CRON_TZ=Mars/Base", '1: "Mars/Base" is not a time zone of this machine'],
+    ['""=x', '1: "" is not the name of a variable'],
+    ["#baton name\n@daily x", '1: "name" is not an option; expected KEY=VALUE'],
+    ["#baton nam=a\n@daily x", "1: the option nam is unknown; did you mean name?"],
+    ["#baton hosts=db*\n@daily x", "1: the option hosts is unknown; expected one of name, catch-up"],
+    ["#baton name=a name=b\n@daily x", "1: the option name is given twice"],
+    ["#baton retry=1\n@daily x", "1: the option retry needs catch-up"],
+    ["#baton retry=0 catch-up=1h\n@daily x", '1: the option retry: "0" is not a whole number from 1 to 100'],
+    ["#baton catch-up=40d\n@daily x", '1: the option catch-up: "40d" is not a duration of at most 720h'],
+    ["#baton overlap=stop\n@daily x", '1: the option overlap: "stop" is not one of skip, wait'],
+    ["#baton name=..\u0007\n@daily x", "cannot be the name of a lock: it contains a control character"],
+    ["# baton name=a\n@daily x", "1: options of a job begin with #baton, without a space after #"],
+    ["#baton name=a\n#baton name=b\n@daily x", "1: no job follows these options"],
+    ["@daily x\n#baton name=a\n", "2: no job follows these options"],
+    ["@daily x\n0 0 * * * y", "2: line 1 has the same schedule and also no name, and so the same ticks"],
+    ["#baton name=a\n@daily x\n#baton name=a\n@daily y", "4: line 2 has the same name and schedule"],
+    ["@daily x\r", "1: the line ends with a carriage return; save the file with Unix line ends"],
+    ["@daily x\0y", "1: the line contains a NUL character"],
+    [`@daily ${"x".repeat(70_000)}`, "1: the line has 70007 characters; the maximum is 65536"],
+  ];
+  for (const [text, says] of mistakes) expect(mistakeOf(text)).toContain(says);
+  const many = Array.from({ length: 1001 }, (_, index) => `#baton name=j${index}\n@daily x`).join("\n");
+  expect(mistakeOf(many)).toBe("2002: the file has 1001 jobs; the maximum is 1000");
+});
+
+test("all mistakes are found, in the order of the lines", () => {
+  const { jobs, mistakes } = read("@daily\n@weekly x\n#baton retry=1\n0 0\n#baton name=a");
+  expect(mistakes.map(({ line }) => line)).toEqual([1, 3, 4, 5]);
+  expect(jobs).toHaveLength(1);
+});
+
+test("a program that has the name of a user, and a user's name alone, are commands", () => {
+  expect(read("@daily root").mistakes).toEqual([]);
+  expect(read("@daily backup all").mistakes).toEqual([]);
+});
+
+test("variables that mean something to cron only are warned of", () => {
+  const { warnings } = read('MAILTO=ops@example.org\nTZ=UTC\nRANDOM_DELAY=5\nMAILTO=""\n@daily x');
+  expect(warnings.map(({ line, what }) => `${line} ${what.split(/[ :]/, 1)}`)).toEqual([
+    "1 baton",
+    "2 TZ",
+    "3 RANDOM_DELAY",
+  ]);
+});
