@@ -42,6 +42,8 @@ export interface LaneOptions {
 export interface RunOptions {
   /** How long the statement may take, with the wait for its turn and for a connection. Milliseconds. */
   readonly deadlineMs?: number;
+  /** How long it may wait for a connection, if there is none. Milliseconds. */
+  readonly connectMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -74,13 +76,13 @@ export class DatabaseLane implements AsyncDisposable {
     }
     this.#waiting++;
     const { clock } = this.#options;
-    const { deadlineMs = defaultDeadlineMs, signal } = options;
+    const { deadlineMs = defaultDeadlineMs, connectMs = deadlineMs, signal } = options;
     const parent = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     const deadline = deadlineAfter(clock, deadlineMs, {
       signal: parent,
       reason: () => new BatonError("UNREACHABLE", `no result within ${deadlineMs} ms`),
     });
-    const result = this.#last.then(() => this.#runNow(statement, values, deadline.signal)).finally(() => {
+    const result = this.#last.then(() => this.#runNow(statement, values, connectMs, deadline.signal)).finally(() => {
       this.#waiting--;
       deadline.cancel();
     });
@@ -104,14 +106,26 @@ export class DatabaseLane implements AsyncDisposable {
     return this.close();
   }
 
-  async #runNow(statement: SqlStatement, values: readonly SqlParameter[], signal: AbortSignal): Promise<PostgresRow[]> {
-    const connection = await this.#open(signal);
+  async #runNow(
+    statement: SqlStatement,
+    values: readonly SqlParameter[],
+    connectMs: number,
+    signal: AbortSignal,
+  ): Promise<PostgresRow[]> {
+    const connection = this.#connection?.isOpen ? this.#connection : await this.#openWithin(connectMs, signal);
     return await connection.run(statement, values, signal);
+  }
+
+  async #openWithin(connectMs: number, signal: AbortSignal): Promise<PrimaryConnection> {
+    using limit = deadlineAfter(this.#options.clock, connectMs, {
+      signal,
+      reason: () => new BatonError("UNREACHABLE", `no connection within ${connectMs} ms`),
+    });
+    return await this.#open(limit.signal);
   }
 
   /** The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later attempt would have, too. */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
-    if (this.#connection?.isOpen) return this.#connection;
     this.#connection = null;
     const { address, clock, name, onConnect } = this.#options;
     let last: unknown = null;
