@@ -15,7 +15,7 @@ import {
 import { encodeName } from "./topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { ContentName } from "./owned_store.ts";
-import { answerOf, type Steps } from "./store_steps.ts";
+import { answerOf, RowsUnavailable, type Steps } from "./store_steps.ts";
 import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "./topic_rows.ts";
 
 export class TopicImport {
@@ -94,8 +94,11 @@ export class TopicImport {
   }
 
   *#commit(): Steps {
-    yield* answerOf(this.#rows.commit([this.#change]));
+    const [lost] = yield* answerOf(this.#rows.commit([this.#change]));
     this.#change = emptyChange(this.topicId);
+    if (lost !== undefined) {
+      throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
+    }
   }
 
   #receive(record: TopicDataRecord): void {
@@ -215,7 +218,7 @@ export class TopicImport {
       records.set(record, at);
       at += record.byteLength;
     }
-    const [id, bytes] = [this.#rows.numbers.message(this.topicId), this.#rowBytes];
+    const [id, bytes] = [this.#rows.numbers.message(this.topicId, this.#rowFirst), this.#rowBytes];
     const head = { id, first: this.#rowFirst, last: this.#rowLast, previous: this.#stored, bytes };
     this.#change.added.push({ head, records });
     this.#stored = this.#rowLast;

@@ -6,6 +6,7 @@ import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
 import type { ExportedRow, LogRow, MessageReader, RowHead } from "./topic_rows.ts";
+import type { RowCache } from "./row_cache.ts";
 import { exportRowsMax, pieceBytes } from "./topic_store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
@@ -14,54 +15,18 @@ import { rowStates, tables } from "./topic_tables.ts";
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
-/** Cache of recently read and written rows, for all topics of a store. */
-export class RowCache {
-  readonly #bytesMax: number;
-  readonly #rows = new Map<number, LogRow>();
-  #bytes = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  get(id: number): LogRow | undefined {
-    const row = this.#rows.get(id);
-    if (row === undefined) return undefined;
-    this.#rows.delete(id);
-    this.#rows.set(id, row);
-    return row;
-  }
-
-  set(row: LogRow): void {
-    this.delete(row.id);
-    this.#rows.set(row.id, row);
-    this.#bytes += row.records.byteLength;
-    for (const old of this.#rows.values()) {
-      if (this.#bytes <= this.#bytesMax || old === row) return;
-      this.delete(old.id);
-    }
-  }
-
-  delete(id: number): void {
-    const row = this.#rows.get(id);
-    if (row === undefined) return;
-    this.#rows.delete(id);
-    this.#bytes -= row.records.byteLength;
-  }
-}
-
 const { messages } = tables;
 
 export class LogRows implements MessageReader {
   readonly #database: TopicDatabase;
-  readonly #cache: RowCache;
+  readonly #cache: RowCache<number>;
   readonly #topicId: number;
   /** Text for messages: `of topic "news"`. */
   readonly #where: string;
   /** Ids of rows that were read ahead, by their first messages. */
   readonly #rowsReadAhead = new Map<number, number>();
 
-  constructor(database: TopicDatabase, cache: RowCache, topic: { readonly id: number; readonly name: string }) {
+  constructor(database: TopicDatabase, cache: RowCache<number>, topic: { readonly id: number; readonly name: string }) {
     this.#database = database;
     this.#cache = cache;
     this.#topicId = topic.id;
@@ -69,7 +34,7 @@ export class LogRows implements MessageReader {
   }
 
   cache(row: LogRow): void {
-    this.#cache.set(row);
+    this.#cache.set(row.id, row);
   }
 
   uncache({ id }: Pick<RowHead, "id">): void {
@@ -100,7 +65,7 @@ export class LogRows implements MessageReader {
     if (row === undefined) throw this.#database.damage.reportDamage(`${what} is missing`);
     const loaded = logRowOrNullIfDamaged(row);
     if (loaded === null) throw this.#damagedRowError(row);
-    this.#cache.set(loaded);
+    this.#cache.set(loaded.id, loaded);
     if (loaded.records.byteLength < smallRowBytes) this.#readAhead(loaded.last);
     return loaded;
   }
@@ -194,7 +159,7 @@ export class LogRows implements MessageReader {
     for (const row of rows) {
       const loaded = logRowOrNullIfDamaged(row);
       if (loaded === null) continue;
-      this.#cache.set(loaded);
+      this.#cache.set(loaded.id, loaded);
       this.#rowsReadAhead.set(loaded.first, loaded.id);
     }
   }

@@ -78,7 +78,7 @@ function repairMessages(
     const range = { first: before + 1, last, previous: before, bytes: 0 };
     insertMessages(
       database,
-      { ...range, id: topics.numbers.message(id), topic: id },
+      { ...range, id: topics.numbers.message(id, range.first), topic: id },
       new Uint8Array(0),
       rowStates.givenUp,
     );

@@ -86,6 +86,10 @@ export class SqliteCopyRows implements TopicCopyRows {
     return this.#transaction(() => this.#topics.insert(topic, topicStates.active, null));
   }
 
+  takeOver(): null {
+    return null;
+  }
+
   seal(topic: TopicRow): void {
     this.#transaction(() => this.#writer.writeTopic(topic));
   }
@@ -171,7 +175,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
     const kept = records.slice(messageOffsets(records)[first - Number(row["first"])]);
     const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), kept.byteLength];
-    const head = { id: this.#topics.numbers.message(topic), topic, first, last, previous, bytes };
+    const head = { id: this.#topics.numbers.message(topic, first), topic, first, last, previous, bytes };
     insertMessages(this.#database, head, kept);
     return records.byteLength - bytes;
   }

@@ -1,21 +1,25 @@
 /** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
-import { LogRows, RowCache } from "./log_rows.ts";
+import { LogRows } from "./log_rows.ts";
 import { repairTopic } from "./repair_topic.ts";
+import { RowCache } from "./row_cache.ts";
 import { SqliteChangeWriter } from "./sqlite_change.ts";
 import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
 import { SqliteTopics, topicOfRow } from "./sqlite_topics.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { OpenedTopic, RowNumbers, TopicChange, TopicRow, TopicRows } from "./topic_rows.ts";
+import type { LostTopic, OpenedTopic, RowNumbers, TopicChange, TopicRow, TopicRows } from "./topic_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax } from "./topic_store_limits.ts";
 import { topicStates } from "./topic_tables.ts";
 
+const noneLost: readonly LostTopic[] = [];
+
 export class SqliteTopicRows implements TopicRows {
   readonly #database: TopicDatabase;
-  readonly #cache = new RowCache(rowCacheBytesMax);
+  readonly #cache = new RowCache<number>(rowCacheBytesMax);
   readonly #topics: SqliteTopics;
   readonly #writer: SqliteChangeWriter;
+  readonly isShared = false;
   readonly clients: ClientRows;
   readonly copies: SqliteCopyRows;
   /** Ids of dropped topics. */
@@ -48,11 +52,12 @@ export class SqliteTopicRows implements TopicRows {
   /** Reading methods have all rows. */
   load(): void {}
 
-  commit(changes: readonly TopicChange[]): void {
+  commit(changes: readonly TopicChange[]): readonly LostTopic[] {
     this.#database.begin();
     for (const change of changes) this.#writer.write(change);
     this.#collectGarbage();
     this.#database.commit();
+    return noneLost;
   }
 
   repair(topic: TopicRow, isDamaged: boolean): string[] {

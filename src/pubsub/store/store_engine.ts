@@ -19,32 +19,21 @@ import {
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
-import { DamageError } from "../../storage/damage.ts";
 import { decidePut, idRangesOf, type PutDecision, type PutView } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
+import { refusalOfError, whyNotServed } from "./topic_refusals.ts";
 import { DiskWatch } from "./disk_watch.ts";
-import type { RefusedPuts } from "./refused_puts.ts";
+import type { EngineHooks } from "./engine_hooks.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { putView } from "./put_view.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
-import { answerOf, NotLoaded, type Steps, withData } from "./store_steps.ts";
-import { emptyChange, type Lack, type TopicChange, type TopicRows } from "./topic_rows.ts";
+import { answerOf, NotLoaded, RowsUnavailable, type Steps, withData } from "./store_steps.ts";
+import { emptyChange, type Lack, type LostTopic, type TopicChange, type TopicRows } from "./topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
+import { refusalOfLost, UnconfirmedRequests } from "./unconfirmed_requests.ts";
 import { WaitingGets } from "./waiting_gets.ts";
-
-/** Functions and values that the engine needs from its thread. */
-export interface EngineHooks {
-  /** Called when the response is durable. */
-  readonly onResponse: (response: StoreResponse) => void;
-  /** Wall-clock time in milliseconds, stored with messages. */
-  readonly wallClockMs: () => number;
-  /** Reports something to the operator, once. */
-  readonly warn?: (sentence: string) => void;
-  /** Outlives the engine, which is created again after a full disk. */
-  readonly refusedPuts: RefusedPuts;
-}
 
 export class StoreEngine {
   readonly topics: TopicTable;
@@ -68,6 +57,8 @@ export class StoreEngine {
   #lacks: Lack[] = [];
   /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
+  /** Only of a shared store. */
+  readonly #unconfirmed = new UnconfirmedRequests();
   /** Why nothing may be changed; null: changes are allowed. */
   #diskFull: string | null = null;
 
@@ -98,7 +89,9 @@ export class StoreEngine {
     for (const operation of operations) this.#attempt(operation, nowMs);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
     // Publishers may have been forgotten for a put that was then refused.
-    if (this.#mustCommit || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
+    // In a shared store, every response has to be confirmed by a commit.
+    const confirms = this.#rows.isShared && this.#responses.length + this.#readings.length > 0;
+    if (this.#mustCommit || confirms || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
     const appended = [...this.#appendedTopics];
     this.#appendedTopics.clear();
@@ -123,6 +116,7 @@ export class StoreEngine {
   *writePending(): Steps<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
+    this.#release();
     return true;
   }
 
@@ -140,6 +134,7 @@ export class StoreEngine {
   *commitChanged(topic: StoredTopic): Steps {
     this.#changedTopics.add(topic);
     yield* this.#commit(this.#hooks.wallClockMs());
+    this.#release();
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
@@ -153,13 +148,13 @@ export class StoreEngine {
     return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.usedShareOf(topic)), 0);
   }
 
-  /** Gets that are held. */
   get waitingCount(): number {
     return this.#waiting.count;
   }
 
   #release(): void {
     for (const response of this.#responses) this.#hooks.onResponse(response);
+    this.#unconfirmed.clear();
     this.#responses = [];
     this.#wokenGets = [];
   }
@@ -188,10 +183,8 @@ export class StoreEngine {
   }
 
   *#load(): Steps {
-    if (this.#lacks.length === 0) return;
-    const lacks = this.#lacks;
-    this.#lacks = [];
-    yield* answerOf(this.#rows.load(lacks));
+    const lacks = this.#lacks.splice(0);
+    if (lacks.length > 0) yield* answerOf(this.#rows.load(lacks));
   }
 
   #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
@@ -199,8 +192,7 @@ export class StoreEngine {
       work();
     } catch (error) {
       if (operation.kind === "cancel") throw error;
-      if (error instanceof DamageError) return this.#refuse(operation, refuse("DAMAGED", error.message));
-      if (!(error instanceof NotLoaded)) throw error;
+      if (!(error instanceof NotLoaded)) return this.#refuse(operation, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#parked.push(operation);
       this.#parkedTopics.add(operation.topic);
@@ -211,6 +203,7 @@ export class StoreEngine {
     if (operation.kind === "cancel") return this.#cancel(operation.cancelledTicket);
     const topic = this.#topicFor(operation);
     if (topic === null) return;
+    if (this.#rows.isShared) this.#unconfirmed.add(operation);
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
       const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
@@ -233,12 +226,8 @@ export class StoreEngine {
   #topicFor(operation: ClientOperation): StoredTopic | null {
     const topic = this.topics.get(operation.topic);
     if (topic !== null && topic.epoch === operation.epoch && topic.sealedFor === null) return topic;
-    const name = JSON.stringify(operation.topic);
-    if (topic === null) this.#refuse(operation, refuse("NOT_OWNER", `topic ${name} is not on this server`));
-    else if (topic.epoch !== operation.epoch) {
-      const reason = `topic ${name} is at epoch ${topic.epoch}; the request is for epoch ${operation.epoch}`;
-      this.#refuse(operation, refuse("NOT_OWNER", reason));
-    } else this.#refuse(operation, refuse("OVERLOADED", `topic ${name} is moving to another server`));
+    const refusal = whyNotServed(operation, topic, this.topics.isLost(operation.topic));
+    if (refusal !== null) this.#refuse(operation, refusal);
     return null;
   }
 
@@ -416,6 +405,7 @@ export class StoreEngine {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
+    // The responses need no confirmation: the gets were held during the commit before.
     if (this.#mustCommit) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
   }
@@ -423,6 +413,7 @@ export class StoreEngine {
   #decideAgain(topic: StoredTopic, get: GetOperation): void {
     this.#waiting.delete(topic, get.ticket);
     this.#wokenGets.push(get);
+    if (this.#rows.isShared) this.#unconfirmed.add(get);
     const here = this.#topicFor(get); // a repair has loaded it again
     if (here !== null) this.#refuseIfDamaged(get, () => this.#get(get, here));
   }
@@ -438,19 +429,14 @@ export class StoreEngine {
 
   #tryRead(reading: PendingRead): void {
     try {
-      this.#completeRead(reading);
+      const { log } = reading.topic;
+      if (reading.last >= (log.firstPendingId ?? Infinity)) log.flush();
+      this.#responses.push(readResponse(reading));
     } catch (error) {
-      if (error instanceof DamageError) return this.#refuse(reading.get, refuse("DAMAGED", error.message));
-      if (!(error instanceof NotLoaded)) throw error;
+      if (!(error instanceof NotLoaded)) return this.#refuse(reading.get, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#readings.push(reading);
     }
-  }
-
-  #completeRead(reading: PendingRead): void {
-    const { topic } = reading;
-    if (reading.last >= (topic.log.firstPendingId ?? Infinity)) topic.log.flush();
-    this.#responses.push(readResponse(reading));
   }
 
   *#commit(nowMs: number): Steps {
@@ -469,16 +455,42 @@ export class StoreEngine {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
       // A trim that needs a row goes on where it was when the row is there.
       const budget = { rows: deletedRowsPerCommitMax };
-      const isLeft = yield* withData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
-      if (isLeft) this.#changedTopics.add(topic);
+      try {
+        const isLeft = yield* withData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
+        if (isLeft) this.#changedTopics.add(topic);
+      } catch (error) {
+        if (!(error instanceof RowsUnavailable)) throw error; // what can be deleted is deleted later
+      }
       const change = changeOf(topic.id);
       topic.log.takeChanges(change);
       change.row = this.topics.changedRowOf(topic);
     }
     this.topics.clients.takeChanges(changeOf);
-    yield* answerOf(this.#rows.commit([...changes.values()]));
+    if (this.#rows.isShared) this.#unconfirmed.addConfirmations(this.#responses, this.topics, changeOf);
+    for (const lost of yield* answerOf(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
     this.#mustCommit = false;
     this.disk.noteCommit();
+  }
+
+  /** Forgets a topic whose memory is not what its rows have. Responses that depended on its commit are not sent. */
+  #dropLost(lost: LostTopic): void {
+    const topic = this.topics.findById(lost.topicId);
+    if (topic === null) return;
+    const { name } = topic;
+    this.topics.unload(topic, { isLost: lost.outcome !== "not_owner" });
+    this.#appendedTopics.delete(topic);
+    this.#changedTopics.delete(topic);
+    const unsent = this.#unconfirmed.ofTopic(name, this.#responses);
+    this.#responses = this.#responses.filter(({ ticket }) => !unsent.has(ticket));
+    for (const operation of unsent.values()) this.#refuse(operation, refusalOfLost(operation, lost));
+    for (const get of this.#waiting.takeAll(topic)) this.#refuse(get, refusalOfLost(get, lost));
+    this.#hooks.onTopicLost?.(name, lost);
+  }
+
+  /** Called after a change of a shared topic's row has failed: what the row has now is unknown. */
+  loseTopic(topic: StoredTopic, reason: string): void {
+    this.#dropLost({ topicId: topic.id, outcome: "not_done", reason });
+    this.#release();
   }
 
   #refuse(operation: ClientOperation, { kind: _kind, ...response }: RefusedOperation): void {

@@ -3,6 +3,7 @@
  * that are in the same process, as those of SQLite, are never waited for: the work runs to its end without a yield.
  * Nothing else happens to the topics of the work while it waits.
  */
+import { BatonError } from "../../errors.ts";
 import type { Answer, Lack } from "./topic_rows.ts";
 
 export type Steps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
@@ -14,6 +15,14 @@ export class NotLoaded extends Error {
   constructor(lack: Lack) {
     super(`not in memory: ${lack.kind}`);
     this.lack = lack;
+  }
+}
+
+/** Data could not be brought, because the database does not respond; the work that needs it has changed nothing. */
+export class RowsUnavailable extends BatonError {
+  constructor(why: string, cause?: unknown) {
+    super("UNREACHABLE", why, { cause });
+    this.name = "RowsUnavailable";
   }
 }
 

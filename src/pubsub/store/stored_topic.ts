@@ -28,7 +28,7 @@ export class StoredTopic {
   /** The position of the slowest subscriber; null: to be computed. */
   #slowest: number | null = null;
 
-  constructor({ row, clients, messages }: OpenedTopic, nextRowId: () => number) {
+  constructor({ row, clients, messages }: OpenedTopic, nextRowId: (first: number) => number) {
     this.id = row.id;
     this.name = row.name;
     this.epoch = row.epoch;

@@ -37,7 +37,7 @@ export interface LogEnds {
 
 export class TopicLog {
   readonly messages: MessageReader;
-  readonly #nextRowId: () => number;
+  readonly #nextRowId: (first: number) => number;
   readonly #subscribers: () => number;
   /** The row written last: most readers need it. */
   #newest: LogRow | null = null;
@@ -62,7 +62,7 @@ export class TopicLog {
   constructor(
     messages: MessageReader,
     topic: LogEnds,
-    { nextRowId, subscribers }: { readonly nextRowId: () => number; readonly subscribers: () => number },
+    { nextRowId, subscribers }: { readonly nextRowId: (first: number) => number; readonly subscribers: () => number },
   ) {
     this.messages = messages;
     this.#nextRowId = nextRowId;
@@ -117,7 +117,7 @@ export class TopicLog {
     const last = first + this.#pendingOffsets.length - 1;
     // Copied to its exact size: the row stays in memory, and the writer's buffer is larger.
     const records = this.#pending.finish().slice();
-    const id = this.#nextRowId();
+    const id = this.#nextRowId(first);
     // A head without the records: heads are kept longer.
     const head = { id, first, last, previous: this.stored, bytes: records.byteLength };
     const row = { id, first, last, records, offsets: this.#pendingOffsets };

@@ -1,9 +1,11 @@
 /**
  * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data that
- * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite.
+ * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
+ * `../postgres_store/postgres_topic_rows.ts` in a database that servers share.
  *
  * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and NotLoaded for
  * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done again.
+ * If `load` could not bring them, the method throws RowsUnavailable.
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
@@ -200,10 +202,26 @@ export interface ClientReader {
 
 /** Gives numbers to new rows; none is given twice. */
 export interface RowNumbers {
-  message(topicId: number): number;
+  /** `first`: the first message of the row. */
+  message(topicId: number, first: number): number;
   client(topicId: number): number;
   resolved(topicId: number): number;
   key(topicId: number): number;
+}
+
+/**
+ * A topic whose change was not committed, or may not have been. Its memory is not what the rows have, so the topic must
+ * be opened again.
+ * - `not_owner`: another server has opened it. Nothing was written.
+ * - `not_done`: nothing was written. `isFull`: the database has no space.
+ * - `unknown`: it may have been written, or may be written later.
+ */
+export interface LostTopic {
+  readonly topicId: number;
+  readonly outcome: "not_owner" | "not_done" | "unknown";
+  readonly isFull?: boolean;
+  /** A sentence without its end. */
+  readonly reason: string;
 }
 
 /**
@@ -225,6 +243,12 @@ export interface TopicCopyRows {
   create(topic: NewTopic): Answer<number>;
   /** Writes the receiver of a topic that is now sealed. */
   seal(topic: TopicRow): Answer<void>;
+  /**
+   * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns its
+   * id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher epoch, or
+   * its content is another one. `incarnation` null: any. Null for a store that is not shared.
+   */
+  takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
   /** Writes the epoch of a topic that is now open. */
   reopen(topic: TopicRow): Answer<void>;
   /** Serves a staged topic in place of another one. */
@@ -251,6 +275,11 @@ export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "e
 export type TopicEnds = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
 
 export interface TopicRows {
+  /**
+   * Several servers may open a topic. So every response waits for a commit that began after its request: it shows that
+   * no other server has opened the topic before.
+   */
+  readonly isShared: boolean;
   readonly clients: ClientReader;
   readonly numbers: RowNumbers;
   readonly copies: TopicCopyRows;
@@ -262,8 +291,11 @@ export interface TopicRows {
   open(id: number): Answer<OpenedTopic>;
   /** Brings data that a reading method did not have: it is there at least until the next commit. */
   load(lacks: readonly Lack[]): Answer<void>;
-  /** All changes are durable then; after an exception the outcome is unknown, unless the disk is full. */
-  commit(changes: readonly TopicChange[]): Answer<void>;
+  /**
+   * All changes are durable then, except those of the topics that it returns. After an exception the outcome is unknown,
+   * unless the disk is full.
+   */
+  commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
   /** Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again. */
   repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
   /** Compares indexes with tables again when they are next used: they may have been damaged since. */

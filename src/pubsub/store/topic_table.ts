@@ -11,6 +11,8 @@ export class TopicTable {
   readonly clients: ClientTable;
   readonly #rows: TopicRows;
   readonly #topics = new Map<string, StoredTopic>();
+  /** Topics that were dropped from memory because a commit failed, and are to be opened again. */
+  readonly #lost = new Set<string>();
   /** The values that were committed last for each topic. */
   readonly #committedValues = new Map<StoredTopic, string>();
 
@@ -34,6 +36,10 @@ export class TopicTable {
     return this.#topics.get(name) ?? null;
   }
 
+  findById(id: number): StoredTopic | null {
+    return [...this.#topics.values()].find((topic) => topic.id === id) ?? null;
+  }
+
   all(): Iterable<StoredTopic> {
     return this.#topics.values();
   }
@@ -55,15 +61,22 @@ export class TopicTable {
   *load(id: number): Steps<StoredTopic> {
     const opened = yield* answerOf(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
-    const nextRowId = () => this.#rows.numbers.message(id);
+    const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
     const topic = yield* withData(this.#rows, () => new StoredTopic(opened, nextRowId));
     this.#topics.set(topic.name, topic);
+    this.#lost.delete(topic.name);
     this.noteCommitted(topic);
     return topic;
   }
 
-  /** Drops a topic from memory: it is no longer served. */
-  unload(topic: StoredTopic): void {
+  isLost(name: string): boolean {
+    return this.#lost.has(name);
+  }
+
+  /** Drops a topic from memory: it is no longer served. `isLost`: its server still owns it, and opens it again. */
+  unload(topic: StoredTopic, { isLost = false }: { readonly isLost?: boolean } = {}): void {
+    if (isLost) this.#lost.add(topic.name);
+    else this.#lost.delete(topic.name);
     this.#committedValues.delete(topic);
     this.#topics.delete(topic.name);
     this.clients.forgetTopic(topic.id);

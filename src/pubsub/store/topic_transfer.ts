@@ -4,7 +4,7 @@
  * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated. `OwnedStore`
  * describes the methods.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
 import type { ContentName, TopicCopies, TopicCopy } from "./owned_store.ts";
@@ -13,7 +13,7 @@ import { exportsMax, importsMax } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { answerOf, type Steps } from "./store_steps.ts";
-import type { TopicCopyRows, TopicRows } from "./topic_rows.ts";
+import type { Answer, TopicCopyRows, TopicRows } from "./topic_rows.ts";
 import { DamageError } from "../../storage/damage.ts";
 
 export class TopicTransfer {
@@ -114,17 +114,19 @@ export class TopicTransfer {
     yield* this.#engine.writePending();
     topic.sealedFor = to;
     this.#topics.noteCommitted(topic);
-    yield* answerOf(this.#copies.seal(topic.row()));
+    yield* this.#changeRow(topic, this.#copies.seal(topic.row()));
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  *activate(name: string, epoch: number, what: "copy" | "staged"): Steps {
+  /** `incarnation`: that of the topic's node; only compared in a shared store. */
+  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: ${describeState(here)}`);
     }
     if (what === "copy") {
+      if (this.#rows.isShared) return yield* this.#takeOver(name, epoch, incarnation);
       if (here === null) throw missingError(name, "");
       return yield* this.#reopen(here, epoch);
     }
@@ -134,17 +136,37 @@ export class TopicTransfer {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
     }
     yield* this.#engine.writePending();
-    yield* answerOf(this.#copies.activate(staged.id, epoch, here?.id ?? null));
+    yield* this.#changeRow(here, this.#copies.activate(staged.id, epoch, here?.id ?? null));
     if (here !== null) this.#topics.unload(here);
     yield* this.#topics.load(staged.id);
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /** Opens a topic of a shared store at this epoch, whatever another server, or this one, has sent for it before. */
+  *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
+    const here = this.#topics.get(name);
+    if (here !== null) yield* this.close(name);
+    else this.#topics.requireRoomFor(name);
+    const id = yield* answerOf(this.#copies.takeOver(name, incarnation, epoch));
+    if (id === null) throw missingError(name, "");
+    yield* this.#topics.load(id);
+    if (here !== null) yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
+  *close(name: string): Steps {
+    yield* this.#engine.writePending();
+    const here = this.#topics.get(name);
+    if (here === null) return;
+    this.#topics.unload(here);
+    yield* this.#engine.wakeHeldGets(here);
   }
 
   *drop(name: string, epoch: number): Steps {
     const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
     yield* this.#engine.writePending();
-    yield* answerOf(this.#copies.drop(here.row(), epoch));
+    yield* this.#changeRow(here, this.#copies.drop(here.row(), epoch));
     this.#topics.unload(here);
     yield* this.#engine.wakeHeldGets(here);
   }
@@ -161,7 +183,7 @@ export class TopicTransfer {
     const { id, log: { lastId: last } } = topic;
     const atEnd = [...topic.subscribers.values()].filter(({ position }) => (position ?? -1) >= last);
     for (const client of atEnd) client.position = baseOffset + 1;
-    yield* answerOf(this.#copies.raiseBaseOffset(id, baseOffset, atEnd));
+    yield* this.#changeRow(topic, this.#copies.raiseBaseOffset(id, baseOffset, atEnd));
     yield* this.#topics.load(id);
   }
 
@@ -174,7 +196,7 @@ export class TopicTransfer {
     const here = this.#topics.get(name);
     if (here === null) return;
     yield* this.#engine.writePending();
-    yield* answerOf(this.#copies.setAside(here.id));
+    yield* this.#changeRow(here, this.#copies.setAside(here.id));
     this.#topics.unload(here);
     yield* this.#engine.wakeHeldGets(here);
   }
@@ -262,8 +284,18 @@ export class TopicTransfer {
     topic.epoch = epoch;
     topic.sealedFor = null;
     this.#topics.noteCommitted(topic);
-    yield* answerOf(this.#copies.reopen(topic.row()));
+    yield* this.#changeRow(topic, this.#copies.reopen(topic.row()));
     yield* this.#engine.wakeHeldGets(topic);
+  }
+
+  /** Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped from memory. */
+  *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
+    try {
+      yield* answerOf(change);
+    } catch (error) {
+      if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, messageOf(error));
+      throw error;
+    }
   }
 
   *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {

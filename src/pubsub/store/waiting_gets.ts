@@ -28,6 +28,13 @@ export class WaitingGets {
     return null;
   }
 
+  /** Removes and returns the gets of a topic. */
+  takeAll(topic: StoredTopic): GetOperation[] {
+    const gets = this.getsOf(topic);
+    this.#topics.delete(topic);
+    return gets;
+  }
+
   /** Returns a copy, because the list may change during the loop. */
   getsOf(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);

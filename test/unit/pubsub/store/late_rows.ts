@@ -6,6 +6,7 @@ import { NotLoaded, type Steps } from "../../../../src/pubsub/store/store_steps.
 import type {
   ClientReader,
   Lack,
+  LostTopic,
   MessageReader,
   OpenedTopic,
   RowNumbers,
@@ -46,6 +47,7 @@ export function runArriving<Result>(steps: Steps<Result, unknown>, onWait: () =>
 }
 
 export class LateRows implements TopicRows {
+  readonly isShared = false;
   readonly #rows: TopicRows;
   readonly clients: ClientReader;
   readonly copies: TopicCopyRows;
@@ -97,10 +99,10 @@ export class LateRows implements TopicRows {
     });
   }
 
-  commit(changes: readonly TopicChange[]): Promise<void> {
+  commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
     return LateAnswer.of(() => {
       this.#loaded.clear();
-      return this.#rows.commit(changes) as void;
+      return this.#rows.commit(changes) as readonly LostTopic[];
     });
   }
 

@@ -1,0 +1,38 @@
+/** Cache of recently read and written rows of messages, for all topics of a store. */
+import type { LogRow } from "./topic_rows.ts";
+
+/** `Key`: what identifies a row in the whole store. */
+export class RowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
+  readonly #bytesMax: number;
+  readonly #rows = new Map<Key, Row>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get(key: Key): Row | undefined {
+    const row = this.#rows.get(key);
+    if (row === undefined) return undefined;
+    this.#rows.delete(key);
+    this.#rows.set(key, row);
+    return row;
+  }
+
+  set(key: Key, row: Row): void {
+    this.delete(key);
+    this.#rows.set(key, row);
+    this.#bytes += row.records.byteLength;
+    for (const [oldKey, old] of this.#rows) {
+      if (this.#bytes <= this.#bytesMax || old === row) return;
+      this.delete(oldKey);
+    }
+  }
+
+  delete(key: Key): void {
+    const row = this.#rows.get(key);
+    if (row === undefined) return;
+    this.#rows.delete(key);
+    this.#bytes -= row.records.byteLength;
+  }
+}
