@@ -58,6 +58,7 @@ const mayImport: Record<string, readonly string[]> = {
   pubsub: ["zeromq", "wire/*", ...ground],
   "pubsub/client": ["pubsub", "zeromq", "wire/*", "storage", ...ground],
   "pubsub/store": ["pubsub", "wire/*", "storage", ...ground],
+  "pubsub/postgres_store": ["pubsub/store", "pubsub", "postgres", "wire/*", "storage", ...ground],
   "pubsub/ownership": ["pubsub/store", "pubsub", "coordination/lock", "wire/pubsub", ...nodes],
   "pubsub/server": ["pubsub/store", "pubsub/ownership", "pubsub", "zeromq", "wire/*", "storage", ...nodes],
   "pubsub/proxy": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],

@@ -23,7 +23,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
   }
 
   function known(store: EngineDriver): string[] {
-    const rows = store.database.all("SELECT name FROM clients ORDER BY id");
+    const rows = store.query("SELECT name FROM clients ORDER BY id");
     return rows.map(({ name }) => new TextDecoder().decode(name as Uint8Array));
   }
 
@@ -243,7 +243,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       }
       expect(known(store)).toEqual([]);
       store.engine.writePending();
-      expect(store.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
+      expect(store.value("SELECT count(*) AS n FROM messages")).toBe(0);
       expect(store.engine.topics.get("news")).toMatchObject({ clientCount: 0, plainCount: 0 });
       store.close();
     });

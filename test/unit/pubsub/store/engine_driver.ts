@@ -1,5 +1,5 @@
 /** A store without its thread, for tests: operations with defaults in, responses in the order of the operations out. */
-import { afterEach, beforeEach } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,9 @@ import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/s
 import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/topic_database.ts";
 import type { TopicRows } from "../../../../src/pubsub/store/topic_rows.ts";
+import { dose } from "../../../support/dose.ts";
+import { describeWithPeer, hasPeer } from "../../../support/peers.ts";
+import { PostgresStore, PostgresStores } from "./postgres_stores.ts";
 import { TopicMaintenance } from "../../../../src/pubsub/store/topic_maintenance.ts";
 
 /** An operation of one kind, as much of it as the test wants to say. */
@@ -30,18 +33,36 @@ export function engineDrivers(
   place: RowPlace = "here",
 ): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
   let root = "";
+  let stores: PostgresStores | null = null;
+  if (place === "in PostgreSQL") {
+    beforeAll(async () => void (stores = await PostgresStores.start()), 60_000);
+    afterAll(async () => await stores?.[Symbol.asyncDispose]());
+  }
   beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
   afterEach(() => rmSync(root, { recursive: true, force: true }));
   let made = 0;
-  return (options = {}, more = {}) => new EngineDriver(join(root, `store-${made++}`), options, { ...more, place });
+  return (options = {}, more = {}) =>
+    new EngineDriver(join(root, `store-${made++}`), options, { ...more, place, stores });
 }
 
-/** The places of a store's rows: in this process, or elsewhere, so that the engine waits for each answer. */
-export type RowPlace = "here" | "elsewhere";
-export const rowPlaces: readonly RowPlace[] = ["here", "elsewhere"];
+/**
+ * The places of a store's rows: in this process; elsewhere, so that the engine waits for each answer; and in a real database that
+ * servers share.
+ */
+export type RowPlace = "here" | "elsewhere" | "in PostgreSQL";
+export const rowPlaces: readonly RowPlace[] = hasPeer("postgres")
+  ? ["here", "elsewhere", "in PostgreSQL"]
+  : ["here", "elsewhere"];
+if (!hasPeer("postgres")) describeWithPeer("postgres", "rows in PostgreSQL", () => {});
+
+/** Runs of a property test: a store in a database of its own takes longer to make. */
+export function runsIn(place: RowPlace, { gate, full }: { readonly gate: number; readonly full: number }): number {
+  return dose(place === "in PostgreSQL" ? { gate: Math.ceil(gate / 8), full: full / 8 } : { gate, full });
+}
 
 export interface DriverOptions {
   readonly place?: RowPlace;
+  readonly stores?: PostgresStores | null;
   /** Whether the topic `news` is made. */
   readonly creates?: boolean;
   readonly warn?: (sentence: string) => void;
@@ -68,7 +89,8 @@ export class EngineDriver {
   waits = 0;
   readonly #options: StoreOptions;
   readonly #warn: (sentence: string) => void;
-  database!: TopicDatabase;
+  #database: TopicDatabase | null = null;
+  readonly #postgres: PostgresStore | null;
   rows!: TopicRows;
   engine!: Running<StoreEngine>;
   transfer!: Running<TopicTransfer>;
@@ -88,13 +110,21 @@ export class EngineDriver {
   constructor(
     dir: string,
     options: Partial<StoreOptions> = {},
-    { creates = true, warn = () => {}, place = "here" }: DriverOptions = {},
+    { creates = true, warn = () => {}, place = "here", stores = null }: DriverOptions = {},
   ) {
     this.#dir = dir;
     this.#place = place;
     this.#warn = warn;
     this.#options = { ...defaultStoreOptions, ...options };
-    this.#open();
+    this.#postgres = stores && new PostgresStore(stores, this.#options, {
+      nowMs: () => this.nowMs,
+      onReply: ({ responses, warnings, waits }) => {
+        for (const response of responses) this.#noteResponse(response);
+        for (const sentence of warnings) this.#warn(sentence);
+        this.waits += waits;
+      },
+    });
+    this.#open(true);
     if (creates) this.transfer.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
   }
 
@@ -102,15 +132,52 @@ export class EngineDriver {
     return this.#dir;
   }
 
+  /** The SQLite file. */
+  get database(): TopicDatabase {
+    if (this.#database === null) throw new Error("this store is not in SQLite");
+    return this.#database;
+  }
+
+  /** Number of commits since the store was opened. */
+  get commits(): number {
+    return this.rows.commits;
+  }
+
+  /** The rows of a query on the tables of SQLite, which have the same columns in PostgreSQL. */
+  query(sql: string): readonly Record<string, unknown>[] {
+    if (this.#postgres === null) return this.database.all(sql);
+    const text = sql.replace(
+      /FROM (\w+?)s?\b/,
+      (_, name) => `FROM SCHEMA.${name === "topic" ? name : `topic_${name}`}`,
+    );
+    return this.#postgres.sql(text.replace(/sum\(([^)]*)\)/, "sum($1)::bigint"));
+  }
+
+  /** The only value of such a query. */
+  value(sql: string): unknown {
+    return Object.values(this.query(sql)[0] ?? {})[0];
+  }
+
   /** Ends the store without writing what is not durable, and opens it again. */
   reopen(): void {
-    if (this.#isOpen) this.close();
-    this.#open();
+    if (this.#isOpen) this.#close();
+    this.#open(false);
   }
 
   close(): void {
+    this.#close();
+    this.#postgres?.release();
+  }
+
+  #close(): void {
     this.#isOpen = false;
-    this.database.close();
+    this.#database?.close();
+    this.#postgres?.close();
+  }
+
+  #noteResponse(response: StoreResponse): void {
+    this.#responses.push(response);
+    this.onResponse(response);
   }
 
   complete(operation: SomeOperation): StoreOperation {
@@ -147,6 +214,10 @@ export class EngineDriver {
 
   /** The transfers of the store, after those that `before` has numbered. */
   newTransfer(before: TopicTransfer | null): Running<TopicTransfer> {
+    if (this.#postgres !== null) {
+      this.#postgres.object<{ newTransfer(): void }>().newTransfer();
+      return this.#postgres.object("transfer");
+    }
     this.lastTransfer = new TopicTransfer(this.rows, this.#rawEngine, before);
     return running(this.lastTransfer, (steps) => this.#run(steps));
   }
@@ -155,25 +226,31 @@ export class EngineDriver {
     return this.#place === "here" ? runNow(steps) : runArriving(steps, () => this.waits++);
   }
 
-  #open(): void {
-    this.database = new TopicDatabase(this.#dir);
+  #open(isNew: boolean): void {
     this.#isOpen = true;
+    if (this.#postgres !== null) {
+      this.#postgres.open(isNew);
+      for (const name of ["rows", "engine", "transfer", "maintenance"] as const) {
+        Object.assign(this, { [name]: this.#postgres.object(name) });
+      }
+      return;
+    }
+    this.#database = new TopicDatabase(this.#dir);
     try {
-      this.#load();
+      this.#load(this.#database);
     } catch (error) {
-      this.database.close();
+      this.#database.close();
       throw error;
     }
   }
 
-  #load(): void {
-    const rows = new SqliteTopicRows(this.database);
+  #load(database: TopicDatabase): void {
+    const rows = new SqliteTopicRows(database);
     this.rows = this.#place === "here" ? rows : new LateRows(rows);
     const engine = new StoreEngine(this.rows, this.#options, {
       onResponse: (response) => {
-        if (this.database.inTransaction) throw new Error("An response was given before its commit");
-        this.#responses.push(response);
-        this.onResponse(response);
+        if (database.inTransaction) throw new Error("An response was given before its commit");
+        this.#noteResponse(response);
       },
       wallClockMs: () => this.nowMs,
       refusedPuts: new RefusedPuts(),

@@ -42,7 +42,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       transfer.activate("news", 2, "staged");
       const [read] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 100 });
       expect(read?.messages?.length).toBe(messages);
-      expect(to.database.all("SELECT DISTINCT topic FROM messages").length).toBe(1);
+      expect(to.query("SELECT DISTINCT topic FROM messages").length).toBe(1);
       to.close();
     });
   }

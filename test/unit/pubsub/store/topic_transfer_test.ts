@@ -7,7 +7,7 @@ import { answerOf } from "../../../../src/pubsub/store/store_steps.ts";
 import { exportTopic } from "../../../../src/pubsub/store/export_topic.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
-import { type EngineDriver, engineDrivers, rowPlaces } from "./engine_driver.ts";
+import { type EngineDriver, engineDrivers, rowPlaces, runsIn } from "./engine_driver.ts";
 import { bodies } from "./some_operations.ts";
 
 setDefaultTimeout(dose({ gate: 60_000, full: 900_000 }));
@@ -82,14 +82,14 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       to.close();
     });
 
-    test("conserves the hash: what was received gives the same stream again", () => {
+    test.skipIf(place === "in PostgreSQL")("conserves the hash: what was received gives the same stream again", () => {
       const from = filled(), to = driver();
       from.transfer.seal("news", 1, "s2");
       const content = from.exported();
       to.transfer.drop("news", 2);
       received(to, content);
-      const id = Number(to.database.get("SELECT id FROM topics WHERE state = 1")?.["id"]);
-      const last = Number(to.database.get("SELECT last FROM topics WHERE state = 1")?.["last"]);
+      const id = Number(to.value("SELECT id FROM topics WHERE state = 1"));
+      const last = Number(to.value("SELECT last FROM topics WHERE state = 1"));
       const again = exportTopic(to.rows, {
         id,
         messages: runArriving(answerOf(to.rows.open(id))).messages,
@@ -207,7 +207,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
         expect(to.transfer.copiesOf("news").staged).toBeNull();
       }
       while (to.engine.writePending());
-      expect(to.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
+      expect(to.value("SELECT count(*) AS n FROM messages")).toBe(0);
       // In other pieces it is the same.
       received(to, { pieces: [whole.subarray(0, 3), whole.subarray(3, 500), whole.subarray(500)], hash });
       expect(to.transfer.copiesOf("news").staged).not.toBeNull();
@@ -271,7 +271,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
         from.close();
         to.close();
       },
-      dose({ gate: 15, full: 500 }),
+      runsIn(place, { gate: 15, full: 500 }),
     );
   });
 
@@ -295,7 +295,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       expect(to.execute({ kind: "put", counter: 1, bodies: bodies("still there") })[0]?.code).toBe("OK");
       to.close();
     },
-    dose({ gate: 40, full: 2000 }),
+    runsIn(place, { gate: 40, full: 2000 }),
   );
 
   test("a topic that is put aside is not answered from, and not deleted", () => {
@@ -303,7 +303,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     store.transfer.setAside("news");
     while (store.engine.writePending());
     expect(store.execute({ kind: "put", counter: 1, bodies: bodies("x") })[0]?.code).toBe("NOT_OWNER");
-    expect(store.database.get("SELECT sum(last - first + 1) AS n FROM messages")?.["n"]).toBe(51);
+    expect(store.value("SELECT sum(last - first + 1) AS n FROM messages")).toBe(51);
     store.transfer.create("news", { incarnation: "c", baseOffset: 1000, epoch: 5 });
     expect(store.execute({ kind: "put", epoch: 5, counter: 1, bodies: bodies("x") })[0]?.ids).toEqual([{
       first: 1001,
@@ -376,7 +376,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     while (store.engine.writePending()) steps++;
     expect(steps).toBeGreaterThan(4);
     for (const table of ["messages", "clients", "windows", "resolved", "topics"]) {
-      expect([table, store.database.get(`SELECT count(*) AS n FROM ${table}`)?.["n"]]).toEqual([table, 0]);
+      expect([table, store.value(`SELECT count(*) AS n FROM ${table}`)]).toEqual([table, 0]);
     }
     store.close();
   });

@@ -1,0 +1,287 @@
+/**
+ * The statement that commits a batch: all changes of many topics, in one round trip and one transaction. A topic whose
+ * row is not at the expected epoch and revision is left out completely. Pure.
+ */
+import { crc32 } from "node:zlib";
+import type { SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
+import { checksumOf } from "../../storage/checksum_table.ts";
+import { encodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
+import { encodeName } from "../store/topic_client.ts";
+import type { ResolvedRow, RowHead, TopicChange } from "../store/topic_rows.ts";
+
+/** The state of a topic's row that this server has written last. */
+export interface TopicFence {
+  readonly epoch: number;
+  readonly revision: number;
+}
+
+/** A topic that this server has opened. */
+export interface OpenFence extends TopicFence {
+  /** The last number that was given inside the topic. */
+  numbers: number;
+}
+
+export interface FencedChange {
+  readonly change: TopicChange;
+  readonly fence: TopicFence;
+  /** The last number that was given inside the topic. */
+  readonly numbers: number;
+}
+
+/** The columns of a list that the statement has as one array for each column. */
+type ColumnTypes = Readonly<Record<string, "bigint" | "text" | "bytes">>;
+
+/**
+ * Lists of the statement, in the order of its parameters. A column of bytes is two columns: all bytes of a batch are one
+ * parameter, from which the database cuts them.
+ */
+const lists = {
+  topics: {
+    topic: "bigint",
+    epoch: "bigint",
+    revision: "bigint",
+    last: "bigint",
+    gone: "bigint",
+    stored: "bigint",
+    bytes: "bigint",
+    clients: "bigint",
+    registration: "bigint",
+    numbers: "bigint",
+  },
+  added: {
+    topic: "bigint",
+    first: "bigint",
+    last: "bigint",
+    previous: "bigint",
+    content_sum: "bigint",
+    sum: "bigint",
+    records: "bytes",
+  },
+  deleted: { topic: "bigint", low: "bigint", high: "bigint" },
+  clients: {
+    topic: "bigint",
+    id: "bigint",
+    name: "bytes",
+    session: "bigint",
+    key: "bytes",
+    op: "bigint",
+    op_session: "bigint",
+    forgotten_session: "bigint",
+    position: "bigint",
+    registration: "bigint",
+  },
+  forgotten: { topic: "bigint", client: "bigint" },
+  windows: { topic: "bigint", client: "bigint", session: "bigint", key: "bytes", first_unacked: "bigint" },
+  deletedWindows: { topic: "bigint", client: "bigint", session: "bigint" },
+  resolved: {
+    topic: "bigint",
+    client: "bigint",
+    session: "bigint",
+    id: "bigint",
+    first_unacked: "bigint",
+    sum: "bigint",
+    entries: "bytes",
+  },
+  deletedResolved: { topic: "bigint", client: "bigint", session: "bigint", up_to: "bigint" },
+  keys: {
+    topic: "bigint",
+    client: "bigint",
+    id: "bigint",
+    key: "bytes",
+    message: "bigint",
+    fingerprint: "bigint",
+  },
+  deletedKeys: { topic: "bigint", client: "bigint", id: "bigint" },
+} as const satisfies Readonly<Record<string, ColumnTypes>>;
+
+type ListName = keyof typeof lists;
+type RowOf<Name extends ListName> = {
+  readonly [Column in keyof typeof lists[Name]]: typeof lists[Name][Column] extends "bytes" ? Uint8Array
+    : number | null;
+};
+
+/** The columns as parameters: `name` with the type `bytes` becomes `name_at` and `name_length`. */
+function columnsOf(list: ListName): string[] {
+  return Object.entries(lists[list] as ColumnTypes).flatMap(([name, type]) =>
+    type === "bytes" ? [`${name}_at`, `${name}_length`] : [name]
+  );
+}
+
+/** The number of the first parameter of each list; $1 has the bytes. */
+const firstParameters = new Map<ListName, number>();
+{
+  let next = 2;
+  for (const list of Object.keys(lists) as ListName[]) {
+    firstParameters.set(list, next);
+    next += columnsOf(list).length;
+  }
+}
+
+/** A list as rows of the statement. */
+function rowsOf(list: ListName, alias: string): string {
+  const columns = columnsOf(list);
+  const first = firstParameters.get(list) as number;
+  const arrays = columns.map((_, index) => `$${first + index}::bigint[]`);
+  return `unnest(${arrays.join(", ")}) AS ${alias}(${columns.join(", ")})`;
+}
+
+/** Inserts the rows of a list into a table whose columns have the same names. */
+function insertion(table: string, list: ListName): string {
+  const columns = Object.entries(lists[list] as ColumnTypes);
+  const values = columns.map(([name, type]) =>
+    type === "bytes" ? `substring($1::bytea FROM r.${name}_at::int FOR r.${name}_length::int)` : `r.${name}`
+  );
+  return `INSERT INTO SCHEMA.${table} (${columns.map(([name]) => name).join(", ")})
+    SELECT ${values.join(", ")} FROM ${rowsOf(list, "r")} WHERE r.topic ${isOwn}`;
+}
+
+/** NOT IN is computed once, with a hash; a join with the topics that were written would compare each row with each topic. */
+const isOwn = "NOT IN (SELECT topic FROM lost)";
+const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
+const overwritten = (columns: readonly string[]) =>
+  columns.map((column) => `${column} = excluded.${column}`).join(", ");
+const deletion = (table: string, list: ListName, condition: string) =>
+  `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")}
+    WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
+
+/**
+ * Returns the ids of the topics that were written. Its parts do not see each other's changes: `batchValues` leaves out a row
+ * that the same batch inserts and deletes.
+ */
+export const commitBatch: SqlStatement = {
+  name: "topic_batch",
+  text: `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
+  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${
+    ["last", "gone", "stored", "bytes", "clients", "registration", "numbers"].map(kept).join(", ")
+  } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
+    RETURNING t.id),
+  lost AS (SELECT topic FROM want EXCEPT SELECT id FROM own),
+  a AS (${insertion("topic_message", "added")}),
+  b AS (${deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")}),
+  c AS (${insertion("topic_client", "clients")} ON CONFLICT (topic, id) DO UPDATE SET ${
+    overwritten(["session", "key", "op", "op_session", "forgotten_session", "position"])
+  }),
+  d AS (${deletion("topic_client", "forgotten", "d.id = r.client")}),
+  e AS (${deletion("topic_window", "forgotten", "d.client = r.client")}),
+  f AS (${deletion("topic_resolved", "forgotten", "d.client = r.client")}),
+  g AS (${deletion("topic_msg_id", "forgotten", "d.client = r.client")}),
+  h AS (${insertion("topic_window", "windows")} ON CONFLICT (topic, client, session) DO UPDATE SET ${
+    overwritten(["key", "first_unacked"])
+  }),
+  i AS (${deletion("topic_window", "deletedWindows", "d.client = r.client AND d.session = r.session")}),
+  j AS (${insertion("topic_resolved", "resolved")}),
+  k AS (${
+    deletion("topic_resolved", "deletedResolved", "d.client = r.client AND d.session = r.session AND d.id <= r.up_to")
+  }),
+  l AS (${insertion("topic_msg_id", "keys")}),
+  m AS (${deletion("topic_msg_id", "deletedKeys", "d.client = r.client AND d.id = r.id")})
+  SELECT id FROM own`,
+};
+
+/** The values of the statement for these changes. */
+export function batchValues(changes: readonly FencedChange[]): SqlParameter[] {
+  const values = new ListValues();
+  // One order in all statements: two servers that write the same topics then rarely wait for each other in a circle.
+  for (const fenced of [...changes].sort((a, b) => a.change.topicId - b.change.topicId)) addChange(values, fenced);
+  return values.parameters();
+}
+
+function addChange(values: ListValues, { change, fence: { epoch, revision }, numbers }: FencedChange): void {
+  const { topicId: topic, row } = change;
+  const ends = row ?? { last: null, gone: null, stored: null, bytes: null, clients: null, registration: null };
+  const { last, gone, stored, bytes, clients, registration } = ends;
+  values.add("topics", { topic, epoch, revision, last, gone, stored, bytes, clients, registration, numbers });
+  for (const { head, records } of change.added) values.add("added", messageColumns(topic, head, records));
+  const [oldest, newest] = [change.deleted[0], change.deleted.at(-1)];
+  // The rows that a commit deletes follow each other.
+  if (oldest !== undefined && newest !== undefined) {
+    values.add("deleted", { topic, low: oldest.first, high: newest.first });
+  }
+  for (const client of change.forgottenClients) values.add("forgotten", { topic, client });
+  for (const client of change.clients) {
+    const { id, session, op, opSession: op_session, forgottenSession: forgotten_session, position } = client;
+    const texts = { name: encodeName(client.name), key: encodeName(client.key) };
+    const numbersOf = { topic, id, session, op, op_session, forgotten_session, position };
+    values.add("clients", { ...numbersOf, ...texts, registration: client.registration });
+  }
+  addPuts(values, change);
+}
+
+function addPuts(values: ListValues, change: TopicChange): void {
+  const { topicId: topic } = change;
+  // A transfer may have several records of one window; the last one is stored.
+  const windows = new Map(change.windows.map((window) => [`${window.client} ${window.session}`, window]));
+  for (const { client, session, key, firstUnacked } of windows.values()) {
+    values.add("windows", { topic, client, session, key: encodeName(key), first_unacked: firstUnacked });
+  }
+  const upTo = new Map(change.deletedResolved.map((rows) => [`${rows.client} ${rows.session}`, rows.upTo]));
+  for (const { client, session } of change.deletedWindows) {
+    values.add("deletedResolved", { topic, client, session, up_to: Number.MAX_SAFE_INTEGER });
+    // A window that was created again is overwritten.
+    if (!windows.has(`${client} ${session}`)) values.add("deletedWindows", { topic, client, session });
+  }
+  for (const { client, session, upTo: up_to } of change.deletedResolved) {
+    values.add("deletedResolved", { topic, client, session, up_to });
+  }
+  for (const row of change.resolved) {
+    if (row.id <= (upTo.get(`${row.client} ${row.session}`) ?? -1)) continue;
+    const entries = encodeResolved(row.entries);
+    const { id, client, session, firstUnacked: first_unacked } = row;
+    const sum = resolvedSum(topic, row, entries);
+    values.add("resolved", { topic, client, session, id, first_unacked, sum, entries });
+  }
+  for (const { id, client, key, message, fingerprint } of change.keys) {
+    values.add("keys", { topic, client, id, key: encodeName(key), message, fingerprint });
+  }
+  for (const { client, id } of change.deletedKeys) values.add("deletedKeys", { topic, client, id });
+}
+
+/** The columns of a row of messages. Its place has a checksum of its own, so that it can be read without the records. */
+function messageColumns(topic: number, head: RowHead, records: Uint8Array): RowOf<"added"> {
+  const { first, last, previous } = head;
+  const content_sum = crc32(records);
+  return { topic, first, last, previous, content_sum, sum: messageSum(topic, head, content_sum), records };
+}
+
+export function messageSum(topic: number, { first, last, previous, bytes }: RowHead, contentSum: number): number {
+  return checksumOf([topic, first, last, previous, bytes, contentSum]);
+}
+
+export function resolvedSum(
+  topic: number,
+  { client, session, id, firstUnacked }: Omit<ResolvedRow, "entries">,
+  entries: Uint8Array,
+): number {
+  return checksumOf([topic, client, session, id, firstUnacked, entries]);
+}
+
+/** Collects the rows of all lists as arrays of their columns, and their bytes in one place. */
+class ListValues {
+  readonly #columns: (number | null)[][] = [[]];
+  readonly #pieces: Uint8Array[] = [];
+  /** The place of the next byte; the first one is 1. */
+  #at = 1;
+
+  constructor() {
+    for (const list of Object.keys(lists) as ListName[]) this.#columns.push(...columnsOf(list).map(() => []));
+  }
+
+  add<Name extends ListName>(list: Name, row: RowOf<Name>): void {
+    let column = (firstParameters.get(list) as number) - 1;
+    for (const name of Object.keys(lists[list])) {
+      const value = (row as Readonly<Record<string, Uint8Array | number | null>>)[name] ?? null;
+      if (value === null || typeof value === "number") this.#columns[column++]?.push(value);
+      else {
+        this.#columns[column++]?.push(this.#at);
+        this.#columns[column++]?.push(value.byteLength);
+        this.#pieces.push(value);
+        this.#at += value.byteLength;
+      }
+    }
+  }
+
+  parameters(): SqlParameter[] {
+    const arrays = this.#columns.slice(1).map((column) => `{${column.map((value) => value ?? "NULL").join(",")}}`);
+    return [Buffer.concat(this.#pieces), ...arrays];
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * Rows of a shared database that were brought into memory, until the next commit. The methods that read are those of the
+ * engine: they return what was brought, and throw NotLoaded for everything else.
+ */
+import { DamageError, rangeOfMessages } from "../../storage/damage.ts";
+import { NotLoaded } from "../store/store_steps.ts";
+import type { StoredKey, TopicClient } from "../store/topic_client.ts";
+import type { ClientReader, ExportedRow, Lack, LogRow, MessageReader, RowHead } from "../store/topic_rows.ts";
+import type { PublisherWindow } from "../store/publisher_window.ts";
+import { RowCache } from "../store/row_cache.ts";
+import { rowCacheBytesMax } from "../store/topic_store_limits.ts";
+
+/** Sequences of rows whose places are remembered for each topic: subscribers read at different places. */
+const runsMax = 32;
+
+/** The name of data: what was asked for, and of which topic or client. */
+export function nameOfLack(lack: Lack): string {
+  const { kind } = lack;
+  switch (kind) {
+    case "readWindows":
+    case "readKeys":
+      return `${kind} ${lack.client.topicId} ${lack.client.id}`;
+    case "findClient":
+    case "clientsAfter":
+      return `${kind} ${lack.topicId} ${lack.name ?? ""}`;
+    case "oldestPublishers":
+      return `${kind} ${lack.topicId} ${lack.most}`;
+    case "countBetween":
+      return `${kind} ${lack.topicId} ${lack.from} ${lack.to}`;
+    case "firstStored":
+      return `${kind} ${lack.topicId}`;
+    default:
+      return `${kind} ${lack.topicId} ${lack.id}`;
+  }
+}
+
+export class LoadedRows {
+  /** Results by the name of what was asked for; an error is thrown to whom asks. */
+  readonly #results = new Map<string, unknown>();
+  readonly #cache = new RowCache<string>(rowCacheBytesMax);
+  /** How often each topic was opened: rows that were cached before may not be what the database has. */
+  readonly #openings = new Map<number, number>();
+  /** Places of rows that were read together, by topic; the newest ones are first. */
+  readonly #runs = new Map<number, RowHead[][]>();
+  readonly clients: ClientReader;
+
+  constructor() {
+    this.clients = {
+      findClient: (topicId, name) => this.#read<TopicClient | null>({ kind: "findClient", topicId, name }),
+      notFoundError: (name) => new DamageError(`client ${JSON.stringify(name)} is not found`),
+      readWindows: (client) => this.#read<Map<number, PublisherWindow>>({ kind: "readWindows", client }),
+      readKeys: (client) => this.#read<StoredKey[]>({ kind: "readKeys", client }),
+      oldestPublishers: (topicId, most) => this.#read<TopicClient[]>({ kind: "oldestPublishers", topicId, most }),
+      clientsAfter: (topicId, name) => this.#read<TopicClient[]>({ kind: "clientsAfter", topicId, name }),
+    };
+  }
+
+  set(lack: Lack, result: unknown): void {
+    this.#results.set(nameOfLack(lack), result);
+  }
+
+  /** Called after a commit: what was read may have changed. */
+  forget(): void {
+    this.#results.clear();
+  }
+
+  /** Keeps rows that follow each other. */
+  cache(topicId: number, heads: readonly RowHead[], rows: readonly LogRow[]): void {
+    if (heads.length === 0) return;
+    const opening = this.#openings.get(topicId);
+    for (const row of rows) this.#cache.set(`${topicId} ${opening} ${row.first}`, row);
+    this.#runs.set(topicId, [[...heads], ...this.#runs.get(topicId) ?? []].slice(0, runsMax));
+  }
+
+  /** The place of the row that has this message, if it was read. */
+  #findHead(topicId: number, id: number): RowHead | undefined {
+    for (const run of this.#runs.get(topicId) ?? []) {
+      if ((run[0]?.first ?? Infinity) > id || (run.at(-1)?.last ?? 0) < id) continue;
+      const found = run.find(({ first, last }) => first <= id && last >= id);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #removeHead(topicId: number, first: number): void {
+    for (const run of this.#runs.get(topicId) ?? []) {
+      const index = run.findIndex((head) => head.first === first);
+      if (index >= 0) run.splice(index, 1);
+    }
+  }
+
+  /** The reader of a topic that was opened; `name` is for messages. */
+  messagesOf(topicId: number, name: string): MessageReader {
+    const opening = (this.#openings.get(topicId) ?? 0) + 1;
+    this.#openings.set(topicId, opening);
+    this.#runs.delete(topicId);
+    this.forget();
+    const keyOf = (first: number) => `${topicId} ${opening} ${first}`;
+    const cached = (first: number) => this.#cache.get(keyOf(first));
+    return {
+      findRowUpTo: (id) =>
+        this.#findHead(topicId, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id }),
+      findRowAfter: (id) => {
+        const next = this.#findHead(topicId, id + 1);
+        return next?.first === id + 1 ? next : this.#read<RowHead | null>({ kind: "findRowAfter", topicId, id });
+      },
+      rowReadAhead: cached,
+      load: ({ id }) => cached(id) ?? this.#read<LogRow>({ kind: "load", topicId, id }),
+      countBetween: (from, to) => this.#read<number>({ kind: "countBetween", topicId, from, to }),
+      rowsAfter: (last) => this.#read<ExportedRow[]>({ kind: "rowsAfter", topicId, id: last }),
+      firstStored: () => this.#read<number | null>({ kind: "firstStored", topicId }),
+      cache: (row) => this.#cache.set(keyOf(row.first), row),
+      uncache: ({ id }) => {
+        this.#cache.delete(keyOf(id));
+        this.#removeHead(topicId, id);
+      },
+      missingRowError: (first, last) =>
+        new DamageError(`${rangeOfMessages(first, last)} of topic ${JSON.stringify(name)}: the row is missing`),
+    };
+  }
+
+  #read<Result>(lack: Lack): Result {
+    const result = this.#results.get(nameOfLack(lack));
+    if (result === undefined) throw new NotLoaded(lack);
+    if (result instanceof Error) throw result;
+    return result as Result;
+  }
+}

@@ -1,0 +1,322 @@
+/**
+ * The copies of topics in a shared database. Each change is one statement. A change of a topic that this server has opened
+ * compares its epoch and revision; one that fails closes the topic here, and it has to be opened again.
+ */
+import { crc32 } from "node:zlib";
+import { BatonError } from "../../errors.ts";
+import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
+import { StatementError } from "../../postgres/statement_error.ts";
+import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { DroppedTopic } from "../store/owned_store.ts";
+import type { TopicClient } from "../store/topic_client.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
+import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
+import { messageSum, type OpenFence } from "./batch_statement.ts";
+import { topicPlaces } from "./postgres_tables.ts";
+import { nameBytes, type RunStatement } from "./row_loader.ts";
+
+const { served, staged, dropped, arriving, setAside } = topicPlaces;
+const topic = "SCHEMA.topic";
+const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
+const raised = "revision = revision + 1";
+
+/** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
+const changes = {
+  seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
+  reopen: `UPDATE ${topic} SET ${raised}, sealed_for = NULL, epoch = $4::bigint WHERE ${fenced}
+    RETURNING epoch, revision`,
+  drop: `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE ${fenced} RETURNING *),
+    d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $4::bigint FROM t
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch)
+    SELECT epoch, revision FROM t`,
+  set_aside: `UPDATE ${topic} SET ${raised}, place = ${setAside} WHERE ${fenced} RETURNING epoch, revision`,
+  raise_base_offset: `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = $4::bigint, last = $4::bigint + 1,
+      registration = $4::bigint WHERE ${fenced} RETURNING id, epoch, revision),
+    c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM t, unnest($5::bigint[], $6::bigint[]) p(id, position)
+      WHERE c.topic = t.id AND c.id = p.id)
+    SELECT epoch, revision FROM t`,
+  delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
+    m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE m.topic = t.id AND m.first < $4::bigint
+      RETURNING octet_length(m.records) AS bytes),
+    i AS (INSERT INTO SCHEMA.topic_message (topic, first, last, previous, content_sum, sum, records)
+      SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
+      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum))
+    SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
+  stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
+    bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
+} as const;
+
+const columns = "id, epoch, revision, numbers";
+const statements = {
+  isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
+  generation: "SELECT generation FROM SCHEMA.topic_mark WHERE server = $1::text",
+  setGeneration: `INSERT INTO SCHEMA.topic_mark (server, generation) VALUES ($1::text, $2::bigint)
+    ON CONFLICT (server) DO UPDATE SET generation = excluded.generation`,
+  staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
+  dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
+  insert:
+    `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
+      bytes, clients, registration, numbers)
+    VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
+      $4::bigint, 0, 0, $4::bigint, 0)
+    ON CONFLICT DO NOTHING RETURNING ${columns}`,
+  /** A seal ends with its epoch: the server that has written the node of a higher one knows that the receiver has not. */
+  open: `UPDATE ${topic} SET ${raised}, epoch = $3::bigint, owner = $4::text,
+    sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
+    AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
+    RETURNING ${columns}`,
+  find: `SELECT incarnation, epoch, owner FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  replace: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${served} AND epoch < $2::bigint
+    AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint) RETURNING id`,
+  activate: `UPDATE ${topic} SET ${raised}, place = ${served}, epoch = $2::bigint, owner = $3::text, sender = NULL
+    WHERE id = $1::bigint AND place = ${staged} RETURNING ${columns}`,
+  discard:
+    `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE id = $1::bigint AND place IN (${staged}, ${arriving})
+    RETURNING id`,
+  discardArriving: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${arriving} AND owner = $1::text
+    AND NOT (id = ANY ($2::bigint[])) RETURNING id`,
+  isArriving: `SELECT EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${arriving}) AS yes`,
+  rowBefore: `SELECT first, last, previous, records FROM SCHEMA.topic_message
+    WHERE topic = $1::bigint AND first < $2::bigint AND last >= $2::bigint`,
+  droppedIds: `SELECT id FROM ${topic} WHERE place = ${dropped}`,
+} as const;
+
+const named = Object.fromEntries(
+  [...Object.entries(changes), ...Object.entries(statements)].map(([name, text]) => [
+    name,
+    { name: `topic_${name}`, text } satisfies SqlStatement,
+  ]),
+) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
+
+/** Tables whose rows go with a topic, and the columns of their keys. */
+const garbageTables = [
+  ["topic_message", "first"],
+  ["topic_msg_id", "client, id"],
+  ["topic_resolved", "client, session, id"],
+  ["topic_window", "client, session"],
+  ["topic_client", "id"],
+] as const;
+const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
+  name: `topic_garbage_${table}`,
+  text: `DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM SCHEMA.${table}
+    WHERE topic = $1::bigint LIMIT ${deletedRowsPerCommitMax})
+    AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) RETURNING topic`,
+}));
+const deleteTopic: SqlStatement = {
+  name: "topic_garbage_topic",
+  text: `DELETE FROM ${topic} WHERE id = $1::bigint AND place = ${dropped} RETURNING id`,
+};
+
+/** The parts of the rows that the copies need. */
+interface FencedRows {
+  readonly fences: Map<number, OpenFence>;
+  readonly write: RunStatement;
+}
+
+export class PostgresCopyRows implements TopicCopyRows {
+  readonly #rows: FencedRows;
+  readonly #server: string;
+  /** Ids of dropped topics, whose rows are deleted step by step. */
+  readonly #garbage: number[] = [];
+
+  constructor(rows: FencedRows, server: string) {
+    this.#rows = rows;
+    this.#server = server;
+  }
+
+  /** A topic is opened when this server owns it, not before. */
+  active(): readonly number[] {
+    return [];
+  }
+
+  /** Nothing belongs to this server alone: the coordination service knows which topics there are. */
+  names(): string[] {
+    return [];
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.#run("isEmpty", []))[0]?.["yes"] === true;
+  }
+
+  async generation(): Promise<number> {
+    return Number((await this.#run("generation", [this.#server]))[0]?.["generation"] ?? 0);
+  }
+
+  async setGeneration(generation: number): Promise<void> {
+    await this.#run("setGeneration", [this.#server, generation]);
+  }
+
+  async staged(name: string): Promise<StagedTopicRow | null> {
+    const [row] = await this.#run("staged", [nameBytes(name)]);
+    if (row === undefined) return null;
+    const [id, epoch] = [Number(row["id"]), Number(row["epoch"])];
+    return { id, epoch, incarnation: String(row["incarnation"]), sender: String(row["sender"]) };
+  }
+
+  async dropped(name: string): Promise<DroppedTopic | null> {
+    const [row] = await this.#run("dropped", [nameBytes(name)]);
+    return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
+  }
+
+  /** An earlier owner, or an earlier try, may have created it already. */
+  async create(topic: NewTopic): Promise<number> {
+    const id = await this.#insert(topic, served, null) ??
+      await this.takeOver(topic.name, topic.incarnation, topic.epoch);
+    if (id !== null) return id;
+    throw new BatonError("STALE_TOKEN", `Topic ${JSON.stringify(topic.name)} was changed by another server meanwhile`);
+  }
+
+  async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
+    const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
+    if (row !== undefined) return this.#open(row);
+    const [found] = await this.#run("find", [nameBytes(name)]);
+    if (found === undefined) return null;
+    throw new BatonError(
+      "STALE_TOKEN",
+      `Cannot open topic ${JSON.stringify(name)} (incarnation ${incarnation}) at epoch ${epoch}: ` +
+        `the database has ${found["incarnation"]} in epoch ${found["epoch"]}, of "${found["owner"]}"`,
+    );
+  }
+
+  async seal({ id, sealedFor }: TopicRow): Promise<void> {
+    await this.#change("seal", id, [sealedFor]);
+  }
+
+  async reopen({ id, epoch }: TopicRow): Promise<void> {
+    await this.#change("reopen", id, [epoch]);
+  }
+
+  /** Two steps, which may be repeated: the place of a topic is unique. */
+  async activate(id: number, epoch: number, replaced: number | null): Promise<void> {
+    if (replaced !== null) this.#rows.fences.delete(replaced);
+    for (const row of await this.#run("replace", [id, epoch])) this.#garbage.push(Number(row["id"]));
+    const [row] = await this.#run("activate", [id, epoch, this.#server]);
+    if (row === undefined) throw new BatonError("STALE_TOKEN", `The staged topic ${id} of the database was changed`);
+    this.#open(row);
+  }
+
+  async drop({ id }: TopicRow, epoch: number): Promise<void> {
+    await this.#change("drop", id, [epoch]);
+    this.#rows.fences.delete(id);
+    this.#garbage.push(id);
+  }
+
+  async raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Promise<void> {
+    await this.#change("raise_base_offset", id, [
+      baseOffset,
+      clients.map((client) => client.id),
+      clients.map(({ position }) => position),
+    ]);
+  }
+
+  async discard(id: number): Promise<void> {
+    this.#rows.fences.delete(id);
+    for (const row of await this.#run("discard", [id])) this.#garbage.push(Number(row["id"]));
+  }
+
+  async discardArriving(except: ReadonlySet<number>): Promise<void> {
+    const rows = await this.#run("discardArriving", [this.#server, [...except]]);
+    for (const row of rows) this.#garbage.push(Number(row["id"]));
+  }
+
+  async setAside(id: number): Promise<void> {
+    await this.#change("set_aside", id, []);
+    this.#rows.fences.delete(id);
+  }
+
+  async addArriving(topic: NewTopic, sender: string): Promise<number> {
+    return await this.#insert(topic, arriving, sender) as number; // names of arriving topics are not unique
+  }
+
+  async isArriving(id: number): Promise<boolean> {
+    return (await this.#run("isArriving", [id]))[0]?.["yes"] === true;
+  }
+
+  /** Row boundaries differ from the sender's: one row may have both deleted and kept messages. */
+  async deleteBelow(id: number, first: number): Promise<number> {
+    const kept: [number[], number[], number[], number[]] = [[], [], [], []];
+    let records: Buffer = Buffer.alloc(0);
+    const [row] = await this.#run("rowBefore", [id, first]);
+    if (row !== undefined) {
+      const all = row["records"] as Buffer;
+      records = all.subarray(messageOffsets(all)[first - Number(row["first"])]);
+      const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), records.byteLength];
+      const sum = crc32(records);
+      [last, previous, sum, messageSum(id, { id: first, first, last, previous, bytes }, sum)]
+        .forEach((value, column) => kept[column]?.push(value));
+    }
+    const [changed] = await this.#change("delete_below", id, [first, ...kept, records]);
+    return Number(changed?.["bytes"] ?? 0) - records.byteLength;
+  }
+
+  async stage(id: number, ends: TopicEnds, replaced: number | null): Promise<void> {
+    if (replaced !== null) await this.discard(replaced);
+    const { last, gone, stored, bytes, clients, registration } = ends;
+    await this.#change("stage", id, [last, gone, stored, bytes, clients, registration]);
+    this.#rows.fences.delete(id);
+  }
+
+  /** Finds topics that were dropped, and whose rows an earlier process did not delete. */
+  async findGarbage(): Promise<void> {
+    const found = new Set((await this.#run("droppedIds", [])).map((row) => Number(row["id"])));
+    for (const id of this.#garbage) found.delete(id);
+    this.#garbage.push(...found);
+  }
+
+  get hasGarbage(): boolean {
+    return this.#garbage.length > 0;
+  }
+
+  /** Deletes some rows of a dropped topic. A failure has no consequence: it is tried again. */
+  async collectGarbage(): Promise<void> {
+    const [id] = this.#garbage;
+    if (id === undefined) return;
+    try {
+      for (const statement of deleteSome) if ((await this.#rows.write(statement, [id])).length > 0) return;
+      await this.#rows.write(deleteTopic, [id]);
+      this.#garbage.shift();
+    } catch (error) {
+      if (!(error instanceof StatementError)) throw error;
+    }
+  }
+
+  async #insert(
+    { name, incarnation, baseOffset, epoch }: NewTopic,
+    place: number,
+    sender: string | null,
+  ): Promise<number | null> {
+    const values = [nameBytes(name), place, incarnation, baseOffset, epoch, this.#server, sender];
+    const [row] = await this.#run("insert", values);
+    return row === undefined ? null : this.#open(row);
+  }
+
+  /** Notes a row whose revision this server has raised. */
+  #open(row: PostgresRow): number {
+    const [id, epoch, revision, numbers] = ["id", "epoch", "revision", "numbers"].map((name) => Number(row[name])) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    this.#rows.fences.set(id, { epoch, revision, numbers });
+    return id;
+  }
+
+  async #change(name: keyof typeof changes, id: number, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    const fence = this.#rows.fences.get(id);
+    this.#rows.fences.delete(id);
+    if (fence === undefined) throw new BatonError("STALE_TOKEN", `Topic ${id} of the database is not open here`);
+    const rows = await this.#run(name, [id, fence.epoch, fence.revision, ...values]);
+    const [row] = rows;
+    if (row === undefined) {
+      throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
+    }
+    const { numbers } = fence;
+    this.#rows.fences.set(id, { epoch: Number(row["epoch"]), revision: Number(row["revision"]), numbers });
+    return rows;
+  }
+
+  #run(name: keyof typeof named, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    return this.#rows.write(named[name], values);
+  }
+}

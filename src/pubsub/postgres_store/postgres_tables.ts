@@ -1,0 +1,43 @@
+/**
+ * The tables of the topics that several servers share. Every change of a topic raises `revision` in its row, so that a
+ * statement that was sent before it changes nothing. Numbers inside a topic are given by its owner: there is no
+ * sequence, no foreign key, no trigger.
+ */
+
+/** Places of a topic's rows; the values are those of SQLite's `topicStates`. */
+export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
+
+/** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
+const vacuumed =
+  "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
+
+/** Statements for `migrateDatabase`. The fill factors leave room to change a row in its page. */
+export const topicTables: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name bytea NOT NULL,
+    place smallint NOT NULL, incarnation text NOT NULL, base_offset bigint NOT NULL, epoch bigint NOT NULL,
+    owner text NOT NULL, revision bigint NOT NULL, sealed_for text, sender text, last bigint NOT NULL,
+    gone bigint NOT NULL, stored bigint NOT NULL, bytes bigint NOT NULL, clients bigint NOT NULL,
+    registration bigint NOT NULL, numbers bigint NOT NULL) WITH (fillfactor = 50)`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS topic_name ON SCHEMA.topic (name, place) WHERE place < ${topicPlaces.dropped}`,
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_message (topic bigint, first bigint, last bigint NOT NULL,
+    previous bigint NOT NULL, content_sum bigint NOT NULL, sum bigint NOT NULL, records bytea NOT NULL,
+    PRIMARY KEY (topic, first)) WITH (${vacuumed})`,
+  "ALTER TABLE SCHEMA.topic_message ALTER COLUMN records SET STORAGE EXTERNAL",
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_client (topic bigint, id bigint, name bytea NOT NULL,
+    session bigint NOT NULL, key bytea NOT NULL, op bigint NOT NULL, op_session bigint NOT NULL,
+    forgotten_session bigint NOT NULL, position bigint, registration bigint NOT NULL, PRIMARY KEY (topic, id))
+    WITH (fillfactor = 70)`,
+  // Not unique: one statement may delete a client and insert another one with its name.
+  "CREATE INDEX IF NOT EXISTS topic_client_name ON SCHEMA.topic_client (topic, name)",
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_window (topic bigint, client bigint, session bigint, key bytea NOT NULL,
+    first_unacked bigint NOT NULL, PRIMARY KEY (topic, client, session)) WITH (fillfactor = 70)`,
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_resolved (topic bigint, client bigint, session bigint, id bigint,
+    first_unacked bigint NOT NULL, sum bigint NOT NULL, entries bytea NOT NULL,
+    PRIMARY KEY (topic, client, session, id)) WITH (${vacuumed})`,
+  "ALTER TABLE SCHEMA.topic_resolved ALTER COLUMN entries SET STORAGE EXTERNAL",
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_msg_id (topic bigint, client bigint, id bigint, key bytea NOT NULL,
+    message bigint NOT NULL, fingerprint bigint NOT NULL, PRIMARY KEY (topic, client, id))`,
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_dropped (name bytea PRIMARY KEY, incarnation text NOT NULL,
+    epoch bigint NOT NULL)`,
+  "CREATE TABLE IF NOT EXISTS SCHEMA.topic_mark (server text PRIMARY KEY, generation bigint NOT NULL)",
+];

@@ -1,0 +1,225 @@
+/**
+ * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
+ * Every write is one statement that compares both and raises the revision, and a server that opens a topic raises it
+ * before it reads: a statement that is still on its way then changes nothing. No write is repeated after an unknown outcome; the
+ * topic is opened again, and its rows show what was done.
+ */
+import type { DatabaseLane } from "../../postgres/database_lane.ts";
+import { retryWhileTemporary } from "../../postgres/database_lane.ts";
+import { inSchema } from "../../postgres/database_schema.ts";
+import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
+import { StatementError } from "../../postgres/statement_error.ts";
+import { BatonError } from "../../errors.ts";
+import { DamageLog } from "../../storage/damage.ts";
+import type { Clock } from "../../support/clock.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
+import { RowsUnavailable } from "../store/store_steps.ts";
+import { decodeName } from "../store/topic_client.ts";
+import type {
+  ClientReader,
+  Lack,
+  LoadedClients,
+  LostTopic,
+  OpenedTopic,
+  RowNumbers,
+  TopicChange,
+  TopicRow,
+  TopicRows,
+} from "../store/topic_rows.ts";
+import { batchValues, commitBatch, type FencedChange, type OpenFence } from "./batch_statement.ts";
+import { LoadedRows } from "./loaded_rows.ts";
+import { PostgresCopyRows } from "./postgres_copy_rows.ts";
+import { clientOf, readSubscribers, RowLoader } from "./row_loader.ts";
+
+/** Clients wait about this long for a server anyway. */
+const refusedMsDefault = 5_000;
+
+const readTopic: SqlStatement = {
+  name: "topic_read",
+  text: `SELECT t.*, (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id) AS found,
+    (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id AND c.session = 0) AS plain
+    FROM SCHEMA.topic t WHERE t.id = $1::bigint`,
+};
+
+export interface PostgresRowsOptions {
+  readonly lane: DatabaseLane;
+  readonly clock: Clock;
+  /** The id of this server. */
+  readonly server: string;
+  /** How long a statement waits for a connection, and is repeated if it was certainly not executed. Milliseconds. */
+  readonly refusedMs?: number;
+}
+
+export class PostgresTopicRows implements TopicRows {
+  readonly isShared = true;
+  readonly #lane: DatabaseLane;
+  readonly #clock: Clock;
+  readonly #refusedMs: number;
+  readonly #loaded = new LoadedRows();
+  readonly #loader: RowLoader;
+  /** Topics that this server may write. */
+  readonly fences = new Map<number, OpenFence>();
+  readonly damage = new DamageLog();
+  readonly copies: PostgresCopyRows;
+  readonly numbers: RowNumbers;
+  commits = 0;
+  /** The statements with the names of the schema. */
+  readonly #prepared = new Map<SqlStatement, SqlStatement>();
+
+  constructor({ lane, clock, server, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+    this.#refusedMs = refusedMs;
+    this.#lane = lane;
+    this.#clock = clock;
+    const read = (statement: SqlStatement, values: readonly SqlParameter[]) => this.read(statement, values);
+    this.#loader = new RowLoader(read, this.#loaded, (sentence) => this.damage.reportDamage(sentence));
+    this.copies = new PostgresCopyRows(this, server);
+    const next = (topicId: number) => {
+      const fence = this.fences.get(topicId);
+      // A topic without a fence is not written, so the number does not matter.
+      return fence === undefined ? 0 : ++fence.numbers;
+    };
+    this.numbers = { message: (_topicId, first) => first, client: next, resolved: next, key: next };
+  }
+
+  get clients(): ClientReader {
+    return this.#loaded.clients;
+  }
+
+  get hasGarbage(): boolean {
+    return this.copies.hasGarbage;
+  }
+
+  async open(id: number): Promise<OpenedTopic> {
+    const fence = this.fences.get(id);
+    const [stored] = await this.read(readTopic, [id]);
+    if (fence === undefined || stored?.["revision"] !== fence.revision || stored["epoch"] !== fence.epoch) {
+      this.fences.delete(id);
+      throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
+    }
+    fence.numbers = Number(stored["numbers"]);
+    const row = topicOf(stored);
+    const subscribers = (await this.read(readSubscribers, [id])).map(clientOf);
+    const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
+    const where = `of topic ${JSON.stringify(row.name)}`;
+    const damaged = count === row.clients
+      ? null
+      : `${row.clients} clients ${where} were stored, but ${count} were found`;
+    if (damaged !== null) this.damage.reportDamage(damaged);
+    const clients: LoadedClients = {
+      ...{ count: Math.max(count, row.clients), plain, damaged, names: new Set<number>() },
+      subscribers: new Map(subscribers.map((client) => [client.name, client])),
+    };
+    return { row, clients, messages: this.#loaded.messagesOf(id, row.name) };
+  }
+
+  /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
+  async load(lacks: readonly Lack[]): Promise<void> {
+    await Promise.all(lacks.map(async (lack) => {
+      try {
+        await this.#loader.load(lack);
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error;
+        this.#loaded.set(lack, new RowsUnavailable(`the database does not respond: ${error.message}`, error));
+      }
+    }));
+  }
+
+  async commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
+    const lost: LostTopic[] = [];
+    const fenced: FencedChange[] = [];
+    for (const change of changes) {
+      const fence = this.fences.get(change.topicId);
+      if (fence !== undefined) fenced.push({ change, fence, numbers: fence.numbers });
+      else lost.push({ topicId: change.topicId, outcome: "not_done", reason: "the topic is being opened again" });
+    }
+    if (fenced.length > 0) lost.push(...await this.#commitFenced(fenced));
+    this.#loaded.forget();
+    for (const { topicId } of lost) this.fences.delete(topicId);
+    await this.copies.collectGarbage();
+    return lost;
+  }
+
+  repair(): never {
+    throw new BatonError(
+      "USAGE",
+      "Damaged data of a shared database is not given up: restore it by the database's own means",
+    );
+  }
+
+  checkIndexesAgain(): void {}
+
+  /** The space of a database is its operator's: a full one refuses writes. */
+  usedBytes(): number {
+    return 0;
+  }
+
+  fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
+    return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER };
+  }
+
+  /** Runs a statement that changes nothing. Rejects with StatementError. */
+  read(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    return this.write(statement, values);
+  }
+
+  /**
+   * Runs a statement; one that was certainly not executed is repeated for some seconds. Rejects with StatementError, which
+   * says whether it may have been executed.
+   */
+  async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    let prepared = this.#prepared.get(statement);
+    if (prepared === undefined) {
+      prepared = { name: statement.name, text: inSchema(statement.text, this.#lane.address.schema) };
+      this.#prepared.set(statement, prepared);
+    }
+    const final = prepared;
+    using deadline = deadlineAfter(this.#clock, this.#refusedMs, {
+      reason: () => new BatonError("UNREACHABLE", `the database has refused it for ${this.#refusedMs / 1000} s`),
+    });
+    // A statement that has begun is not ended by this deadline.
+    return await retryWhileTemporary(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
+      clock: this.#clock,
+      signal: deadline.signal,
+    });
+  }
+
+  async #commitFenced(fenced: readonly FencedChange[]): Promise<LostTopic[]> {
+    const topics = fenced.map(({ change: { topicId } }) => topicId);
+    let written: Set<number>;
+    try {
+      written = new Set((await this.write(commitBatch, batchValues(fenced))).map((row) => Number(row["id"])));
+    } catch (error) {
+      if (!(error instanceof StatementError)) throw error;
+      const outcome = error.outcome === "unknown" ? "unknown" : "not_done";
+      const isFull = error.code === "STORE_FULL";
+      return topics.map((topicId) => ({ topicId, outcome, isFull, reason: error.message }));
+    }
+    this.commits++;
+    const lost: LostTopic[] = [];
+    for (const topicId of topics) {
+      const fence = this.fences.get(topicId);
+      if (fence !== undefined && written.has(topicId)) {
+        this.fences.set(topicId, { ...fence, revision: fence.revision + 1 });
+      } else lost.push({ topicId, outcome: "not_owner", reason: "another server has opened the topic" });
+    }
+    return lost;
+  }
+}
+
+export function topicOf(row: PostgresRow): TopicRow {
+  const sealedFor = row["sealed_for"];
+  return {
+    id: Number(row["id"]),
+    name: decodeName(row["name"]),
+    incarnation: String(row["incarnation"]),
+    baseOffset: Number(row["base_offset"]),
+    epoch: Number(row["epoch"]),
+    sealedFor: typeof sealedFor === "string" ? sealedFor : null,
+    last: Number(row["last"]),
+    gone: Number(row["gone"]),
+    stored: Number(row["stored"]),
+    bytes: Number(row["bytes"]),
+    clients: Number(row["clients"]),
+    registration: Number(row["registration"]),
+  };
+}

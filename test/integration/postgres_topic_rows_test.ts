@@ -1,0 +1,281 @@
+/** Statements of topics in a real PostgreSQL that are late, cut off, refused or stale: what is answered, and what is stored. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
+import { migrateDatabase } from "../../src/postgres/database_schema.ts";
+import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
+import { forgottenRowsPerDelete } from "../../src/pubsub/store/topic_store_limits.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { eventually } from "../support/eventually.ts";
+import { describeWithPeer } from "../support/peers.ts";
+import { PostgresServer } from "../support/postgres_server.ts";
+import { databaseAddress, SharedTopicStore } from "../support/shared_topic_store.ts";
+import { StatementCutter } from "../support/statement_cutter.ts";
+
+const connecting = { clock: systemClock(), name: "test" };
+const put = (counter: number, body: string, more: Record<string, unknown> = {}) => ({
+  kind: "put",
+  counter,
+  bodies: [new TextEncoder().encode(body)],
+  ...more,
+});
+const get = { kind: "get", client: "alice" };
+const subscribe = { kind: "subscribe", client: "alice" };
+const codes = (responses: readonly { readonly code: string }[]) => responses.map(({ code }) => code);
+const texts = (responses: readonly { readonly messages?: readonly { readonly body: Uint8Array }[] }[]) =>
+  responses.flatMap(({ messages = [] }) => messages.map(({ body }) => new TextDecoder().decode(body)));
+
+describeWithPeer("postgres", "topics of a database that servers share", () => {
+  let server: PostgresServer;
+  let schemas = 0;
+  beforeAll(async () => {
+    server = await PostgresServer.start({ settings: ["fsync = off", "deadlock_timeout = 500ms"] });
+  }, 60_000);
+  afterAll(async () => await server?.[Symbol.asyncDispose]());
+
+  /** A new schema with the topics `news` and `other`, which s1 has opened at epoch 1; alice is subscribed. */
+  async function topics(url = server.url): Promise<{ schema: string; s1: SharedTopicStore }> {
+    const schema = `store${++schemas}`;
+    await migrateDatabase(databaseAddress(server.url, schema), { ...connecting, tables: topicTables });
+    const s1 = new SharedTopicStore(databaseAddress(url, schema), "s1");
+    for (const topic of ["news", "other"]) {
+      await s1.create(topic);
+      expect(codes(await s1.execute({ ...subscribe, topic }))).toEqual(["OK"]);
+    }
+    return { schema, s1 };
+  }
+
+  /** A transaction that has locked the row of a topic. */
+  async function lock(schema: string, topic: string): Promise<{
+    run: (text: string) => Promise<unknown>;
+    end: () => Promise<void>;
+  }> {
+    const connection: PrimaryConnection = await connectToPrimary(databaseAddress(server.url, schema), connecting);
+    let step = 0;
+    const run = (text: string) => connection.run({ name: `lock_${step++}`, text }, []);
+    await run("BEGIN");
+    await run(`SELECT 1 FROM ${schema}.topic WHERE name = '${topic}' FOR UPDATE`);
+    return {
+      run,
+      end: async () => {
+        await run("COMMIT");
+        connection.close();
+      },
+    };
+  }
+
+  const waitsForLock = (name: string) => async () =>
+    await server.sql(
+      `SELECT pid FROM pg_stat_activity WHERE application_name = 'baton ${name}' AND wait_event_type = 'Lock'`,
+    ) || null;
+  const stored = (schema: string, topic = "news") =>
+    server.sql(
+      `SELECT count(*) FROM ${schema}.topic_message m JOIN ${schema}.topic t ON t.id = m.topic WHERE t.name = '${topic}'`,
+    );
+
+  for (const cut of ["before", "sent", "after"] as const) {
+    test(`a put whose connection is cut ${cut} its commit is unknown, and stored once when it is repeated`, async () => {
+      await using cutter = await StatementCutter.start({ host: "127.0.0.1", port: server.port });
+      const url = `postgres://baton@127.0.0.1:${cutter.port}/postgres`;
+      const { s1, schema } = await topics(url);
+      await using _s1 = s1;
+      expect(codes(await s1.execute(put(1, "one"), put(1, "one", { topic: "other" })))).toEqual(["OK", "OK"]);
+      cutter.arm(cut, "topic_batch");
+      const [unknown] = await s1.execute(put(2, "two"));
+      expect(unknown).toMatchObject({ code: "ERROR", unknown: true });
+      expect(cutter.cuts).toBe(1);
+      expect(s1.lost).toEqual(["news unknown"]);
+      // Nothing is written before the topic is opened again; the other topic is served meanwhile.
+      expect(codes(await s1.execute(put(2, "two"), put(2, "two", { topic: "other" })))).toEqual(["OVERLOADED", "OK"]);
+      await s1.open("news", 1);
+      expect(await s1.execute(put(2, "two"))).toMatchObject([{ code: "OK", ids: [{ first: 2, last: 2 }] }]);
+      expect(texts(await s1.execute(get))).toEqual(["one", "two"]);
+      expect(await stored(schema)).toBe("2");
+    });
+  }
+
+  test("a statement of an earlier owner that waited behind the take-over writes nothing", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    const locked = await lock(schema, "news");
+    const late = s1.execute(put(1, "late"), put(1, "other", { topic: "other" }));
+    await eventually(waitsForLock("s1"));
+    await locked.run(`UPDATE ${schema}.topic SET epoch = 2, owner = 's2', revision = revision + 1 WHERE name = 'news'`);
+    await locked.end();
+    expect(codes(await late)).toEqual(["NOT_OWNER", "OK"]);
+    expect(s1.lost).toEqual(["news not_owner"]);
+    await s2.open("news", 2);
+    expect(codes(await s2.execute(put(1, "again", { epoch: 2 })))).toEqual(["OK"]);
+    expect([await stored(schema), await stored(schema, "other")]).toEqual(["1", "1"]);
+  });
+
+  test("its own statement that is still on its way is done before the topic is opened again, or never", async () => {
+    await using cutter = await StatementCutter.start({ host: "127.0.0.1", port: server.port });
+    const { s1, schema } = await topics(`postgres://baton@127.0.0.1:${cutter.port}/postgres`);
+    await using _s1 = s1;
+    const locked = await lock(schema, "news");
+    const late = s1.execute(put(1, "late"));
+    await eventually(waitsForLock("s1"));
+    cutter.cutAll();
+    expect(await late).toMatchObject([{ code: "ERROR", unknown: true }]);
+    const opened = s1.open("news", 1);
+    await eventually(async () =>
+      await server.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") === "2"
+    );
+    await locked.end();
+    await opened;
+    expect(await s1.execute(put(1, "late"))).toMatchObject([{ code: "OK", ids: [{ first: 1, last: 1 }] }]);
+    expect(await stored(schema)).toBe("1");
+  });
+
+  test("an owner that another server has replaced answers nothing from memory", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await s1.execute(put(1, "one"));
+    await s2.open("news", 2);
+    expect(codes(await s2.execute({ ...get, epoch: 2 }))).toEqual(["OK"]);
+    expect(codes(await s1.execute(get, { kind: "info", client: "alice" }))).toEqual(["NOT_OWNER", "NOT_OWNER"]);
+    await expect(s1.open("news", 1)).rejects.toMatchObject({ code: "STALE_TOKEN" });
+    await expect(s1.open("news", 2)).rejects.toMatchObject({ code: "STALE_TOKEN" });
+    // The other topic is still its own.
+    expect(codes(await s1.execute({ ...get, topic: "other" }))).toEqual(["NO_MESSAGE"]);
+  });
+
+  test("a get that is held is refused when its topic is lost", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    expect(await s1.execute({ ...get, wait: true, ticket: 77 })).toEqual([]);
+    await s2.open("news", 2);
+    const held = s1.execute(put(1, "one"), { ...get, wait: true, ticket: 78 });
+    expect(codes(await held)).toEqual(["NOT_OWNER", "NOT_OWNER"]);
+    expect(s1.engine.waitingCount).toBe(0);
+  });
+
+  test("a server process that is ended leaves the outcome unknown", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    const locked = await lock(schema, "news");
+    const late = s1.execute(put(1, "one"), get);
+    const pid = await eventually(waitsForLock("s1"));
+    await server.sql(`SELECT pg_terminate_backend(${pid})`);
+    expect(codes(await late)).toEqual(["ERROR", "OVERLOADED"]);
+    await locked.end();
+    await s1.open("news", 1);
+    expect(codes(await s1.execute(put(1, "one")))).toEqual(["OK"]);
+    expect(await stored(schema)).toBe("1");
+  });
+
+  test("a commit that did not wait for its standby is unknown", async () => {
+    await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
+    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1");
+    await s1.create("news");
+    await s1.execute(subscribe);
+    primary.configure("synchronous_standby_names = 'absent'");
+    await primary.reload();
+    await eventually(async () => await primary.sql("SHOW synchronous_standby_names") === "absent");
+    const late = s1.execute(put(1, "one"));
+    const pid = await eventually(async () =>
+      await primary.sql(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'baton s1' AND wait_event = 'SyncRep'",
+      ) || null
+    );
+    await primary.sql(`SELECT pg_cancel_backend(${pid})`);
+    expect(await late).toMatchObject([{ code: "ERROR", unknown: true }]);
+    primary.configure("synchronous_standby_names = ''");
+    await primary.reload();
+    await s1.open("news", 1);
+    expect(await s1.execute(put(1, "one"))).toMatchObject([{ code: "OK", ids: [{ first: 1, last: 1 }] }]);
+  }, 60_000);
+
+  test("a statement that is ended to resolve a deadlock is sent again", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    // The batch locks `news`, and waits for `other`.
+    const locked = await lock(schema, "other");
+    await locked.run("SET LOCAL deadlock_timeout = '60s'");
+    const done = s1.execute(put(1, "one"), put(1, "one", { topic: "other" }));
+    await eventually(waitsForLock("s1"));
+    await locked.run(`SELECT 1 FROM ${schema}.topic WHERE name = 'news' FOR UPDATE`);
+    await locked.end();
+    expect(codes(await done)).toEqual(["OK", "OK"]);
+    expect(s1.lost).toEqual([]);
+    expect([await stored(schema), await stored(schema, "other")]).toEqual(["1", "1"]);
+  });
+
+  test("a row that is there already is no repetition: the put is not OK, and nothing is stored", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await server.sql(
+      `INSERT INTO ${schema}.topic_message SELECT id, 1, 1, 0, 0, 0, 'x' FROM ${schema}.topic WHERE name = 'news'`,
+    );
+    expect(codes(await s1.execute(put(1, "one")))).toEqual(["OVERLOADED"]);
+    expect(s1.lost).toEqual(["news not_done"]);
+    expect(await stored(schema)).toBe("1");
+  });
+
+  test("a row that was changed is named, and never delivered", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await s1.execute(put(1, "one"), put(1, "one", { topic: "other" }));
+    await server.sql(
+      `UPDATE ${schema}.topic_message SET records = set_byte(records, 20, get_byte(records, 20) # 1)
+        WHERE topic = (SELECT id FROM ${schema}.topic WHERE name = 'news')`,
+    );
+    for (const topic of ["news", "other"]) await s1.open(topic, 2);
+    const responses = await s1.execute({ ...get, epoch: 2 }, { ...get, epoch: 2, topic: "other" });
+    expect(codes(responses)).toEqual(["DAMAGED", "OK"]);
+    expect(responses[0]?.reason).toMatch(/row 1 of the topic_message .* \(message 1\) is damaged/);
+    expect(s1.rows.damage.count).toBe(1);
+  });
+
+  test("counters that are settled in the batch that stores them are known afterwards, and leave no row", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    const session = { number: 1, key: "k" };
+    for (let counter = 1; counter < forgottenRowsPerDelete; counter++) {
+      await s1.execute(put(counter, `body ${counter}`, { session, firstUnacked: counter }));
+    }
+    const last = forgottenRowsPerDelete;
+    const settles = put(last + 1, "", { session, firstUnacked: last + 1, bodies: [] });
+    expect(codes(await s1.execute(put(last, `body ${last}`, { session, firstUnacked: last }), settles))).toEqual([
+      "OK",
+      "OK",
+    ]);
+    expect(await server.sql(`SELECT count(*) FROM ${schema}.topic_resolved`)).toBe("0");
+    await s1.open("news", 2);
+    const repeated = [last - 1, last].map((counter) => put(counter, `body ${counter}`, { session, epoch: 2 }));
+    expect(codes(await s1.execute(...repeated))).toEqual(["STALE_OP", "STALE_OP"]);
+    expect(texts(await s1.execute({ ...get, epoch: 2 })).length).toBe(last);
+  });
+
+  test("an earlier process of the same server, at the same epoch, writes nothing more", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await using restarted = new SharedTopicStore(databaseAddress(server.url, schema), "s1");
+    await restarted.open("news", 1);
+    expect(codes(await s1.execute(put(1, "late")))).toEqual(["NOT_OWNER"]);
+    expect(codes(await restarted.execute(put(1, "one")))).toEqual(["OK"]);
+    expect(await stored(schema)).toBe("1");
+  });
+
+  test("a database that does not respond is not waited for: requests are refused, and nothing is lost", async () => {
+    await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
+    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1", 200);
+    await s1.create("news");
+    await s1.execute(subscribe);
+    await s1.execute(put(1, "one"));
+    await primary.kill();
+    // The first statement may be lost with its connection.
+    expect(["ERROR", "OVERLOADED"]).toContain(codes(await s1.execute(put(2, "two")))[0] ?? "");
+    expect(codes(await s1.execute(put(2, "two"), get))).toEqual(["OVERLOADED", "OVERLOADED"]);
+    await expect(s1.open("news", 1)).rejects.toMatchObject({ code: "UNREACHABLE" });
+    await primary.resume();
+    await s1.open("news", 1);
+    expect(codes(await s1.execute(put(2, "two")))).toEqual(["OK"]);
+    expect(texts(await s1.execute(get))).toEqual(["one", "two"]);
+  }, 60_000);
+});

@@ -1,0 +1,68 @@
+/** A server's topics in a shared database, without a thread and without the network: requests in, responses out. */
+import { type DatabaseAddress, parseDatabaseUrl } from "../../src/postgres/database_address.ts";
+import { DatabaseLane } from "../../src/postgres/database_lane.ts";
+import { PostgresTopicRows } from "../../src/pubsub/postgres_store/postgres_topic_rows.ts";
+import { RefusedPuts } from "../../src/pubsub/store/refused_puts.ts";
+import { StoreEngine } from "../../src/pubsub/store/store_engine.ts";
+import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import { runSteps } from "../../src/pubsub/store/store_steps.ts";
+import type { LostTopic } from "../../src/pubsub/store/topic_rows.ts";
+import { defaultStoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
+import { TopicTransfer } from "../../src/pubsub/store/topic_transfer.ts";
+import { systemClock } from "../../src/support/clock.ts";
+
+export const databaseAddress = (url: string, schema: string): DatabaseAddress =>
+  parseDatabaseUrl(`${url}?schema=${schema}`, { mayHavePassword: true, env: {} });
+
+export class SharedTopicStore implements AsyncDisposable {
+  readonly #lane: DatabaseLane;
+  readonly engine: StoreEngine;
+  readonly transfer: TopicTransfer;
+  readonly rows: PostgresTopicRows;
+  readonly lost: string[] = [];
+  #responses: StoreResponse[] = [];
+  #ticket = 1;
+
+  constructor(address: DatabaseAddress, server: string, refusedMs?: number) {
+    const clock = systemClock();
+    this.#lane = new DatabaseLane({ address, clock, name: server });
+    this.rows = new PostgresTopicRows({
+      ...{ lane: this.#lane, clock, server },
+      ...(refusedMs === undefined ? {} : { refusedMs }),
+    });
+    this.engine = new StoreEngine(this.rows, defaultStoreOptions, {
+      onResponse: (response) => this.#responses.push(response),
+      wallClockMs: () => Date.now(),
+      refusedPuts: new RefusedPuts(),
+      onTopicLost: (topic, { outcome }: LostTopic) => this.lost.push(`${topic} ${outcome}`),
+    });
+    this.transfer = new TopicTransfer(this.rows, this.engine);
+  }
+
+  create(name: string): Promise<void> {
+    return runSteps(this.transfer.create(name, { incarnation: `of ${name}`, baseOffset: 0, epoch: 1 }));
+  }
+
+  open(name: string, epoch: number): Promise<void> {
+    return runSteps(this.transfer.activate(name, epoch, "copy", `of ${name}`));
+  }
+
+  /** One batch; the responses come in the order of the operations. */
+  async execute(...operations: readonly Readonly<Record<string, unknown>>[]): Promise<StoreResponse[]> {
+    const common = { topic: "news", epoch: 1, client: "bob", session: null, op: null, registration: 0 };
+    const puts = { firstUnacked: 0, after: null, msgId: null, fromSession: null };
+    const gets = { max: 100, maxBytes: 0, wait: false, peek: false, last: -1 };
+    const whole = operations.map((operation) =>
+      ({ ticket: this.#ticket++, ...common, ...puts, ...gets, ...operation }) as unknown as StoreOperation & {
+        ticket: number;
+      }
+    );
+    this.#responses = [];
+    await runSteps(this.engine.execute(whole));
+    return whole.flatMap(({ ticket }) => this.#responses.filter((response) => response.ticket === ticket));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#lane.close();
+  }
+}
