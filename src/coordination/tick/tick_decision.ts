@@ -97,6 +97,8 @@ export function decideTick(facts: TickFacts): TickDecision {
     return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...missed] };
   }
   const again = open === null ? retry : { tickMs: open.tickMs, attempt: open.attempt + 1 };
+  // The servers' clock was set back since: neither another try nor the settlement may come before the tick.
+  if (again !== null && again.tickMs > nowMs) return { do: "leave", isRunning: false };
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
     return { do: "claim", run: again, uptoMs: Math.max(uptoMs, again.tickMs), settled: lost };
   }
