@@ -53,6 +53,8 @@ export interface BackendOptions {
   readonly configLines?: readonly string[];
   /** More system properties for its JVM; ZooKeeper only. */
   readonly javaProperties?: Readonly<Record<string, string>>;
+  /** Added to the environment of the server processes. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Options of its JVM instead of those that make it small and quick to start; ZooKeeper only. */
   readonly jvm?: readonly string[];
 }

@@ -13,6 +13,9 @@ export interface FakeNode {
   readonly owner: bigint;
   readonly isContainer: boolean;
   readonly creates: number;
+  /** Milliseconds, as `FakeTree.wallMs` says. */
+  readonly ctime: number;
+  readonly mtime: number;
 }
 
 /** Nodes are replaced, never changed: a copy of the map is a snapshot. */
@@ -29,6 +32,8 @@ const root: FakeNode = {
   owner: 0n,
   isContainer: false,
   creates: 0,
+  ctime: 0,
+  mtime: 0,
 };
 const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
@@ -40,6 +45,8 @@ export function refuse(reason: ZooKeeperErrorName, action: string, path: string,
 export class FakeTree {
   nodes: Map<string, FakeNode> = new Map([["/", root]]);
   zxid = 0n;
+  /** The server's wall clock, in Unix milliseconds. */
+  wallMs: () => number = () => 0;
   /** What the sequence of the next child is, whatever was created before; for the edge at 2^31-1. */
   sequence: number | null = null;
   /** Watch events given out. */
@@ -149,8 +156,10 @@ export class FakeTree {
     if (this.nodes.has(name)) throw refuse("NODEEXISTS", "create", name);
     const isEphemeral = flags === createFlag.ephemeral || flags === createFlag.ephemeralSequential;
     const { zxid } = this;
+    const nowMs = this.wallMs();
     this.nodes.set(name, {
       ...root,
+      ...{ ctime: nowMs, mtime: nowMs },
       data,
       czxid: zxid,
       mzxid: zxid,
@@ -178,7 +187,7 @@ export class FakeTree {
 
   #setData(path: string, data: Uint8Array, version: number): Stat {
     const node = this.#node(path, version, "setData");
-    this.nodes.set(path, { ...node, data, version: node.version + 1, mzxid: this.zxid });
+    this.nodes.set(path, { ...node, data, version: node.version + 1, mzxid: this.zxid, mtime: this.wallMs() });
     this.#fire("node", { type: "dataChanged", path });
     return statIn(this.nodes, path);
   }
@@ -220,8 +229,8 @@ export function statIn(nodes: Snapshot, path: string): Stat {
   return {
     czxid: node.czxid,
     mzxid: node.mzxid,
-    ctime: 0n,
-    mtime: 0n,
+    ctime: BigInt(node.ctime),
+    mtime: BigInt(node.mtime),
     version: node.version,
     cversion: 2 * node.creates - numChildren,
     aversion: 0,

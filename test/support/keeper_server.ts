@@ -73,7 +73,10 @@ class KeeperNode extends ProcessNode {
   override async restart(): Promise<void> {
     await this.kill();
     const { folder, unix } = this.#place;
-    const server = this.process = new ServerProcess(this.#command(), { folder });
+    const server = this.process = new ServerProcess(this.#command(), {
+      folder,
+      env: { ...process.env, ...this.#options.env } as Record<string, string>,
+    });
     // Where nobody else can answer, and where it listens last: it has its port by then.
     const serves = async () => !server.alive || await fourLetterWord(unix, "ruok", 500) === "imok";
     await eventually(serves, { withinMs: startMsMax, what: `the keeper to serve; it said: ${server.output}` });

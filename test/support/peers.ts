@@ -4,7 +4,7 @@
  */
 import { describe, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, delimiter, join } from "node:path";
 import process from "node:process";
@@ -38,6 +38,10 @@ export const zkCli = "/usr/share/zookeeper/bin/zkCli.sh";
 const curatorParts = ["recipes", "framework", "client"].map((part) => `curator-${part}`);
 export const curatorJars = [...curatorParts, "guava", "slf4j-api", "slf4j-nop", "zookeeper", "zookeeper-jute"]
   .map((name) => `/usr/share/java/${name}.jar`);
+
+const fakeTimeFile = "faketime/libfaketimeMT.so.1";
+/** For LD_PRELOAD; the loader puts in the folder of this machine. */
+export const fakeTimeLibrary = `/usr/$LIB/${fakeTimeFile}`;
 
 /** What has to be there, and the Debian packages that bring it. */
 const peers = {
@@ -119,6 +123,11 @@ const peers = {
     packages: "pgbouncer postgresql",
     installed: () => existsSync("/usr/lib/postgresql") && inPath("pgbouncer") && inPath("psql"),
   },
+  faketime: {
+    title: "libfaketime",
+    packages: "libfaketime",
+    installed: () => readdirIfThere("/usr/lib").some((folder) => existsSync(`/usr/lib/${folder}/${fakeTimeFile}`)),
+  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 
@@ -163,6 +172,10 @@ function sayOnce(sentence: string): void {
 /** An addon is there for some machines, and loads on fewer. */
 function loadsInNode(packageName: string): boolean {
   return inPath("node") && spawnSync("node", ["-e", `require("${packageName}")`], { cwd: project }).status === 0;
+}
+
+function readdirIfThere(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 function inPath(program: string): boolean {

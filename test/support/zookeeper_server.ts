@@ -113,7 +113,10 @@ class ZooKeeperNode extends ProcessNode {
 
   override async restart(): Promise<void> {
     await this.kill();
-    const server = this.process = new ServerProcess(this.#command(), { folder: this.#options.folder });
+    const server = this.process = new ServerProcess(this.#command(), {
+      folder: this.#options.folder,
+      env: { ...process.env, ...this.#options.env } as Record<string, string>,
+    });
     const serves = eventually(async () => !server.alive || await this.mode() !== null, {
       withinMs: startMsMax,
       what: `ZooKeeper at port ${this.address.port} to serve`,
