@@ -12,19 +12,26 @@ import { cronForms, cronOperationOf, cronSettings } from "./cron_options.ts";
 
 export const cronCommand = defineCommand({
   name: "cron",
-  summary: "check a crontab file whose jobs run once across all hosts, and print the next ticks",
-  usage: "check FILE [options] | next FILE [options] | reset NAME [options]",
+  summary: "run the jobs of a crontab file, each tick once across all hosts that have the file",
+  usage: "FILE [options] | check FILE [options] | next FILE [options] | reset NAME [options]",
   details: [
+    "A service for every host of a group: there is no scheduler, and hosts may come and go. Each job is a lock with ticks, as of baton lock " +
+    "--tick: the first host that takes a tick runs it, and baton history NAME shows what became of it. All jobs share one session. A job's " +
+    "processes are dead before another host can have its lock.",
     "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; NAME=value lines, of which " +
-    "CRON_TZ is the time zone of the lines below it; % as there. It has no user column. A comment that begins with #baton has the options of the job " +
-    "after it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION. Each job is a lock of its name, or of the " +
-    "name of the file and the schedule's id; jobs with the same name never run at the same time.",
+    "CRON_TZ is the time zone of the lines below it; % as there. It has no user column: all jobs run as the user of the service. A comment " +
+    "that begins with #baton has the options of the job after it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, " +
+    "max-hold=DURATION, with the meanings that they have for baton lock. Each job is a lock of its name, or of the name of the file and the " +
+    "schedule's id. Jobs with the same name never run at the same time. docs/schedules.md has more.",
+    "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP reads the file again; " +
+    "if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further ticks and waits for running jobs up to --drain.",
     "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, by the rules of cron(8) for " +
     "daylight saving. Both work without a server.",
     "reset NAME sets back the schedules of a lock that are settled up to a time in the future, because the clocks were wrong when a tick " +
     "was claimed: otherwise no tick runs until then. Exits with 1 if there are none.",
   ],
   examples: [
+    ["baton cron /etc/baton/fleet.cron --servers zk1:2181,zk2:2181,zk3:2181", "on each host, as a service"],
     ["baton cron check /etc/baton/fleet.cron", "all mistakes of a file, before it is installed"],
     [
       "baton cron next fleet.cron -n 5 --from 2026-10-24T00:00Z",
@@ -37,6 +44,7 @@ export const cronCommand = defineCommand({
   completesFirst: { check: [], next: [], reset: [] },
   forms: cronForms,
   runsNothing: true,
+  isService: true,
   run: cron,
 });
 
@@ -45,7 +53,8 @@ async function cron(call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { operation, subject } = cronOperationOf(call);
   if (operation === "check") return checkCrontab(subject, values, io);
   if (operation === "next") return showNextTicks(subject, values, io);
-  return await resetSchedules(subject, call);
+  if (operation === "reset") return await resetSchedules(subject, call);
+  return await (await import("./cron_service.ts")).runCronService(subject, call);
 }
 
 async function resetSchedules(name: string, call: Call<typeof cronSettings>): Promise<ExitCode> {

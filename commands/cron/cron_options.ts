@@ -1,10 +1,12 @@
 /** The options of `baton cron`: settings, and which of them belong to which operation. Pure. */
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { integerType, textType, type ValueType } from "../../src/config/value_types.ts";
+import { durationType, integerType, textType, type ValueType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { isInstant } from "../../src/support/instant.ts";
 import { type Call, givenFlag } from "../command.ts";
+import { jobSettings } from "../job/job_flags.ts";
 
 const timezone = flag("--timezone", textType("zone"), {
   help: "time zone of lines without CRON_TZ, such as Europe/Berlin; the same on all hosts",
@@ -22,7 +24,45 @@ const nextSettings = {
 
 const json = toggle("--json", { help: "print one JSON object" });
 
-export const cronSettings = { timezone, ...nextSettings, json, ...connectionSettings } satisfies SettingTable;
+/** Settings of the service only. */
+const serviceSettings = {
+  jobs: flag("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
+    help:
+      "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to other hosts",
+    default: 8,
+  }),
+  drain: flag("--drain", durationType(), {
+    help: "on the first TERM or INT, take no further ticks and let running jobs finish for this long; then stop them",
+    default: 30_000,
+  }),
+  splay: flag("--splay", durationType({ maxMs: 60_000 }), {
+    help: "spread the first requests of all hosts for a tick over this time; another host is the first at each tick",
+    default: 1000,
+  }),
+  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+    help: "maximum difference between the clocks of this host and of the servers; beyond it this host takes no ticks",
+    default: 30_000,
+  }),
+  outputDir: flag("--output-dir", textType("folder"), {
+    group: "output",
+    help: "write the output of each run to a file of its own in this folder, instead of to stderr",
+  }),
+  outputKeep: flag("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
+    group: "output",
+    help: "with --output-dir: number of files of a job that are kept",
+    default: 30,
+  }),
+  ...logSettings,
+  ...jobSettings,
+} satisfies SettingTable;
+
+export const cronSettings = {
+  ...serviceSettings,
+  timezone,
+  ...nextSettings,
+  json,
+  ...connectionSettings,
+} satisfies SettingTable;
 
 /** A time with its offset from UTC. The value is in Unix milliseconds. */
 function instantTextType(): ValueType<number> {
@@ -40,9 +80,9 @@ function instantTextType(): ValueType<number> {
 
 /** The settings that an operation does not use. */
 export const cronForms = {
-  check: { refuses: { ...nextSettings, ...connectionSettings }, runsNothing: true },
-  next: { refuses: connectionSettings, runsNothing: true },
-  reset: { refuses: { timezone, ...nextSettings }, runsNothing: true },
+  check: { refuses: { ...serviceSettings, ...nextSettings, ...connectionSettings }, runsNothing: true },
+  next: { refuses: { ...serviceSettings, ...connectionSettings }, runsNothing: true },
+  reset: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
 } as const;
 
 export type CronValues = Call<typeof cronSettings>["values"];
@@ -50,23 +90,24 @@ export type CronValues = Call<typeof cronSettings>["values"];
 export type CronOperation = keyof typeof cronForms;
 const operations = ["check", "next", "reset"] as const satisfies readonly CronOperation[];
 
-/** Returns the operation and its only argument. Throws USAGE. */
+/** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
 export function cronOperationOf(
   { names, sources }: Pick<Call<typeof cronSettings>, "names" | "sources">,
-): { readonly operation: CronOperation; readonly subject: string } {
-  const [word, subject, ...more] = names;
-  const operation = operations.find((one) => one === word);
-  if (operation === undefined) {
-    throw new BatonError("USAGE", "baton cron needs an operation: baton cron check FILE, next FILE, or reset NAME");
-  }
+): { readonly operation: CronOperation | "run"; readonly subject: string } {
+  const [first, ...others] = names;
+  const operation = operations.find((one) => one === first) ?? "run";
+  const [subject, ...more] = operation === "run" ? names : others;
+  const word = operation === "run" ? "" : ` ${operation}`;
   const what = operation === "reset" ? "NAME" : "FILE";
   if (subject === undefined || more.length > 0) {
+    const given = more.length > 0 ? `"${names.join(" ")}" is given` : "none is given";
     throw new BatonError(
       "USAGE",
-      `baton cron ${operation} needs one ${what.toLowerCase()}, as in: baton cron ${operation} ${what}`,
+      `baton cron${word} needs one ${what.toLowerCase()}, and ${given}, as in: baton cron${word} ${what}`,
     );
   }
-  const wrongFlag = givenFlag(cronForms[operation].refuses, sources.flags);
-  if (wrongFlag !== null) throw new BatonError("USAGE", `baton cron ${operation} does not use ${wrongFlag}`);
+  const refused = operation === "run" ? { ...nextSettings, json } : cronForms[operation].refuses;
+  const wrongFlag = givenFlag(refused, sources.flags);
+  if (wrongFlag !== null) throw new BatonError("USAGE", `baton cron${word || " FILE"} does not use ${wrongFlag}`);
   return { operation, subject };
 }

@@ -20,7 +20,7 @@ export interface HeldTick {
 }
 
 /** A tick without --catch-up begins at most this long after its time and --skew, in milliseconds. */
-const lateMsDefault = 60_000;
+export const lateMsDefault = 60_000;
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
 export function scheduleOf(
@@ -76,7 +76,7 @@ export async function takeTick(
 }
 
 /** Null: the lock is lost, and the next call records that. */
-function tickEndOf(ending: ChildEnding): TickEnd | null {
+export function tickEndOf(ending: ChildEnding): TickEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
     case "exited":

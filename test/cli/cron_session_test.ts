@@ -1,8 +1,15 @@
 /** `baton cron`: what it says about crontab files, and what it runs. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import process from "node:process";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { createParents } from "../../src/coordination/lock/create_nodes.ts";
+import { formatTickState, ticksFolder } from "../../src/coordination/tick/tick_state.ts";
+import { Schedule } from "../../src/schedule/schedule.ts";
+import { homeInDatabase } from "../../src/support/home_folder.ts";
+import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 
@@ -88,6 +95,125 @@ for (const kind of backends) {
       const after = await session.run('"$baton" history wound --json');
       expect(Date.parse(JSON.parse(after.stdout).schedules[0].settled_until)).toBeLessThanOrEqual(Date.now() + 1000);
       expect((await session.run(call)).code).toBe(81);
+    });
+
+    /** A schedule whose last tick was ten minutes ago, and which is settled up to an hour ago: its tick is due. */
+    async function due(name: string): Promise<string> {
+      const tickMs = Math.floor(Date.now() / 60_000 - 10) * 60_000;
+      const time = new Date(tickMs);
+      const schedule = new Schedule(`${time.getUTCMinutes()} ${time.getUTCHours()} * * *`, "UTC");
+      const path = `${ticksFolder(name)}/${schedule.id}`;
+      await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 10_000 });
+      await createParents(zk, path, openAcl);
+      const progress = { uptoMs: tickMs - 3_000_000, open: null, retry: null };
+      const data = formatTickState({ ...progress, schedule: schedule.text, zone: "UTC", zoneHost: "db1" });
+      await zk.create(path, data);
+      return schedule.text;
+    }
+
+    const results = async (name: string): Promise<string[]> => {
+      const { records } = JSON.parse((await session.run(`"$baton" history ${name} --json`)).stdout);
+      return records.map((record: { result: string; why: string | null }) => `${record.result} ${record.why ?? ""}`);
+    };
+
+    /** Starts a service for a file, in this order of its lines. */
+    function serve(file: string, lines: readonly string[], options = "", env: Readonly<Record<string, string>> = {}) {
+      writeFileSync(session.path(file), `${lines.join("\n")}\n`);
+      return session.start(`exec "$baton" cron ${file} ${options}`, env);
+    }
+
+    test("of two services one runs a due tick, with cron's environment, and prints its output with the job's name", async () => {
+      const lines = [
+        "ODD = ' two words '",
+        "#baton name=shared catch-up=1h",
+        `${await due("shared")} env >&2; pwd; cat; echo "$BATON_TICK_ATTEMPT$ODD"; exit 3%a\\%b%c`,
+      ];
+      const services = [serve("one.cron", lines, "", { LEAKED: "x" }), serve("two.cron", lines)];
+      await eventually(async () => (await results("shared")).length > 0, { withinMs: 20_000 });
+      for (const { child } of services) child.kill("SIGTERM");
+      const ended = await Promise.all(services.map((service) => service.ended));
+      expect(ended.map(({ code, stdout }) => [code, stdout])).toEqual([[0, ""], [0, ""]]);
+      expect(await results("shared")).toEqual(["failed exit code 3"]);
+      const log = ended.map(({ stderr }) => stderr).join("");
+      const output = log.split("\n").filter((line) => /^shared\[\d+\]: /.test(line)).map((line) =>
+        line.replace(/^.*?: /, "")
+      );
+      expect(output.slice(-4)).toEqual([
+        homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? "",
+        "a%b",
+        "c",
+        "1 two words ",
+      ]);
+      const names = output.map((line) => line.split("=", 1)[0] ?? "");
+      expect(names).not.toContain("LEAKED");
+      expect(names).toEqual(expect.arrayContaining(["SHELL", "HOME", "PATH", "LOGNAME", "ODD", "BATON_TICK"]));
+      expect(log).toMatch(/baton cron: \S+ warning: shared: tick \S+Z exited with 3 after \d+ m?s\n/);
+    });
+
+    test("-j limits the jobs that run at the same time; --output-dir has a file for each run", async () => {
+      const job = `echo begin >>$dir/limited; sleep 0.1; echo end >>$dir/limited; echo said`;
+      const lines = [`dir=${session.folder}`];
+      for (const name of ["first", "second", "third"]) {
+        lines.push(`#baton name=l/${name} catch-up=1h`, `${await due(`l/${name}`)} ${job}`);
+      }
+      const service = serve("limited.cron", lines, "-j 1 --output-dir out");
+      await eventually(() => session.run("[ $(grep -c end limited) = 3 ]").then(({ code }) => code === 0));
+      await eventually(async () => (await results("l/third")).length > 0);
+      service.child.kill("SIGTERM");
+      const { code, stderr } = await service.ended;
+      expect([code, stderr.includes("said")]).toEqual([0, false]);
+      expect(session.read("limited")).toBe("begin\nend\n".repeat(3));
+      expect((await session.run("cat out/*/*Z-1.log")).stdout).toBe("said\n".repeat(3));
+    });
+
+    test("HUP reads the file again; with mistakes the jobs stay as they are", async () => {
+      const service = serve("again.cron", ["#baton name=before", "0 0 1 1 * true"]);
+      await eventually(() => service.stderr().includes("again.cron: 1 job, on "));
+      writeFileSync(session.path("again.cron"), "0 25 * * * true\n");
+      service.child.kill("SIGHUP");
+      await eventually(() => service.stderr().includes("again.cron has 1 mistake; the jobs stay as they are"));
+      expect(service.stderr()).toContain('again.cron:1: "0 25 * * *" is not a schedule');
+      writeFileSync(session.path("again.cron"), `#baton name=after catch-up=1h\n${await due("after")} echo new\n`);
+      service.child.kill("SIGHUP");
+      await eventually(() => /^after\[\d+\]: new$/m.test(service.stderr()), { withinMs: 15_000 });
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+    });
+
+    test("TERM waits for a running job, and stops it after --drain; a second one stops it immediately", async () => {
+      const start = async (name: string, options: string, rest: string) => {
+        const service = serve(`${name}.cron`, [
+          `dir=${session.folder}`,
+          `#baton name=${name} catch-up=1h`,
+          `${await due(name)} echo >$dir/${name}.runs; ${rest}`,
+        ], options);
+        await session.made(`${name}.runs`);
+        service.child.kill("SIGTERM");
+        await eventually(() => service.stderr().includes("SIGTERM: no further ticks"));
+        return service;
+      };
+      const finished = await start("finished", "", `while [ ! -e $dir/go ]; do sleep 0.05; done`);
+      await session.run("touch go");
+      expect((await finished.ended).code).toBe(0);
+      expect(await results("finished")).toEqual(["done "]);
+      const late = await start("late", "--drain 100ms", "sleep 60");
+      expect((await late.ended).code).toBe(0);
+      expect(await results("late")).toEqual(["stopped the service stops, and --drain 100 ms is over"]);
+      const twice = await start("twice", "", "sleep 60");
+      await eventually(() =>
+        twice.child.kill("SIGINT") && twice.stderr().includes("twice: tick") &&
+        /by SIGTERM after|was stopped/.test(twice.stderr())
+      );
+      expect((await twice.ended).code).toBe(0);
+      expect(await results("twice")).toEqual(["stopped SIGINT came a second time"]);
+    });
+
+    test("a new job begins with its next tick, and misses nothing", async () => {
+      const service = serve("fresh.cron", ["#baton name=fresh catch-up=1d", "0 0 * * * echo never"]);
+      await eventually(async () => (await session.run('"$baton" history fresh')).code === 0);
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      expect(await results("fresh")).toEqual([]);
     });
   });
 }

@@ -59,10 +59,14 @@ export interface TickOptions {
   readonly retriesMax: number;
   /** Maximum difference between the clocks of this host and of the servers, in milliseconds. */
   readonly skewMs: number;
+  /** A call that is this early waits for its tick; `skewMs` when left out. */
+  readonly earlyMs?: number;
   /** True: wait for a busy lock. */
   readonly waits: boolean;
   /** True: take over a schedule whose time zone differs, or whose mark is in the future. */
   readonly replaces: boolean;
+  /** True: the first call ever begins the schedule, and takes no tick of the time before it. */
+  readonly registers?: boolean;
   readonly info: HolderInfo;
   readonly root?: string | undefined;
   readonly acl: Acl[];
@@ -88,6 +92,17 @@ export class TickIsNear extends Error {
   constructor(waitMs: number) {
     super(`The next tick begins in ${waitMs} ms`);
     this.waitMs = waitMs;
+  }
+}
+
+/** No tick is for this call: TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
+export class TickSettled extends BatonError {
+  /** A try runs, or failed and may be tried again: a later call may have to take it. */
+  readonly isOpen: boolean;
+
+  constructor(code: "TICK_DONE_ELSEWHERE" | "TICK_NOT_DUE", message: string, isOpen: boolean) {
+    super(code, message);
+    this.isOpen = isOpen;
   }
 }
 
@@ -174,6 +189,10 @@ export class TickClaim implements GrantClaim {
     const isFuture = state !== null && state.uptoMs > nowMs + skewMs;
     if (state !== null && this.#options.replaces && (isFuture || state.zone !== schedule.zone)) {
       await this.#write(this.#stateWith({ ...state, uptoMs: Math.min(state.uptoMs, nowMs) }), []);
+      return "again";
+    }
+    if (state === null && this.#options.registers === true) {
+      await this.#write(this.#stateWith({ uptoMs: nowMs, open: null, retry: null }), []);
       return "again";
     }
     if (state !== null) this.#checkZone(state);
@@ -396,37 +415,36 @@ export class TickClaim implements GrantClaim {
   }
 
   #leaving(isRunning: boolean, nowMs: number): Error {
-    const { schedule, skewMs } = this.#options;
+    const { schedule, skewMs, earlyMs = skewMs } = this.#options;
     const next = schedule.next(nowMs);
     const last = schedule.last(nowMs);
-    const nearMs = last === null || next === null ? skewMs : Math.min(skewMs, (next - last) / 2);
+    const nearMs = last === null || next === null ? earlyMs : Math.min(earlyMs, (next - last) / 2);
     if (next !== null && next - nowMs <= nearMs) return new TickIsNear(next - nowMs);
     return this.#settledError(nowMs, isRunning);
   }
 
-  #settledError(nowMs: number, isRunning: boolean): BatonError {
+  #settledError(nowMs: number, isRunning: boolean): TickSettled {
     const { schedule } = this.#options;
     const state = this.#read?.state ?? null;
     const last = schedule.last(nowMs);
     const next = schedule.next(nowMs);
+    const isOpen = state !== null && (state.open !== null || state.retry !== null);
     const then = next === null ? "" : `; the next tick is ${this.#timeOf(next)}`;
     if (state === null || (last !== null && last > state.uptoMs)) {
       const which = last === null ? "there was no tick yet" : `the last tick, ${this.#timeOf(last)}, is over`;
-      return new BatonError("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`);
+      return new TickSettled("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`, isOpen);
     }
     const upto = this.#timeOf(state.uptoMs);
     if (isRunning && state.open !== null) {
       const { host, pid } = state.open;
-      return new BatonError(
-        "TICK_DONE_ELSEWHERE",
-        `${this.#subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`,
-      );
+      const message = `${this.#subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;
+      return new TickSettled("TICK_DONE_ELSEWHERE", message, isOpen);
     }
     const record = this.#read?.head.records.findLast(({ tickMs, untilMs }) =>
       tickMs <= state.uptoMs && state.uptoMs <= untilMs
     );
     const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
-    return new BatonError("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`);
+    return new TickSettled("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`, isOpen);
   }
 
   #futureError(uptoMs: number, nowMs: number): BatonError {

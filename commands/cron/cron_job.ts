@@ -1,0 +1,141 @@
+/** Runs the command of one tick under its lease, beside the commands of other jobs, and records the end. */
+import { closeSync, existsSync } from "node:fs";
+import process from "node:process";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { TickLease } from "../../src/coordination/tick/acquire_tick.ts";
+import { messageOf } from "../../src/errors.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import { ResignableLease } from "../../src/process/lease.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import type { JobTable } from "../../src/process/proc/job_table.ts";
+import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { resultWithin } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { homeInDatabase } from "../../src/support/home_folder.ts";
+import type { Log } from "../../src/support/log.ts";
+import { userName } from "../../src/support/user_name.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import { lockEndingOf } from "../job/lock_ending.ts";
+import { tickEndOf } from "../lock/tick_lock.ts";
+import { cronPath } from "./cron_file.ts";
+import type { CronValues } from "./cron_options.ts";
+import type { CronJob } from "./crontab.ts";
+import { OutputFolder, printOutput } from "./job_output.ts";
+
+export interface CronJobContext {
+  readonly values: CronValues;
+  readonly io: Io;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly place: Coordination;
+  readonly guard: Guard;
+  readonly beside: JobTable;
+  readonly hangUpIgnored: boolean;
+  /** Null: output is printed. */
+  readonly folder: OutputFolder | null;
+  /** Aborts when running jobs are to be stopped, with a sentence. */
+  readonly stopJobs: AbortSignal;
+}
+
+/** Maximum time to read the rest of the output of a command whose processes are dead, in milliseconds. */
+const outputMsMax = 2000;
+
+/** Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a bug. */
+export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
+  const { io, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
+  const { name, options: { maxHoldMs } } = job;
+  const { run } = tick;
+  const grantedAtMs = clock.now();
+  const lease = new ResignableLease(tick.lease);
+  using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(messageOf(reason))));
+  using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+  const tickText = `tick ${new Date(run.tickMs).toISOString().replace(":00.000Z", "Z")}${
+    run.attempt > 1 ? `, try ${run.attempt}` : ""
+  }`;
+  const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
+  let reading: Promise<unknown> = Promise.resolve();
+  const input = job.input === null ? null : openBodyFile(new TextEncoder().encode(job.input));
+  const environment = cronEnvironment(io, job);
+  const home = environment.HOME;
+  try {
+    const shared = { command: shellCommand(job, environment.SHELL), quiet: values.quiet, verbose: values.verbose };
+    const outcome = await superviseChild({
+      ...superviseOptions({ ...shared, values: { ...values, foreground: false, maxHold: maxHoldMs } }, io, {
+        clock,
+        signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
+      }),
+      ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: existsSync(home) ? home : "/" },
+      ...(input === null ? { readsNothing: true } : { input }),
+      env: {
+        ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
+        ...environment,
+        ...jobEnvironment(io, {
+          ...{ leases: [lease], waitedMs: tick.lease.waitedMs, place: context.place, note, tick: run },
+          passAuth: false,
+        }),
+      },
+      onStarted({ pid, output }) {
+        log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
+        if (output === null) return;
+        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
+        reading = (folder === null ? printOutput(io, of, output) : folder.write(of, output)).catch((thrown: unknown) =>
+          log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
+        );
+      },
+    });
+    await resultWithin(clock, outputMsMax, reading);
+    const ending = lockEndingOf(outcome, { what: `"${name}"`, lost: lease.lost, maxHoldMs });
+    const end = tickEndOf(outcome);
+    const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
+    const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);
+    const how = outcome.kind === "exited"
+      ? `exited with ${outcome.code}`
+      : outcome.kind === "signaled"
+      ? `was ended by ${outcome.signal}`
+      : ending?.message ?? "was not started";
+    const isGood = outcome.kind === "exited" && outcome.code === 0;
+    const tookMs = Math.round(outcome.heldMs);
+    const sentence = `${name}: ${tickText} ${how} after ${formatDuration(tookMs)}`;
+    log(isGood ? "info" : "warning", "job_ended", sentence, {
+      ...fields,
+      exit_code: ending?.exitCode ?? 0,
+      took_ms: tookMs,
+    });
+    if (problem !== null) {
+      log("error", "end_not_recorded", `${name}: the end of ${tickText} is not recorded: ${problem}`, fields);
+      if (lease.isHeld()) await tick.lease.release();
+    }
+    return outcome.kind === "breach";
+  } finally {
+    if (input !== null) closeSync(input);
+  }
+}
+
+function asDisposable(end: () => void): Disposable {
+  return { [Symbol.dispose]: end };
+}
+
+/** Both outputs go through one pipe, in their order. */
+function shellCommand({ command }: CronJob, shell: string): [string, ...string[]] {
+  return ["/bin/sh", "-c", 'exec 2>&1; exec "$0" -c "$1"', shell, command];
+}
+
+interface CronEnvironment extends Record<string, string> {
+  readonly SHELL: string;
+  readonly HOME: string;
+}
+
+/** The variables that cron sets, and those of the file. */
+function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): CronEnvironment {
+  const user = userName();
+  const home = homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");
+  return {
+    ...{ SHELL: "/bin/sh", HOME: home, PATH: cronPath, LOGNAME: user, USER: user },
+    ...Object.fromEntries(variables),
+  };
+}
