@@ -9,6 +9,7 @@ import { choiceType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
+import { diagnoseSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkServerReleases } from "../../src/coordination/connect/server_releases.ts";
@@ -41,7 +42,7 @@ export const doctorCommand = defineCommand({
   usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
     "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
-    "no session owns, waiters that do not acquire a free lock, counters near their end, a session timeout that is too short, " +
+    "no session owns, waiters that do not acquire a free lock, counters near their end, schedules that are settled up to a time in the future or whose time zone has other rules here, a session timeout that is too short, " +
     "servers of a release that can lose acknowledged writes, and a system on which baton cannot watch the processes of a command.",
     "Exits with 0 if it finds no problem, with 1 if it does.",
   ],
@@ -65,6 +66,7 @@ export const doctorCommand = defineCommand({
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
         ...await systemFindings(),
         ...await releaseFindings(place),
+        ...(path === null ? await diagnoseSchedules(zk, { root: values.root }) : []),
       ];
       const diagnosis = path === null || recipe === undefined
         ? await diagnose(zk, { root: values.root })

@@ -8,6 +8,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { resultWithin } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { zonePrint } from "../../schedule/zone_print.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import type { ClaimedLock, GrantClaim } from "../lock/lock_contender.ts";
@@ -292,7 +293,9 @@ export class TickClaim implements GrantClaim {
     await this.#createMissingParents();
     this.#claimed = { run, beganMs: nowMs };
     const open = { ...run, guid, host, pid, beganMs: nowMs };
-    return this.#requests(this.#stateWith({ uptoMs, open, retry: null }), this.#recordsOf(settled, nowMs));
+    const state = this.#stateWith({ uptoMs, open, retry: null });
+    const print = zonePrint(this.#options.schedule.zone, nowMs);
+    return this.#requests({ ...state, zonePrint: print }, this.#recordsOf(settled, nowMs));
   }
 
   async #skip(
@@ -348,6 +351,7 @@ export class TickClaim implements GrantClaim {
       schedule: schedule.text,
       zone: schedule.zone,
       zoneHost: isSame ? before.zoneHost : info.host,
+      zonePrint: isSame ? before.zonePrint : "",
       uptoMs,
       open,
       retry,

@@ -12,6 +12,8 @@ export interface TickState extends TickProgress {
   readonly zone: string;
   /** Host that wrote the zone. */
   readonly zoneHost: string;
+  /** Rules of the zone on the host that ran the last tick; see zonePrint. Empty: unknown. */
+  readonly zonePrint: string;
 }
 
 /** Number of this layout of the data. */
@@ -40,6 +42,7 @@ export function parseTickState(data: Uint8Array, path: string): TickState {
     schedule,
     zone,
     zoneHost: stringOrEmpty(fields["zoneHost"]),
+    zonePrint: stringOrEmpty(fields["zonePrint"]),
     uptoMs,
     open: open === null ? null : openOf(open) ?? throwing(refuse(`its open try is ${JSON.stringify(open)}`)),
     retry: retry === null ? null : attemptOf(retry) ?? throwing(refuse(`its next try is ${JSON.stringify(retry)}`)),

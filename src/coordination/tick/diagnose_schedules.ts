@@ -1,0 +1,72 @@
+/** Checks the schedules of all locks below a root: their time zones' rules, and marks in the future. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { matchesZonePrint } from "../../schedule/zone_print.ts";
+import { printable } from "../../support/text.ts";
+import { decodeLockName, folderOf } from "../lock/lock_path.ts";
+import { childNames, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { parseTickState, type TickState } from "./tick_state.ts";
+
+/** A finding of `baton doctor`. */
+export interface ScheduleFinding {
+  /** warning: it works, but may stop working. problem: it does not work correctly. */
+  readonly kind: "warning" | "problem";
+  readonly where: string;
+  /** Sentence without a full stop. */
+  readonly what: string;
+}
+
+/** A mark that is ahead of this machine's clock by more than this is a finding. The clocks of two machines are compared. */
+const aheadMsMax = 5 * 60_000;
+/** Number of locks that are read at the same time. */
+const batchSize = 200;
+
+export async function diagnoseSchedules(
+  zk: ZooKeeper,
+  { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
+): Promise<ScheduleFinding[]> {
+  const folder = folderOf("ticks", root);
+  const names = [...await childNames(zk, folder)].sort();
+  const findings = await mapInBatches(names, batchSize, async (name) => {
+    const ids = await childNames(zk, `${folder}/${name}`);
+    const found = await Promise.all(ids.map(async (id): Promise<ScheduleFinding[]> => {
+      const path = `${folder}/${name}/${id}`;
+      const read = await nullIfNoNode(zk.getData(path));
+      if (read === null) return [];
+      const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
+      try {
+        return diagnoseSchedule(lock, parseTickState(read.data, path), nowMs);
+      } catch (thrown) {
+        if (!(thrown instanceof BatonError)) throw thrown;
+        return [{ kind: "problem", where: lock, what: printable(thrown.message) }];
+      }
+    }));
+    return found.flat();
+  });
+  return findings.flat();
+}
+
+/** Returns the findings for one schedule; `nowMs` is the wall clock. Throws USAGE for a zone that this machine does not know. */
+export function diagnoseSchedule(
+  lock: string,
+  { schedule, zone, zonePrint, uptoMs }: TickState,
+  nowMs: number,
+): ScheduleFinding[] {
+  const where = printable(`schedule "${schedule}" of ${lock}`);
+  const findings: ScheduleFinding[] = [];
+  if (!matchesZonePrint(zone, zonePrint)) {
+    const what =
+      `this machine has other rules for the time zone ${zone} than the host that ran the last tick, so that their ticks ` +
+      "may differ: install the same version of the tz database, and of baton, on all hosts";
+    findings.push({ kind: "warning", where, what: printable(what) });
+  }
+  if (uptoMs > nowMs + aheadMsMax) {
+    const what =
+      `no tick runs until ${
+        new Date(uptoMs).toISOString()
+      }, because a clock was ahead when a tick was claimed: check the ` +
+      "clocks of the servers and of this machine, then use baton cron reset NAME";
+    findings.push({ kind: "problem", where, what });
+  }
+  return findings;
+}

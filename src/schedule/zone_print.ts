@@ -1,0 +1,37 @@
+/**
+ * A fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different ticks, and the runtime
+ * does not tell its version.
+ */
+import { createHash } from "node:crypto";
+import { CivilTimes } from "./civil_time.ts";
+
+const dayMs = 86_400_000;
+/** The number of years that a fingerprint covers. */
+const years = 2;
+
+const known = new Map<string, string>();
+
+/** Returns the first year and 12 hexadecimal digits for the offsets of each day of two years, from the year of `atMs`. Throws USAGE. */
+export function zonePrint(zone: string, atMs: number): string {
+  return printOfYear(zone, new Date(atMs).getUTCFullYear());
+}
+
+/** Returns false if this machine has other rules for the zone than the host that made the fingerprint. An unreadable one is no proof. */
+export function matchesZonePrint(zone: string, print: string): boolean {
+  const year = /^(\d{4}):/.exec(print)?.[1];
+  return year === undefined || printOfYear(zone, Number(year)) === print;
+}
+
+function printOfYear(zone: string, year: number): string {
+  const key = `${year} ${zone}`;
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const civil = new CivilTimes(zone);
+  const hash = createHash("sha256");
+  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + years, 0, 1); at += dayMs) {
+    hash.update(`${civil.at(at) - at} `);
+  }
+  const print = `${year}:${hash.digest("hex").slice(0, 12)}`;
+  known.set(key, print);
+  return print;
+}
