@@ -3,7 +3,7 @@
  * typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their order. Neither knows what
  * the store is made of: the calls are the store's interface.
  */
-import { type MessagePort, parentPort, receiveMessageOnPort, type Worker } from "node:worker_threads";
+import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
 import { storageError } from "./storage_error.ts";
 
@@ -45,6 +45,21 @@ type ThreadReply<Event> =
   | { readonly event: Event }
   | { readonly broken: ThreadError };
 
+/** The parts of a worker that are used here; a worker of node:worker_threads, or what a simulation has in its place. */
+export interface StorageWorker {
+  postMessage(request: unknown, transfer?: ArrayBuffer[]): void;
+  // deno-lint-ignore no-explicit-any
+  on(event: "message" | "error" | "exit", listener: (value: any) => void): unknown;
+  terminate(): Promise<unknown>;
+}
+
+/** The thread's end of a worker: its parentPort. */
+export interface StorageParentPort {
+  postMessage(reply: unknown, transfer?: ArrayBuffer[]): void;
+  // deno-lint-ignore no-explicit-any
+  on(event: "message", listener: (request: any) => void): unknown;
+}
+
 /** Calls that are run together at most. */
 const togetherMax = 1024;
 
@@ -65,8 +80,8 @@ interface PendingCall {
 
 /** Owns the thread. A call is rejected with the error of the store's method; after IO its outcome is unknown. */
 export class StorageThread<Calls extends StoreCalls, Event = never> {
-  readonly #worker: Worker;
-  readonly #requests: Pick<MessagePort, "postMessage">;
+  readonly #worker: StorageWorker;
+  readonly #requests: Pick<StorageWorker, "postMessage">;
   readonly #hooks: StorageThreadHooks<Event>;
   readonly #pending = new Map<number, PendingCall>();
   /** Calls that wait until the thread has returned all results. */
@@ -75,7 +90,7 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
   #isOpen = false;
   #broken: BatonError | null = null;
 
-  constructor(worker: Worker, hooks: StorageThreadHooks<Event>) {
+  constructor(worker: StorageWorker, hooks: StorageThreadHooks<Event>) {
     this.#worker = worker;
     this.#requests = hooks.requests ?? worker;
     this.#hooks = hooks;
@@ -210,22 +225,23 @@ export interface StoragePortOptions<Calls extends StoreCalls> {
   readonly requests?: MessagePort;
   /** Runs a batch, and those that `nextBatch` returns. */
   readonly onBatch?: (bytes: Uint8Array) => void;
+  /** The thread's end of its worker; `parentPort` when left out. */
+  readonly parent?: StorageParentPort;
 }
 
 export class StoragePort<Calls extends StoreCalls, Event = never> {
   readonly #options: StoragePortOptions<Calls>;
-  readonly #requests: MessagePort;
-  readonly #replies: MessagePort;
+  readonly #replies: StorageParentPort;
   /** A request that followed the batches and is no batch. */
   #heldBack: ThreadRequest | null = null;
   #isBroken = false;
 
   constructor(options: StoragePortOptions<Calls>) {
-    if (parentPort === null) throw new Error("The storage thread was started as a program");
+    const parent = options.parent ?? parentPort;
+    if (parent === null) throw new Error("The storage thread was started as a program");
     this.#options = options;
-    this.#replies = parentPort;
-    this.#requests = options.requests ?? parentPort;
-    this.#requests.on("message", (request: ThreadRequest) => {
+    this.#replies = parent;
+    (options.requests ?? parent).on("message", (request: ThreadRequest) => {
       for (let next: ThreadRequest | null = request; next !== null; next = this.#heldBack) {
         this.#heldBack = null;
         const current = next;
@@ -249,10 +265,11 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
     }
   }
 
-  /** Returns the next batch that has arrived, keeping the order of requests. */
+  /** Returns the next batch that has arrived, keeping the order of requests. Null in a store without a port for requests. */
   nextBatch(): Uint8Array | null {
-    if (this.#heldBack !== null) return null;
-    const request = (receiveMessageOnPort(this.#requests) as { message: ThreadRequest } | undefined)?.message ?? null;
+    const { requests } = this.#options;
+    if (this.#heldBack !== null || requests === undefined) return null;
+    const request = (receiveMessageOnPort(requests) as { message: ThreadRequest } | undefined)?.message ?? null;
     if (request instanceof Uint8Array) return request;
     this.#heldBack = request;
     return null;

@@ -2,13 +2,13 @@
  * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions elsewhere; this
  * file owns everything that must be closed.
  */
-import { mkdirSync } from "node:fs";
-import { setImmediate } from "node:timers";
 import { BatonError, messageOf } from "../../errors.ts";
 import { Histogram } from "../../support/histogram.ts";
-import type { Address, Connection, TlsOptions } from "../../sockets/connection.ts";
+import type { Address, Connection, Listen, TlsOptions } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
+import { listen } from "../../sockets/listen.ts";
 import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
+import { type DataFiles, systemDataFiles } from "../storage/data_files.ts";
 import { DataGuard } from "../storage/data_guard.ts";
 import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_words.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
@@ -19,7 +19,7 @@ import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } fro
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { SessionClock } from "../state/session_clock.ts";
 import { KeeperState } from "../state/keeper_state.ts";
-import { KeeperStore } from "../storage/keeper_store.ts";
+import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts";
 import { encodeChanges } from "../storage/stored_records.ts";
 import { FairScheduler } from "../protocol/fair_scheduler.ts";
 
@@ -30,6 +30,19 @@ export const keeperTimes = {
   sessionTimeoutMaxMs: 60_000,
   containerCheckMs: 60_000,
 } as const;
+
+/** The parts of the system that a keeper uses besides its clock: sockets, files, and the thread that stores. */
+export interface KeeperSystem {
+  readonly listen: Listen;
+  readonly files: DataFiles;
+  readonly startStoreThread: typeof startKeeperStoreThread;
+}
+
+export const keeperSystem: KeeperSystem = {
+  listen,
+  files: systemDataFiles,
+  startStoreThread: startKeeperStoreThread,
+};
 
 export interface KeeperOptions {
   /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
@@ -58,6 +71,8 @@ export interface KeeperOptions {
   readonly clock?: Clock;
   /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
   readonly wallClock?: () => number;
+  /** `keeperSystem` when left out. */
+  readonly system?: KeeperSystem;
   /** Receives sentences for the operator. */
   readonly log?: (sentence: string) => void;
 }
@@ -116,6 +131,7 @@ export class KeeperServer implements ConnectionHost {
     this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
     this.#idleSinceMs = options.clock.now();
     this.#listeners = new Listeners({
+      listen: options.system.listen,
       dataDir: options.dataDir,
       openSocketPaths: options.openSocketPaths,
       handshakesMax: Math.ceil(Math.min(limits.connectionsPerAddressMax, limits.connectionsMax / 2)),
@@ -125,6 +141,7 @@ export class KeeperServer implements ConnectionHost {
     this.#guard = new DataGuard({
       clock: options.clock,
       dataDir: options.dataDir,
+      files: options.system.files,
       confirm: () => store.confirmOwner(),
       onLost: (error) => this.#fail(error),
       onPresent: () => void this.#listeners.restore(),
@@ -137,11 +154,11 @@ export class KeeperServer implements ConnectionHost {
   /** Takes ownership of the data directory and reads it. */
   static async open(options: KeeperServerOptions): Promise<KeeperServer> {
     try {
-      mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+      options.system.files.makeFolder(options.dataDir);
     } catch (error) {
       throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${messageOf(error)}`);
     }
-    const store = await KeeperStore.open(options.dataDir);
+    const store = await KeeperStore.open(options.dataDir, options.system.startStoreThread);
     try {
       const server = new KeeperServer(store, options);
       await server.#load();

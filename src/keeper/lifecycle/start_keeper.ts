@@ -3,7 +3,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Address } from "../../sockets/connection.ts";
 import { systemClock } from "../../support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
-import { type KeeperOptions, KeeperServer, keeperTimes } from "./keeper_server.ts";
+import { type KeeperOptions, KeeperServer, keeperSystem, keeperTimes } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
 
@@ -56,6 +56,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     sequenceStart: options.sequenceStart ?? 0,
     clock: options.clock ?? systemClock(),
     wallClock: options.wallClock ?? Date.now,
+    system: options.system ?? keeperSystem,
     log: options.log ?? (() => {}),
   });
   try {

@@ -5,11 +5,11 @@
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { type Accept, type Address, type Listener, type TlsOptions } from "../../sockets/connection.ts";
-import { listen } from "../../sockets/listen.ts";
+import { type Accept, type Address, type Listen, type Listener, type TlsOptions } from "../../sockets/connection.ts";
 import { takeAddress } from "../../sockets/take_address.ts";
 
 export interface ListenersOptions {
+  readonly listen: Listen;
   readonly accept: (address: Address) => Accept;
   /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
   readonly dataDir: string;
@@ -99,7 +99,7 @@ export class Listeners {
 
   async #listen(address: Address, tls: TlsOptions | undefined): Promise<Listener> {
     const accept = this.#options.accept(address);
-    const { handshakesMax } = this.#options;
+    const { listen, handshakesMax } = this.#options;
     if (address.kind === "tcp") {
       return await takeAddress(address, () => listen(address, accept, tls === undefined ? {} : { tls, handshakesMax }));
     }

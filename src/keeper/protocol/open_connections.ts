@@ -1,5 +1,4 @@
 /** The open connections and their sessions. Closes those that must go; connection_table.ts decides which. */
-import { setImmediate } from "node:timers";
 import type { Clock } from "../../support/clock.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import { ConnectionTable } from "./connection_table.ts";

@@ -2,7 +2,6 @@
  * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket, no disk
  * and no timer. Its owner sends the replies when the changes are durable.
  */
-import { randomBytes } from "node:crypto";
 import { type ByteReader, type ByteWriter } from "../../wire/bytes.ts";
 import type { AnyCodec } from "../../wire/jute/jute_codec.ts";
 import { zooKeeperErrorNumbers } from "../../wire/jute/zookeeper_error_codes.ts";
@@ -127,8 +126,9 @@ export class KeeperState<Watcher> {
    * ZooKeeper it uses no zxid, which no client may see before it is logged.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
-    const id = (1n << 56n) | BigInt(`0x${randomBytes(7).toString("hex")}`);
-    return this.sessions.add({ id, password: randomBytes(sessionPasswordBytes), timeoutMs }, nowMs);
+    const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
+    const password = crypto.getRandomValues(new Uint8Array(sessionPasswordBytes));
+    return this.sessions.add({ id: (1n << 56n) | bits >> 8n, password, timeoutMs }, nowMs);
   }
 
   /** Ends a session and deletes its ephemeral nodes, in one transaction. */

@@ -3,11 +3,10 @@
  * grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its timer. Never opens
  * a file: closing it would release SQLite's locks on it (fcntl(2)).
  */
-import { statSync, utimesSync } from "node:fs";
-import { join } from "node:path";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { ownerName } from "../../storage/file_lock_holder.ts";
+import type { DataFiles } from "./data_files.ts";
 import { databaseName } from "./stored_records.ts";
 
 /**
@@ -28,6 +27,7 @@ const logFiles = [`${databaseName}-wal`, `${databaseName}-shm`];
 export interface DataGuardOptions {
   readonly clock: Clock;
   readonly dataDir: string;
+  readonly files: DataFiles;
   /** Rejects with LOCK_BUSY when another keeper owns the rows. */
   readonly confirm: () => Promise<void>;
   /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */
@@ -49,8 +49,9 @@ export class DataGuard {
   constructor(options: DataGuardOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
-    const there = logFiles.filter((name) => inodeOf(options.dataDir, name) !== null); // on some file systems SQLite cannot use a log
-    this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(options.dataDir, name)]));
+    const inodeOf = (name: string) => options.files.inodeOf(options.dataDir, name);
+    const there = logFiles.filter((name) => inodeOf(name) !== null); // on some file systems SQLite cannot use a log
+    this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(name)]));
     if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
   }
 
@@ -69,9 +70,9 @@ export class DataGuard {
     const nowMs = this.#options.clock.now();
     if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
     this.#checkedMs = nowMs;
-    const { dataDir } = this.#options;
+    const { dataDir, files } = this.#options;
     for (const [name, inode] of this.#inodes) {
-      if (inode !== null && inodeOf(dataDir, name) === inode) continue;
+      if (inode !== null && files.inodeOf(dataDir, name) === inode) continue;
       const fault = "was removed or replaced while it was in use: another keeper may have started there";
       this.#lose(new BatonError("IO", `The keeper's ${name} in ${dataDir} ${fault}`));
       return false;
@@ -101,25 +102,15 @@ export class DataGuard {
   }
 
   #touch(): void {
-    const { clock, dataDir } = this.#options;
+    const { clock, dataDir, files } = this.#options;
     if (clock.now() - this.#touchedMs < touchMs) return;
     this.#touchedMs = clock.now();
-    const date = new Date();
     for (const name of this.#inodes.keys()) {
       try {
-        utimesSync(join(dataDir, name), date, date);
+        files.touch(dataDir, name);
       } catch {
         // a read-only disk: no files are removed from it either
       }
     }
-  }
-}
-
-/** The file's inode; null when the file cannot be seen. */
-function inodeOf(dataDir: string, name: string): bigint | null {
-  try {
-    return statSync(join(dataDir, name), { bigint: true }).ino;
-  } catch {
-    return null;
   }
 }

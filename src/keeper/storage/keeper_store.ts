@@ -1,11 +1,16 @@
-/** The keeper's store, in a thread of its own (keeper_store_worker.ts). */
+/** The keeper's store, in a thread of its own (keeper_store_thread.ts). */
 import { Worker } from "node:worker_threads";
 import { messageOf } from "../../errors.ts";
-import { StorageThread } from "../../storage/storage_thread.ts";
+import { StorageThread, type StorageWorker } from "../../storage/storage_thread.ts";
 import { storageError } from "../../storage/storage_error.ts";
-import type { KeeperStoreCalls } from "./keeper_store_worker.ts";
+import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
 import { decodeRows, describeData, nodeOf, sessionOf } from "./stored_records.ts";
 import type { StoredPiece } from "../state/keeper_state.ts";
+
+/** Starts a thread that serves a KeeperStore. */
+export function startKeeperStoreThread(): StorageWorker {
+  return new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
+}
 
 export class KeeperStore {
   readonly #dataDir: string;
@@ -13,9 +18,8 @@ export class KeeperStore {
   /** Receives the pieces while data is loaded. */
   #onPiece = (_: Uint8Array) => {};
 
-  private constructor(dataDir: string) {
+  private constructor(dataDir: string, worker: StorageWorker) {
     this.#dataDir = dataDir;
-    const worker = new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
     const onEvent = (piece: Uint8Array) => this.#onPiece(piece);
     this.#thread = new StorageThread(worker, { what: describeData(dataDir), onEvent });
   }
@@ -24,8 +28,8 @@ export class KeeperStore {
    * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files were
    * truncated or have another format, with IO when it cannot be read or written.
    */
-  static async open(dataDir: string): Promise<KeeperStore> {
-    const store = new KeeperStore(dataDir);
+  static async open(dataDir: string, startThread = startKeeperStoreThread): Promise<KeeperStore> {
+    const store = new KeeperStore(dataDir, startThread());
     await store.#thread.open(dataDir);
     return store;
   }

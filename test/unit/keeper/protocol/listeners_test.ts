@@ -16,6 +16,7 @@ import process from "node:process";
 import { Listeners } from "../../../../src/keeper/protocol/listeners.ts";
 import type { Address } from "../../../../src/sockets/connection.ts";
 import { dial } from "../../../../src/sockets/dial.ts";
+import { listen } from "../../../../src/sockets/listen.ts";
 
 let root = "";
 let said: string[] = [];
@@ -26,6 +27,7 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "baton-listeners-"));
   said = [];
   listeners = new Listeners({
+    listen,
     handshakesMax: 10,
     accept: () => () => ({ onData() {}, onClosed() {} }),
     openSocketPaths: [join(root, "run/open.sock")],
@@ -42,6 +44,7 @@ afterEach(async () => {
 /** Of a keeper with other data. */
 class OtherListeners implements AsyncDisposable {
   readonly listeners = new Listeners({
+    listen,
     handshakesMax: 10,
     accept: () => () => ({ onData() {}, onClosed() {} }),
     openSocketPaths: [],

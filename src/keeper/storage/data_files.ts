@@ -1,0 +1,27 @@
+/** The files of a data directory as names: whether they are in place, and their times. Opens none: see data_guard.ts. */
+import { mkdirSync, statSync, utimesSync } from "node:fs";
+import { join } from "node:path";
+
+export interface DataFiles {
+  /** Creates the folder and those above it, for this user alone. Throws the system's error. */
+  makeFolder(dataDir: string): void;
+  /** The file's inode; null when the file cannot be seen. */
+  inodeOf(dataDir: string, name: string): bigint | null;
+  /** Sets the file's times to now. Throws the system's error. */
+  touch(dataDir: string, name: string): void;
+}
+
+export const systemDataFiles: DataFiles = {
+  makeFolder: (dataDir) => void mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
+  inodeOf(dataDir, name) {
+    try {
+      return statSync(join(dataDir, name), { bigint: true }).ino;
+    } catch {
+      return null;
+    }
+  },
+  touch(dataDir, name) {
+    const date = new Date();
+    utimesSync(join(dataDir, name), date, date);
+  },
+};
