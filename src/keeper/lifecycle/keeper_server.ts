@@ -283,7 +283,7 @@ export class KeeperServer implements ConnectionHost {
     const isNew = this.state.tree.size === 0;
     this.state.initialize();
     const changes = this.state.takeChanges();
-    // A raised zxid is stored with the first transaction: a full disk must not prevent a start.
+    // Nothing else is stored: a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeChanges(changes));
     this.durableZxid = this.state.zxid;
   }

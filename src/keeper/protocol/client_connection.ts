@@ -259,7 +259,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
 
   #handshake(request: ConnectRequest): void {
     const { state, commitQueue, writable } = this.#host;
-    if (request.lastZxidSeen > state.zxid) {
+    if (!state.mayHaveGiven(request.lastZxidSeen)) {
       throw protocolError(
         `The client has seen zxid ${request.lastZxidSeen}, but the last one of this keeper is ${state.zxid}`,
       );

@@ -60,6 +60,8 @@ export class KeeperState<Watcher> {
   readonly #options: KeeperStateOptions<Watcher>;
   #zxid = 0n;
   #zxidLogged = 0n;
+  /** The next transaction has a higher zxid. No client sees this one: it is not stored. */
+  #zxidBefore = 0n;
 
   constructor(options: KeeperStateOptions<Watcher>) {
     this.#options = options;
@@ -88,19 +90,25 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Prepares for the first request. Raises the zxid above all that this directory has ever used, also after a restored backup,
-   * as far as the wall clock can tell. Creates the server's own nodes in a new directory.
+   * Prepares for the first request. The next zxid will be above all that this directory has ever used, also after a restored
+   * backup, as far as the wall clock can tell. It is not used before: a keeper that is started next must know each zxid that
+   * a client has seen, and its wall clock may have been set back. Creates the server's own nodes in a new directory.
    */
   initialize(): void {
-    const above = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
-    if (above > this.#zxid) this.#zxid = above;
+    this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
     if (this.tree.size > 0) return;
+    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
       this.tree.insert(this.#serverNode(path));
     }
     // As in ZooKeeper: read-only, with an ACL that was never set.
     const config = this.tree.get("/zookeeper/config");
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
+  }
+
+  /** Whether a client with this zxid may have it from this data: if not, the data is older than what the client has seen. */
+  mayHaveGiven(zxid: bigint): boolean {
+    return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }
 
   /** Adds a part of the stored data, which is not a change. Each session has its full timeout from now on. */
@@ -212,8 +220,9 @@ export class KeeperState<Watcher> {
 
   #begin(session: bigint, identities: readonly Identity[]): Transaction {
     const { wallClock, limits, sequenceStart = 0 } = this.#options;
+    this.#zxid = (this.#zxidBefore > this.#zxid ? this.#zxidBefore : this.#zxid) + 1n;
     return new Transaction(this.tree, {
-      zxid: ++this.#zxid,
+      zxid: this.#zxid,
       wallMs: wallClock(),
       session,
       identities,

@@ -36,8 +36,32 @@ describe("numbers of transactions", () => {
     for (const [wallMs, seconds] of [[2e12, 2e9], [1e12, 2e9]] as const) {
       driver.wallMs = wallMs;
       driver.state.initialize();
-      expect([driver.state.zxid, driver.state.tree.size]).toEqual([BigInt(seconds) << 24n, nodes]);
+      const { zxid } = driver.client().create("/a");
+      expect([zxid >> 24n, driver.state.tree.size]).toEqual([BigInt(seconds), nodes + 1]);
     }
+  });
+
+  test("no client sees the higher zxid of a start before a transaction has stored it: the next start may not know it", () => {
+    const driver = new StateDriver();
+    const client = driver.client();
+    const stored = client.create("/a").zxid;
+    driver.state.takeChanges();
+    driver.wallMs = 2e12;
+    driver.state.initialize();
+    expect(client.call("exists", { path: "/a", watch: false }).zxid).toBe(stored);
+    expect(driver.state.hasUrgentChanges).toBe(false);
+    expect(client.create("/b").zxid).toBe((2_000_000_000n << 24n) + 1n);
+  });
+
+  test("a client that has seen more than a restored backup has is accepted, as far as the wall clock can tell", () => {
+    const driver = new StateDriver();
+    driver.wallMs = 2e12;
+    driver.state.initialize();
+    const seconds = 2_000_000_000n;
+    expect([seconds << 24n, (seconds << 24n) + 1n].map((zxid) => driver.state.mayHaveGiven(zxid))).toEqual([
+      true,
+      false,
+    ]);
   });
 
   test("a session is numbered by its own transaction", () => {
