@@ -82,7 +82,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
       onStarted({ pid, output }) {
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
         if (output === null) return;
-        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
+        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt, format: values.log };
         reading = (folder === null ? printOutput(io, of, output) : folder.write(of, output)).catch((thrown: unknown) =>
           log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
         );

@@ -7,8 +7,8 @@ import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 import type { Io } from "../../src/terminal/io.ts";
 
-/** A longer line is divided, in bytes: it is kept in memory until its end. */
-const lineBytesMax = 8192;
+/** A longer line is divided, because it is kept in memory until its end. Characters. */
+const lineLengthMax = 8192;
 
 export interface OutputRun {
   readonly name: string;
@@ -17,22 +17,25 @@ export interface OutputRun {
   readonly pid: number;
 }
 
-/** Prints lines as `backup[4711]: …` until the end of the output. */
+/** Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. */
 export async function printOutput(
-  io: Pick<Io, "err">,
-  { name, pid }: OutputRun,
+  { err }: Pick<Io, "err">,
+  { name, pid, format }: OutputRun & { readonly format: "text" | "json" },
   output: AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
-  const print = (line: string) => io.err(`${printable(name)}[${pid}]: ${line}\n`);
+  const print = (message: string) => {
+    if (format === "text") return err(`${printable(name)}[${pid}]: ${message}\n`);
+    err(`${JSON.stringify({ time: new Date().toISOString(), level: "info", event: "output", message, name, pid })}\n`);
+  };
   for await (const chunk of output) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) print(line);
-    while (rest.length >= lineBytesMax) {
-      print(rest.slice(0, lineBytesMax));
-      rest = rest.slice(lineBytesMax);
+    while (rest.length >= lineLengthMax) {
+      print(rest.slice(0, lineLengthMax));
+      rest = rest.slice(lineLengthMax);
     }
   }
   rest += decoder.decode();
