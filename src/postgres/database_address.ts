@@ -93,8 +93,8 @@ export function parseDatabaseUrl(
   const parameters = parseParameters(query, url);
   const [userPart = "", ...passwordParts] = (login ?? "").split(":");
   if (passwordParts.length > 0 && !mayHavePassword) {
-    const where = "PGPASSWORD, a password file (PGPASSFILE, ~/.pgpass, ?passfile=), or BATON_RETRY_STORE";
-    throw refused(url, `a password in an argument can be read by every user of this machine; use ${where}`);
+    const where = "PGPASSWORD, or a password file (PGPASSFILE, ~/.pgpass, ?passfile=)";
+    throw refused(url, `a password in a URL can be read by others, in the list of processes and in logs; use ${where}`);
   }
   const user = decoded(userPart, url) || parameters.user || env["PGUSER"] || userName();
   const schema = parameters.schema ?? "baton";

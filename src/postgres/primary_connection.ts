@@ -99,17 +99,21 @@ export class PrimaryConnection {
   #isReady = false;
   #warning: string | null = null;
   #onSettled: () => void = () => {};
+  /** Rejects when the connection is lost or closed: promises of pg stay pending if it is closed while it is being opened. */
+  readonly #gone = Promise.withResolvers<never>();
 
   private constructor(client: pg.Client, host: DatabaseHost) {
     this.#client = client;
     this.host = host;
     this.#where = describeHost(host);
+    this.#gone.promise.catch(() => {});
     client.on("drain", () => {
       this.#isReady = true;
       this.#onSettled();
     });
     const gone = () => {
       this.#isOpen = false;
+      this.#gone.reject(new Error("the connection was closed"));
       this.#onSettled();
     };
     client.on("error", gone);
@@ -136,7 +140,7 @@ export class PrimaryConnection {
       }),
     );
     try {
-      await client.connect();
+      await Promise.race([client.connect(), connection.#gone.promise]);
       await connection.#requirePrimary();
       return connection;
     } catch (error) {
@@ -170,12 +174,13 @@ export class PrimaryConnection {
     this.#warning = null;
     using _end = new TaskScope(onAbort(signal, () => this.#destroy()));
     try {
-      const { rows } = await this.#client.query<Record<string, PostgresValue>>({
+      const query = this.#client.query<Record<string, PostgresValue>>({
         name,
         text,
         values: values as unknown[],
         types: { getTypeParser: parserOf as unknown as typeof pg.types.getTypeParser },
       });
+      const { rows } = await Promise.race([query, this.#gone.promise]);
       if (this.#warning === null) return rows;
       this.#destroy();
       const why = `the database committed without waiting for its standby (${this.#warning})`;
@@ -207,6 +212,8 @@ export class PrimaryConnection {
       this.#destroy();
       return this.#lostError("unknown", error, sqlState);
     }
+    // The server is no longer the primary; the next connection finds that one.
+    if (sqlState === "25006") this.#destroy();
     return new StatementError(`${this.#where}: ${sentenceOf(sqlState, messageOf(error), name)}`, {
       outcome: "rolled_back",
       sqlState,
@@ -232,6 +239,7 @@ export class PrimaryConnection {
 
   #destroy(): void {
     this.#isOpen = false;
+    this.#gone.reject(new Error("the connection was closed"));
     this.#onSettled();
     // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that does not.
     const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;

@@ -35,9 +35,9 @@ export class StatementError extends BatonError {
   }
 }
 
-/** Serialization failure, deadlock, lock timeout, cancelled by a time limit, and lack of resources. */
+/** Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that became a standby. */
 function isTemporary(sqlState: string | null): boolean {
-  return sqlState !== null && (/^(40001|40P01|55P03|57014)$/.test(sqlState) || sqlState.startsWith("53"));
+  return sqlState !== null && (/^(40001|40P01|55P03|57014|25006)$/.test(sqlState) || sqlState.startsWith("53"));
 }
 
 function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
@@ -47,7 +47,7 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
   if (isTemporary(sqlState)) return "LOCK_BUSY";
   if (sqlState !== null && /^(28|42501)/.test(sqlState)) return "REFUSED"; // authorization
   // 26000: a prepared statement is gone, as behind a pooler; 3D000, 3F000, 42P01, 42883: a database, schema, table, function is missing.
-  if (sqlState !== null && /^(26000|3D000|3F000|42P01|42883|42703|25006)$/.test(sqlState)) return "CONFIG";
+  if (sqlState !== null && /^(26000|3D000|3F000|42P01|42883|42703)$/.test(sqlState)) return "CONFIG";
   return "IO";
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DatabaseAddress, parseDatabaseUrl } from "../../src/postgres/database_address.ts";
@@ -138,6 +139,18 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     const error = await failureOf(lane.run(one, [], { deadlineMs: 300 }));
     expect([error.outcome, error.code]).toEqual(["not_sent", "UNREACHABLE"]);
     expect(error.message).toContain("127.0.0.1:1");
+  });
+
+  test("a host that accepts connections and says nothing is given up at the deadline", async () => {
+    const silent = createServer((socket) => void socket.on("error", () => {}));
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    try {
+      await using lane = laneTo(`postgres://baton@127.0.0.1:${(silent.address() as AddressInfo).port}/postgres`);
+      const error = await failureOf(lane.run(one, [], { deadlineMs: 300 }));
+      expect([error.outcome, error.code]).toEqual(["not_sent", "UNREACHABLE"]);
+    } finally {
+      silent.close();
+    }
   });
 
   test("a missing and a wrong password are refused immediately, with a sentence", async () => {

@@ -18,6 +18,11 @@ export class StatementCutter implements AsyncDisposable {
   #armed: { readonly cut: StatementCut; readonly marker: string } | null = null;
   cuts = 0;
 
+  /** No statement has been cut since `arm`. */
+  get isArmed(): boolean {
+    return this.#armed !== null;
+  }
+
   private constructor(server: Server, target: { readonly host: string; readonly port: number }) {
     this.#server = server;
     this.#target = target;

@@ -32,7 +32,7 @@ describe("the URL of a database", () => {
     expect(parse(url).password).toBe("geheim");
     expect(describeDatabase(parse(url))).not.toContain("geheim");
     expect(() => parse(url, {}, false)).toThrow(
-      /postgres:\/\/ann:\*\*\*@pg1\/shop cannot be used: a password in an argument can be read by every user/,
+      /postgres:\/\/ann:\*\*\*@pg1\/shop cannot be used: a password in a URL can be read by others/,
     );
     expect(() => parse(`${url}?sslmode=maybe`)).toThrow(/^[^]*(?!geheim)sslmode is "maybe"; expected disable, require/);
   });
