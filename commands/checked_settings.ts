@@ -52,8 +52,8 @@ const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValu
 export function checkSettings(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   checkCoordination(values, sources, collect);
   collect(() => void configuredPoolPath("component", values, sources)); // checks the templates
-  // Checks the name only; the folder of the store depends on the user.
-  collect(() => storeLocationOf({ ...values, retryStore: "." }, sources));
+  // Checks the name and a URL; the default folder of the store depends on the user.
+  collect(() => storeLocationOf({ ...values, retryStore: values.retryStore ?? "." }, sources));
   collect(() => deadLetterDestinationOf(values, sources));
   collect(() => configuredRedaction(values, sources));
   collect(() => requestMemoryOf(values, sources));

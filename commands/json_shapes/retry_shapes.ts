@@ -80,7 +80,7 @@ export type RetryChangesJson = z.infer<typeof retryChangesShape>;
 export const retryStatsShape = z.strictObject({
   version,
   name,
-  folder: z.string(),
+  folder: z.string().describe("or the URL of the database"),
   paused: z.boolean(),
   states: z.record(state, z.strictObject({ count, bytes: count })).describe(
     "done, dropped and cancelled: since the store was created",
@@ -90,13 +90,15 @@ export const retryStatsShape = z.strictObject({
   dead_letters: z.strictObject({ pending: count, error: z.string().nullable() }).describe(
     "dead letters that are not delivered to --dead-letter yet, and the last error; for people",
   ),
-  disk: z.strictObject({ used_bytes: count, free_bytes: count }).describe("bytes"),
+  disk: z.strictObject({ used_bytes: count, free_bytes: count.nullable() }).describe(
+    "bytes; of a store in a database: the size of its messages, and null",
+  ),
 });
 export type RetryStatsJson = z.infer<typeof retryStatsShape>;
 
 export const retryVerifyShape = z.strictObject({
   version,
-  folder: z.string(),
+  folder: z.string().describe("or the URL of the database"),
   messages: count,
   bytes: count,
   problems: z.array(z.string()).describe("empty: no damage found"),

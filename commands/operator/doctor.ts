@@ -4,6 +4,7 @@ import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/pr
 import { printJson } from "../../src/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../src/terminal/table.ts";
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -18,7 +19,9 @@ import { dial } from "../../src/sockets/dial.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { defineCommand } from "../command.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { isDatabaseUrl } from "../../src/postgres/database_address.ts";
+import { storeLocationOf } from "../retry/retry_store_location.ts";
 import { onlyInteropPath } from "./name_arguments.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
@@ -31,6 +34,13 @@ const settings = {
       "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
   }),
   json: toggle("--json", { help: "print one JSON object" }),
+  retryStore: {
+    ...retryStoreSettings.retryStore,
+    help:
+      "check the PostgreSQL database of message stores at this URL, too; a folder is checked by retry-processor verify",
+    unset: "that of the configuration",
+  },
+  retryRequireSync: retryStoreSettings.retryRequireSync,
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -43,7 +53,8 @@ export const doctorCommand = defineCommand({
   details: [
     "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
     "no session owns, waiters that do not acquire a free lock, counters near their end, schedules that are settled up to a time in the future or whose time zone has other rules here, a session timeout that is too short, " +
-    "servers of a release that can lose acknowledged writes, and a system on which baton cannot watch the processes of a command.",
+    "servers of a release that can lose acknowledged writes, a database of message stores that can lose what it acknowledged, and a " +
+    "system on which baton cannot watch the processes of a command.",
     "Exits with 0 if it finds no problem, with 1 if it does.",
   ],
   examples: [
@@ -67,6 +78,7 @@ export const doctorCommand = defineCommand({
         ...await systemFindings(),
         ...await releaseFindings(place),
         ...(path === null ? await diagnoseSchedules(zk, { root: values.root }) : []),
+        ...await storeFindings(call),
       ];
       const diagnosis = path === null || recipe === undefined
         ? await diagnose(zk, { root: values.root })
@@ -110,6 +122,15 @@ function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boole
   const warning = sessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
   if (warning === null) return [];
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
+}
+
+/** Only of a store in a database. */
+async function storeFindings({ values, sources }: Call<typeof settings>): Promise<DiagnosisFinding[]> {
+  if (values.retryStore === undefined || !isDatabaseUrl(values.retryStore)) return [];
+  const { where, database } = storeLocationOf({ ...values, retryName: "default" }, sources);
+  if (database === null) return [];
+  const { databaseFindings } = await import("./database_findings.ts");
+  return await databaseFindings(database, where);
 }
 
 async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DiagnosisFinding[]> {

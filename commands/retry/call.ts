@@ -3,7 +3,7 @@ import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { DirectStore } from "../../src/retry/queue/direct_store.ts";
+import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
@@ -52,14 +52,14 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   const tryOnce = await firstTryOf(call);
   // A wrong configuration is reported before the first try; a failing disk does not prevent it.
   let openError: BatonError | null = null;
-  let store: DirectStore | null = null;
+  let store: CommandStore | null = null;
   try {
-    store = new DirectStore(location.folder, rules, { mustExist: false });
+    store = await openCommandStore(location, { rules, mustExist: false });
   } catch (error) {
     if (!(error instanceof BatonError) || error.code === "CONFIG") throw error;
     openError = error;
   }
-  using _ = store ?? { [Symbol.dispose]() {} };
+  await using _ = store;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
   const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = await tryOnce(body);
   if (mayStillRun) {
@@ -71,7 +71,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   try {
     if (openError !== null || store === null) throw openError;
     const tried = { outcome, retryAfterMs, error: how } as const;
-    const [stored] = store.call("accept", [{ head, body, key: values.key ?? null, tried }], Date.now());
+    const [stored] = await store.call("accept", [{ head, body, key: values.key ?? null, tried }], Date.now());
     if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
     const { id, life } = stored;
     const where = `in "${location.name}" as ${id}`;
@@ -82,6 +82,10 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);
     return code;
   } catch (error) {
+    if (error instanceof BatonError && error.code === "OUTCOME_UNKNOWN") {
+      io.err(`baton: ${what} ${how}; MAY BE STORED: ${messageOf(error)}\n`);
+      return exitCodeOf(error.code);
+    }
     io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
     return error instanceof BatonError && error.code === "STORE_FULL" ? exitCodeOf(error.code) : code;
   }

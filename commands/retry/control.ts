@@ -10,7 +10,7 @@ import { type MessageChange, refusalReason } from "../../src/retry/queue/retry_a
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
-import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
+import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
 
 export const changeSettings = {
   ...inspectSettings,
@@ -72,20 +72,19 @@ export const retryResumeCommand = defineCommand({
   run: (call) => setStorePaused(call, false),
 });
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function changeMessages(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
   const { values, names } = call;
   const where = parseWhere(values.where);
   checkSelection(call, kind);
-  using store = openStoreToRead(call);
-  if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
+  await using store = await openStoreToRead(call);
+  if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
   using progress = new ProgressLine(call, { noun: "message", verb: changeResultWords[kind], total: null });
   let changed = 0;
   const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
   for (let afterSeq = 0;;) {
-    const found = store.read("list", { states: [state], ...where }, { afterSeq, max: changesMax });
+    const found = await store.read("list", { states: [state], ...where }, { afterSeq, max: changesMax });
     if (found.length === 0) return printChanges(call, { changed, refused: [] }, kind);
-    const count = changeEach(store, found.map(({ id }) => id), kind).changed;
+    const count = (await changeEach(store, found.map(({ id }) => id), kind)).changed;
     changed += count;
     progress.add(count);
     afterSeq = found.at(-1)?.seq ?? afterSeq;
@@ -95,10 +94,14 @@ export async function changeMessages(call: ChangeCall, kind: MessageChange): Pro
 type Changes = Pick<RetryChangesJson, "changed" | "refused">;
 
 /** Uses one transaction for each message, so that other processes can write in between. */
-export function changeEach(store: DirectStore, ids: readonly string[], kind: MessageChange): Changes {
+export async function changeEach(
+  store: CommandStore,
+  ids: readonly string[],
+  kind: MessageChange,
+): Promise<Changes> {
   const refused: Changes["refused"] = [];
   for (const id of ids) {
-    const state = store.call("change", id, kind, Date.now());
+    const state = await store.call("change", id, kind, Date.now());
     if (state !== null) refused.push({ id, state });
   }
   return { changed: ids.length - refused.length, refused };
@@ -133,14 +136,13 @@ export function printChanges(call: ChangeCall, { changed, refused }: Changes, ki
   return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function setStorePaused(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const { retryName: name } = values;
-  using store = openStoreToRead(call);
-  const was = store.read("isPaused");
-  store.call("setPaused", isPaused);
+  await using store = await openStoreToRead(call);
+  const was = await store.read("isPaused");
+  await store.call("setPaused", isPaused);
   if (values.json) {
     printJson<RetryChangesJson>(io, { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] });
   } else if (!values.quiet) {

@@ -17,7 +17,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { progressForm, ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import type { DirectStore } from "../../src/retry/queue/direct_store.ts";
+import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { changeEach, checkSelection, printChanges } from "./control.ts";
 import { listMessages, showMessage } from "./inspect.ts";
@@ -89,7 +89,7 @@ export async function runDlq(call: DlqCall): Promise<ExitCode> {
     case "purge":
       return await changeDeadLetters(rest, word);
     case "export":
-      return exportAll(rest);
+      return await exportAll(rest);
     default:
       throw new BatonError(
         "USAGE",
@@ -105,15 +105,15 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   checkSelection(call, `dlq ${kind}`);
   const where = parseWhere(values.where);
   const rate = values.rate === undefined ? null : parseRate(values.rate);
-  using store = openStoreToRead(call);
-  if (!values.all) return printChanges(call, changeEach(store, names, kind), kind);
+  await using store = await openStoreToRead(call);
+  if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
   if (kind === "redrive") {
     return printChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
   }
   using progress = new ProgressLine(call, { noun: "message", verb: "purged", total: null });
   let changed = 0;
   for (let count = -1; count !== 0; changed += count) {
-    count = store.call("purge", where, Date.now());
+    count = await store.call("purge", where, Date.now());
     progress.add(count);
   }
   return printChanges(call, { changed, refused: [] }, kind);
@@ -122,21 +122,21 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
 /** Does not repeat dead letters that this call redrove and that died again. */
 async function redriveAll(
   call: DlqCall,
-  store: DirectStore,
+  store: CommandStore,
   where: ReturnType<typeof parseWhere>,
   rate: Rate | null,
 ): Promise<number> {
   const clock = systemClock();
   using stop = new StopRequest(processSignals());
-  const total = progressForm(call) === null ? null : store.read("countRedrivable", where);
+  const total = progressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
-  const number = store.call("startRedrive");
+  const number = await store.call("startRedrive");
   let bucket = fullBucket(clock.now()), done = 0;
   for (;;) {
     if (rate !== null) bucket = refilledBucket(bucket, rate, clock.now());
     const max = rate === null ? changesMax : Math.floor(bucket.tokens);
     if (max > 0) {
-      const count = store.call("redrive", number, where, max, Date.now());
+      const count = await store.call("redrive", number, where, max, Date.now());
       done += count;
       progress.add(count);
       bucket = { ...bucket, tokens: bucket.tokens - count };
@@ -147,37 +147,37 @@ async function redriveAll(
   }
 }
 
-function exportAll(call: DlqCall): ExitCode {
+async function exportAll(call: DlqCall): Promise<ExitCode> {
   const { values, names, sources, io } = call;
   if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; select with --where`);
   const { retryName: name } = values;
-  using store = openStoreToRead(call);
+  await using store = await openStoreToRead(call);
   const filter = { states: ["dead"], ...parseWhere(values.where) } as const;
   const format = { storeName: name, redaction: configuredRedaction(values, sources) };
-  const total = values.where === undefined ? store.read("totals").dead.count : null;
+  const total = values.where === undefined ? (await store.read("totals")).dead.count : null;
   const isWanted = !io.stdoutIsTerminal; // the line would stand between the messages
   using progress = new ProgressLine(call, { noun: "message", verb: "exported", total, isWanted });
   for (let afterSeq = 0;;) {
-    const found = store.read("list", filter, { afterSeq, max: 100 });
+    const found = await store.read("list", filter, { afterSeq, max: 100 });
     progress.add(found.length);
     for (const { id } of found) {
-      const message = showOrNullIfDamaged(store, id);
+      const message = await showOrNullIfDamaged(store, id);
       if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, format));
     }
     const last = found.at(-1);
     if (last === undefined) break;
     afterSeq = last.seq;
   }
-  const damages = store.read("damageCount");
+  const damages = await store.read("damageCount");
   if (damages === 0) return exitCodes.SUCCESS;
   const which = countWithNoun(damages, "damaged dead letter");
   throw new BatonError("IO", `${which} skipped by the export; list what is damaged with baton retry-processor verify`);
 }
 
 /** Null: the message is damaged; the store counts it. */
-function showOrNullIfDamaged(store: DirectStore, id: string): ReturnType<StoreMethods["show"]> {
+async function showOrNullIfDamaged(store: CommandStore, id: string): Promise<ReturnType<StoreMethods["show"]>> {
   try {
-    return store.read("show", id);
+    return await store.read("show", id);
   } catch (error) {
     if (error instanceof BatonError && error.code === "BAD_DATA") return null;
     throw error;

@@ -22,7 +22,8 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
-import { type RetryVerifyReport, verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
+import type { RetryVerifyReport } from "../../src/retry/queue/verify_retry_store.ts";
+import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -87,17 +88,16 @@ export const retryVerifyCommand = defineCommand({
   run: verifyStore,
 });
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function listMessages(call: ListCall): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const filter = { states: parseStates(values.state), ...parseWhere(values.where) };
   const { retryName: name } = values;
-  using store = openStoreToRead(call);
-  const found = store.read("list", filter, { afterSeq: 0, max: values.limit + 1 });
+  await using store = await openStoreToRead(call);
+  const found = await store.read("list", filter, { afterSeq: 0, max: values.limit + 1 });
   const messages = found.slice(0, values.limit);
   const more = found.length > values.limit;
-  const damages = store.read("damageCount");
+  const damages = await store.read("damageCount");
   if (damages > 0) {
     io.err(
       `baton: ${
@@ -116,13 +116,12 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function showMessage(call: ShowCall): Promise<ExitCode> {
   const { values, names: [id, more], io } = call;
   if (id === undefined || more !== undefined) throw new BatonError("USAGE", "show takes the id of one message");
   const { retryName: name } = values;
-  using store = openStoreToRead(call);
-  const message = store.read("show", id);
+  await using store = await openStoreToRead(call);
+  const message = await store.read("show", id);
   if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
   const { body } = message;
   const redaction = configuredRedaction(values, call.sources);
@@ -153,21 +152,20 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function printStats(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
-  const { name, folder } = storeLocationOf(values, sources);
-  using store = openStoreToRead(call);
-  const totals = store.read("totals");
-  const paused = store.read("isPaused");
-  const { oldestMs, nextMs } = store.read("waitingTimes");
-  const deadLetters = store.read("deadLetterBacklog");
-  const { usedBytes, freeBytes } = store.read("disk");
+  const { name, where } = storeLocationOf(values, sources);
+  await using store = await openStoreToRead(call);
+  const totals = await store.read("totals");
+  const paused = await store.read("isPaused");
+  const { oldestMs, nextMs } = await store.read("waitingTimes");
+  const deadLetters = await store.read("deadLetterBacklog");
+  const { usedBytes, freeBytes } = await store.read("disk");
   const result: RetryStatsJson = {
     version: 1,
     name,
-    folder,
+    folder: where,
     paused,
     states: { ...totals },
     oldest: instantOrNull(oldestMs),
@@ -202,22 +200,23 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-// deno-lint-ignore require-await -- commands are asynchronous, but the store is not
 export async function verifyStore(call: Call<typeof verifySettings>): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
-  const { folder } = storeLocationOf(values, sources);
-  const { messages, bytes, problems } = verifyWithProgress(call, folder);
-  if (values.json) printJson<RetryVerifyJson>(io, { version: 1, folder, messages, bytes, problems: [...problems] });
-  else if (problems.length === 0) {
-    io.out(`no damage found in ${folder}: ${countWithNoun(messages, "message")}, ${countWithNoun(bytes, "byte")}\n`);
+  const location = storeLocationOf(values, sources);
+  const { where } = location;
+  const { messages, bytes, problems } = await verifyWithProgress(call, location);
+  if (values.json) {
+    printJson<RetryVerifyJson>(io, { version: 1, folder: where, messages, bytes, problems: [...problems] });
+  } else if (problems.length === 0) {
+    io.out(`no damage found in ${where}: ${countWithNoun(messages, "message")}, ${countWithNoun(bytes, "byte")}\n`);
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }
 
-function verifyWithProgress(call: ProgressCall, folder: string): RetryVerifyReport {
+async function verifyWithProgress(call: ProgressCall, location: StoreLocation): Promise<RetryVerifyReport> {
   using progress = new ThreadProgress(call);
-  return verifyRetryStore(folder, progress);
+  return await verifyStoreAt(location, progress);
 }
 
 /** Writes the bytes unchanged to stdout. */

@@ -6,7 +6,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";
 
@@ -81,8 +81,8 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
 }
 
 /** Opens the store without creating it. It accepts and tries no messages. */
-export function openStoreToRead({ values, sources }: InspectCall): DirectStore {
-  return new DirectStore(storeLocationOf(values, sources).folder, readOnlyRules, { mustExist: true });
+export function openStoreToRead({ values, sources }: InspectCall): Promise<CommandStore> {
+  return openCommandStore(storeLocationOf(values, sources), { mustExist: true });
 }
 
 export function refuseNames({ names: [word] }: InspectCall): void {

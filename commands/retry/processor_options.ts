@@ -12,6 +12,8 @@ import type { SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { TopicClients } from "../../src/retry/targets/topic_clients.ts";
 import type { Call } from "../command.ts";
 
@@ -35,7 +37,7 @@ export const processorSettings = {
 /** Null: no topic is used. `target`: the topic that messages are delivered to. Throws USAGE and CONFIG. */
 export async function openTopicClients(
   call: Pick<Call<typeof processorSettings>, "values" | "sources" | "io">,
-  folder: string,
+  { folder }: StoreLocation,
   target: string | undefined,
 ): Promise<TopicClients | null> {
   const { values, sources } = call;
@@ -43,6 +45,10 @@ export async function openTopicClients(
   const named = [target, values.retryFromTopic, destination.kind === "topic" ? destination.topic : undefined];
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
+  if (folder === null) {
+    const options = "--topic, --from-topic and --dead-letter topic:";
+    throw new BatonError("USAGE", `${options} need a store in a folder, and --store names a database`);
+  }
   for (const topic of topics) checkName("topic", topic);
   const [{ lookupPlaceOf, makeProxyFinder }, { clientSecurity }, { TopicClients }] = await Promise.all([
     import("../pubsub/find_proxies.ts"),

@@ -20,7 +20,8 @@ import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import type { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { serviceStoreOpener } from "../../src/retry/queue/open_retry_store.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -136,13 +137,15 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
     // A run from a crontab is silent if there is nothing to report, as cron sends a mail otherwise.
     const reportsRun = until === "stopped" || values.verbose || values.log === "json" || io.stderrIsTerminal;
-    await using topics = await openTopicClients(call, location.folder, topic);
+    await using topics = await openTopicClients(call, location, topic);
     using putter = topic === undefined || topics === null
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
     const target = putter?.target ?? targetOf(call, { storeName: location.name, guard });
-    await using processor = await StoreProcessor.open({ location, target, values, sources, log, until, topics });
+    const openStore = serviceStoreOpener(location);
+    const options = { location, openStore, target, values, sources, log, until, topics } as const;
+    await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = listenForStops(signals, systemClock(), {
       signals: stopSignals,
@@ -159,8 +162,8 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     });
     try {
       if (reportsRun) {
-        log("info", "running", `tries the messages of "${location.name}" in ${location.folder}`, {
-          folder: location.folder,
+        log("info", "running", `tries the messages of "${location.name}" in ${location.where}`, {
+          folder: location.where,
           pid: process.pid,
         });
       }
@@ -183,7 +186,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
 }
 
 /** Reports what a run that ended by itself has left, so that a user does not wait for messages that are not due. */
-async function reportWaiting(store: RetryStore, log: Log): Promise<void> {
+async function reportWaiting(store: StoreClient, log: Log): Promise<void> {
   const { count } = (await store.call("totals")).waiting;
   const { nextMs } = await store.call("waitingTimes");
   if (count === 0 || nextMs === null) return;

@@ -8,7 +8,8 @@ import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
-import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -19,7 +20,7 @@ import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
-import { type StoreLocation, storeLocationOf } from "./retry_store_location.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 const serveSettings = {
@@ -125,7 +126,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     verbose: values.verbose,
   });
   await using service =
-    await (values.noProcess ? openStoreOnly(call, location.folder) : openWithProcessor(call, backend, location, log));
+    await (values.noProcess ? openStoreOnly(call, location) : openWithProcessor(call, backend, location, log));
   const proxy = new RetryHttpProxy({
     backend,
     store: service.store,
@@ -148,14 +149,14 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   const open = async () => {
     const where = formatAddress(await proxy.listen(address));
     const facts = { listen: where, pid: process.pid };
-    log("info", "serving", `serves ${backend.href} at ${where}, stores in ${location.folder}`, facts);
+    log("info", "serving", `serves ${backend.href} at ${where}, stores in ${location.where}`, facts);
   };
   await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
 }
 
 interface Service extends AsyncDisposable {
-  readonly store: RetryStore;
+  readonly store: StoreClient;
   readonly gate: CallGate | null;
   /** Resolves after a stop; rejects when it cannot continue. */
   run(): Promise<void>;
@@ -179,8 +180,18 @@ async function openWithProcessor(
     timeoutMs: values.retryAttemptTimeout,
     clock: systemClock(),
   });
-  const topics = await openTopicClients(call, location.folder, undefined);
-  const processor = await StoreProcessor.open({ location, target, values, sources, log, until: "stopped", topics });
+  const topics = await openTopicClients(call, location, undefined);
+  const openStore = serviceStoreOpener(location);
+  const processor = await StoreProcessor.open({
+    location,
+    openStore,
+    target,
+    values,
+    sources,
+    log,
+    until: "stopped",
+    topics,
+  });
   const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
     store: processor.store,
@@ -196,10 +207,10 @@ async function openWithProcessor(
   };
 }
 
-async function openStoreOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
+async function openStoreOnly({ values, sources }: ServeCall, location: StoreLocation): Promise<Service> {
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => {}); // `run` reports it
-  const store = await RetryStore.open(folder, {
+  const store = await openServiceStore(location, {
     rules: storeRulesOf(values, sources),
     hooks: { onBroken: (error) => ended.reject(error) },
   });

@@ -10,7 +10,8 @@ import { processSignals, StopRequest } from "../../src/process/supervise/signal_
 import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
 import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
-import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
@@ -78,7 +79,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const head: MessageHead = { kind: "command", argv: command, cwd: command === null ? null : process.cwd() };
   using stop = new StopRequest(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
-  await using store = await RetryStore.open(location.folder, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
+  await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = bodyLimitOf(values);
   const message = (body: Uint8Array): NewMessage => {
     if (body.byteLength > bytesMax) {
@@ -128,14 +129,14 @@ class Submission {
   stored = 0;
   first: string | null = null;
   last: string | null = null;
-  readonly #store: RetryStore;
+  readonly #store: StoreClient;
   readonly #message: (body: Uint8Array) => NewMessage;
   readonly #progress: ProgressLine;
   #chunk: NewMessage[] = [];
   #bytes = 0;
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(store: RetryStore, message: (body: Uint8Array) => NewMessage, call: SubmitCall) {
+  constructor(store: StoreClient, message: (body: Uint8Array) => NewMessage, call: SubmitCall) {
     this.#store = store;
     this.#message = message;
     this.#progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });

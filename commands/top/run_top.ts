@@ -23,7 +23,7 @@ import { topScreen, topText } from "./top_view.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;
-  using sources = new TopSources(call);
+  await using sources = new TopSources(call);
   const isLive = !values.once && !values.json && io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
   return isLive ? await runLive(call, sources) : await printOnce(call, sources);
 }

@@ -5,7 +5,7 @@ import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts
 import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { type CommandStore, openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import { databaseName } from "../../src/retry/queue/retry_database.ts";
 import type { Address } from "../../src/sockets/connection.ts";
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
@@ -20,9 +20,9 @@ import type { TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts"
 /** Holders are read of this many objects, those with the longest queues. */
 const detailsMax = 500;
 
-export class TopSources implements Disposable {
+export class TopSources implements AsyncDisposable {
   readonly #call: TopCall;
-  readonly #stores = new Map<string, DirectStore>();
+  readonly #stores = new Map<string, CommandStore>();
   readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
 
   /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
@@ -42,7 +42,7 @@ export class TopSources implements Disposable {
       this.#readProcesses(signal),
     ]);
     if (uses.length > detailsMax) problems.push(`holders are shown for ${detailsMax} of ${uses.length} rows`);
-    const stores = this.#readStores(problems);
+    const stores = await this.#readStores(problems);
     return {
       ...{ atMs: Date.now(), servers, root, uses, stores, processes, problems },
       topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
@@ -50,8 +50,8 @@ export class TopSources implements Disposable {
     };
   }
 
-  [Symbol.dispose](): void {
-    for (const store of this.#stores.values()) store[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const store of this.#stores.values()) await store[Symbol.asyncDispose]();
     this.#stores.clear();
   }
 
@@ -63,28 +63,30 @@ export class TopSources implements Disposable {
     return read.filter(({ process, isTyped }) => process.error === null || isTyped).map(({ process }) => process);
   }
 
-  #readStores(problems: string[]): TopStore[] {
-    return storeFolders(this.#call).flatMap(({ name, folder }) => {
+  async #readStores(problems: string[]): Promise<TopStore[]> {
+    const found: TopStore[] = [];
+    for (const location of storesOf(this.#call)) {
       try {
-        return [this.#readStore(name, folder)];
+        found.push(await this.#readStore(location));
       } catch (thrown) {
-        this.#stores.get(folder)?.[Symbol.dispose]();
-        this.#stores.delete(folder);
+        await this.#stores.get(location.where)?.[Symbol.asyncDispose]();
+        this.#stores.delete(location.where);
         problems.push(messageOf(thrown));
-        return [];
       }
-    });
+    }
+    return found;
   }
 
-  #readStore(name: string, folder: string): TopStore {
-    const store = this.#stores.get(folder) ?? new DirectStore(folder, readOnlyRules, { mustExist: true });
-    this.#stores.set(folder, store);
-    const totals = store.read("totals");
+  async #readStore(location: StoreLocation): Promise<TopStore> {
+    const { name, where } = location;
+    const store = this.#stores.get(where) ?? await openCommandStore(location, { mustExist: true });
+    this.#stores.set(where, store);
+    const totals = await store.read("totals");
     return {
-      ...{ name, folder, isPaused: store.read("isPaused") },
+      ...{ name, folder: where, isPaused: await store.read("isPaused") },
       ...{ waiting: totals.waiting.count, inFlight: totals.in_flight.count },
       ...{ dead: totals.dead.count, done: totals.done.count },
-      ...store.read("waitingTimes"),
+      ...await store.read("waitingTimes"),
     };
   }
 }
@@ -115,18 +117,20 @@ async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOvervi
 const isStoreNamed = ({ sources: { flags } }: TopCall) => flags.has("retryName") || flags.has("retryStore");
 
 /** The store that --store or --name names; without these the configured store and all stores beside it. */
-function storeFolders(call: TopCall): { readonly name: string; readonly folder: string }[] {
+function storesOf(call: TopCall): StoreLocation[] {
   const { values, sources } = call;
   if (isStoreNamed(call)) return [storeLocationOf(values, sources)];
   try {
     const configured = storeLocationOf(values, sources);
+    if (configured.folder === null) return [configured];
     const parent = dirname(configured.folder);
     const names = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
-    return names.map((name) => ({
-      name: values.retryStore === undefined ? name : configured.name,
-      folder: join(parent, name),
-    }))
-      .filter(({ folder }) => existsSync(join(folder, databaseName)));
+    return names.map((name) => ({ name, folder: join(parent, name) }))
+      .filter(({ folder }) => existsSync(join(folder, databaseName)))
+      .map(({ name, folder }) => ({
+        name: values.retryStore === undefined ? name : configured.name,
+        ...{ folder, where: folder, database: null },
+      }));
   } catch {
     return []; // this user has no home directory, and so no stores
   }

@@ -65,7 +65,7 @@ const mayImport: Record<string, readonly string[]> = {
   "pubsub/admin": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
 
   retry: ground,
-  "retry/queue": ["storage", "process", ...ground],
+  "retry/queue": ["storage", "postgres", "process", ...ground],
   "retry/targets": ["retry", "retry/queue", "pubsub/client", "wire/pubsub", "process/*", ...ground],
   "retry/dead_letters": [
     ...["retry", "retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", "config", "process/*"],
@@ -95,7 +95,7 @@ const mayImport: Record<string, readonly string[]> = {
   baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
     ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config", "schedule"],
-    ...["zookeeper", "zeromq", "kafka", "storage", "sockets", ...ground],
+    ...["zookeeper", "zeromq", "kafka", "postgres", "storage", "sockets", ...ground],
   ],
 };
 

@@ -7,9 +7,19 @@ const retry = inSection("retry.");
 /** The store. For every command of the retry processor. */
 export const retryStoreSettings = {
   retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
-  retryStore: retry("store", textType("folder"), {
-    help: "folder of the store, on a disk of this machine",
+  retryStore: retry("store", textType("folder|url"), {
+    help:
+      "folder of the store, on a disk of this machine; or the URL of a PostgreSQL database, which several machines share",
     unset: "~/.local/state/baton/retry/NAME; the home directory comes from the user database",
+  }),
+  retryRequireSync: retry("require_sync", toggleType(), {
+    help: "refuse a database whose commits do not wait for a synchronous standby (78)",
+    default: false,
+  }),
+  retryMigrate: setting(toggleType(), {
+    flag: "--migrate",
+    help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
+    default: false,
   }),
 } satisfies SettingTable;
 

@@ -263,6 +263,7 @@ export class MessageStore implements AsyncDisposable {
     ]);
     await using processor = await StoreProcessor.open({
       location: this,
+      openStore: (options) => RetryStore.open(this.folder, options),
       target: new FunctionTarget({ run, timeoutMs: values.retryAttemptTimeout, clock: systemClock() }),
       values: { ...resolveSettings(connectionSettings, noSources), ...values, killAfter: 0 },
       sources: noSources,

@@ -17,7 +17,8 @@ import { FileSink } from "./file_sink.ts";
 import { configuredRedaction } from "./redaction.ts";
 
 export interface DeadLetterSinkOptions {
-  readonly location: { readonly name: string; readonly folder: string };
+  /** `folder` null: the store lets one process send at a time. */
+  readonly location: { readonly name: string; readonly folder: string | null };
   /** `killAfter`: milliseconds from the stop signal to SIGKILL, for commands. */
   readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings> & {
     readonly killAfter: number;
@@ -37,7 +38,8 @@ export async function openDeadLetterSink(
   const libc = await loadLibc();
   const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
   if (destination.kind === "file") return new FileSink({ ...format, path: destination.path, lockFile });
-  const takeLock = () => forwarderLock(location.folder, lockFile);
+  const { folder } = location;
+  const takeLock = () => folder === null ? () => {} : forwarderLock(folder, lockFile);
   const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
   if (destination.kind === "exec") {
     return new CommandSink({ ...common, line: destination.line, killAfterMs: values.killAfter, clock: systemClock() });

@@ -8,6 +8,7 @@ export type FaultKind =
   | "breaker_open"
   | "store_full"
   | "not_stored"
+  | "maybe_stored"
   | "overloaded"
   | "late"
   | "too_large"
@@ -20,6 +21,7 @@ const statuses: Readonly<Record<FaultKind, number>> = {
   breaker_open: 503,
   store_full: 503,
   not_stored: 503,
+  maybe_stored: 503,
   overloaded: 503,
   late: 408,
   too_large: 413,
@@ -42,7 +44,7 @@ export interface StoredId {
 }
 
 /**
- * `stored` null: the message is NOT stored. `status`: instead of that of the failure. A SOAP request that was accepted gets an
+ * `stored` null: the message is NOT stored, or `kind` says that this is unknown. `status`: instead of that of the failure. A SOAP request that was accepted gets an
  * empty body, as a fault would be an error for its client.
  */
 export function makeFault(
@@ -53,8 +55,9 @@ export function makeFault(
   status: number = statuses[kind],
 ): Fault {
   const id = stored?.id ?? null;
+  const missing = kind === "maybe_stored" ? "the message MAY BE STORED" : "the message is NOT STORED";
   const state = stored === null
-    ? "the message is NOT STORED"
+    ? missing
     : `the message is stored as ${stored.id} and will ${stored.isWaiting ? "" : "not "}be tried again`;
   const message = `${why}; ${state}`;
   if (bodiless.has(status)) return { status, contentType: "application/json", body: "" };

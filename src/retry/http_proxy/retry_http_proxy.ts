@@ -328,7 +328,9 @@ export class RetryHttpProxy {
       return { id: stored.id, isWaiting: stored.life.state === "waiting" };
     } catch (error) {
       this.#options.onFailure(messageOf(error));
-      const isFull = error instanceof BatonError && error.code === "STORE_FULL";
+      const code = error instanceof BatonError ? error.code : "INTERNAL";
+      if (code === "OUTCOME_UNKNOWN") return { id: null, kind: "maybe_stored", why: "the store did not respond" };
+      const isFull = code === "STORE_FULL";
       return {
         id: null,
         kind: isFull ? "store_full" : "not_stored",

@@ -5,7 +5,7 @@
  * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries are stopped, their
  * results are ignored, and the processor registers again.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError, type ErrorCode } from "../../errors.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { resultWithin, sleep } from "../../support/deadline.ts";
@@ -388,10 +388,20 @@ export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
-/** Nothing was changed, and another result may succeed. */
+/**
+ * Nothing was changed, and another call may succeed; or the store is a database that did not answer, whose calls may be repeated
+ * (postgres_retry_store.ts).
+ */
 function isTemporary(error: unknown): boolean {
-  return error instanceof BatonError && (error.code === "STORE_FULL" || error.code === "LOCK_BUSY");
+  return error instanceof BatonError && temporaryCodes.has(error.code);
 }
+
+const temporaryCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "STORE_FULL",
+  "LOCK_BUSY",
+  "UNREACHABLE",
+  "OUTCOME_UNKNOWN",
+]);
 
 /** The longest wait: the wall clock may be set, and a notification of another process may be late. */
 const wakeMsMax = 1000;

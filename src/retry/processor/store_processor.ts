@@ -22,7 +22,7 @@ import { Schedule } from "../../schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
-import { RetryStore } from "../queue/retry_store.ts";
+import type { ServiceStore, ServiceStoreOptions } from "../queue/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../support/log.ts";
 import type { Target } from "../targets/target.ts";
@@ -36,7 +36,9 @@ import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
 interface StoreProcessorOptions {
-  readonly location: { readonly name: string; readonly folder: string };
+  readonly location: { readonly name: string; readonly folder: string | null };
+  /** A function, so that a program without databases has no code for them. */
+  readonly openStore: (options: ServiceStoreOptions) => Promise<ServiceStore>;
   readonly target: Target;
   readonly values:
     & SettingValues<
@@ -83,7 +85,7 @@ class RetryCounters {
 }
 
 interface ProcessorParts {
-  readonly store: RetryStore;
+  readonly store: ServiceStore;
   readonly processor: RetryProcessor;
   readonly counters: RetryCounters;
   readonly log: Log;
@@ -96,7 +98,7 @@ interface ProcessorParts {
 }
 
 export class StoreProcessor implements AsyncDisposable {
-  readonly store: RetryStore;
+  readonly store: ServiceStore;
   readonly counters: RetryCounters;
   readonly processor: RetryProcessor;
   readonly #parts: ProcessorParts;
@@ -113,19 +115,21 @@ export class StoreProcessor implements AsyncDisposable {
   }
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
-    const { location, target, values, sources, log, until } = options;
+    const { target, values, sources, log, until } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
     const rules = storeRulesOf(values, sources);
     const openElection = values.retryElect ? await loadElectionOpener(options) : null;
     const boot = await machineBoot();
     const counters = new RetryCounters();
     let processor: RetryProcessor | null = null;
-    const store = await RetryStore.open(location.folder, {
+    const store = await options.openStore({
       rules,
+      leaseMs: values.retryLease,
       hooks: {
         onChanged: () => processor?.wakeUp(),
         onBroken: (error) => processor?.fail(error),
         onDamage: (sentence) => logDamage(log, sentence),
+        onWarning: (sentence) => log("warning", "database", sentence),
       },
     });
     const forwarder = await openForwarder(options, store, counters);
@@ -311,7 +315,7 @@ function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"]
 /** Null: no topic is read. */
 async function openIngest(
   { values: { retryFromTopic: topic }, topics: clients, log }: StoreProcessorOptions,
-  store: RetryStore,
+  store: ServiceStore,
   onIngested: (count: number) => void,
 ): Promise<TopicIngestTask | null> {
   if (topic === undefined || clients === null) return null;
@@ -333,7 +337,7 @@ async function loadElectionOpener({ values, sources, log }: StoreProcessorOption
 /** Null: dead letters stay in the store. */
 async function openForwarder(
   options: StoreProcessorOptions,
-  store: RetryStore,
+  store: ServiceStore,
   counters: RetryCounters,
 ): Promise<DeadLetterForwarder | null> {
   const { log } = options;

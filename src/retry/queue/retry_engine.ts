@@ -348,14 +348,15 @@ export function lifeOf(row: SqlRow): MessageLife {
   };
 }
 
-function checkSizes({ head, body, key }: NewMessage): void {
+/** Throws BAD_DATA for a message that is too large for the store. */
+export function checkSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): void {
   const refuse = (what: string, bytes: number, max: number) => {
     throw new BatonError(
       "BAD_DATA",
       `Cannot store a message whose ${what} has ${bytes} bytes: at most ${max} are allowed`,
     );
   };
-  if (body.byteLength > bodyBytesMax) refuse("body", body.byteLength, bodyBytesMax);
+  if (body.byteLength > bodyMax) refuse("body", body.byteLength, bodyMax);
   const headBytes = Buffer.byteLength(JSON.stringify(head));
   if (headBytes > headBytesMax) refuse("command line or headers", headBytes, headBytesMax);
   if (key !== null && Buffer.byteLength(key) > keyBytesMax) refuse("key", Buffer.byteLength(key), keyBytesMax);

@@ -7,7 +7,7 @@ import type { BatonError } from "../../errors.ts";
 import { StorageThread } from "../../storage/storage_thread.ts";
 import type { StoreRules } from "./retry_engine.ts";
 import type { RetryStoreCalls } from "./retry_store_worker.ts";
-import type { StoreMethod, StoreMethods } from "./store_methods.ts";
+import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
 
 export interface StoreHooks {
   /** Another process may have written to the store. */
@@ -16,9 +16,26 @@ export interface StoreHooks {
   readonly onBroken?: (error: BatonError) => void;
   /** Called once for each damaged row, with a sentence. */
   readonly onDamage?: (sentence: string) => void;
+  /** Called once for each sentence about what the store does not promise. */
+  readonly onWarning?: (sentence: string) => void;
 }
 
-export class RetryStore implements AsyncDisposable {
+export interface ServiceStoreOptions {
+  readonly rules: StoreRules;
+  readonly hooks?: StoreHooks;
+  /** Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each lease instead. */
+  readonly leaseMs?: number;
+}
+
+/** A store of a service. */
+export interface ServiceStore extends StoreClient, AsyncDisposable {
+  /** Calls the hook `onChanged` if another process has written since the last call. */
+  checkForChanges(): void;
+  /** Waits for calls in progress, or ends them. */
+  close(): Promise<void>;
+}
+
+export class RetryStore implements ServiceStore {
   readonly folder: string;
   readonly #hooks: StoreHooks;
   readonly #thread: StorageThread<RetryStoreCalls, string>;

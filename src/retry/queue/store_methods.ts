@@ -44,11 +44,17 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     clearForwardDelays: letters.clearForwardDelays.bind(letters),
     recordForwardFailure: letters.recordForwardFailure.bind(letters),
     reserveLog: () => database.reserveLog(),
-    disk: () => database.diskSpace(),
+    disk: (): StoreDisk => database.diskSpace(),
     damageCount: () => database.damage.count,
     canBeTried: (order: RetryOrder) => canBeTried(database, order),
     countDamaged: () => countDamaged(database),
   };
+}
+
+/** Bytes; `freeBytes` null: the store is on another machine. */
+export interface StoreDisk {
+  readonly usedBytes: number;
+  readonly freeBytes: number | null;
 }
 
 export type StoreMethods = ReturnType<typeof storeMethods>;

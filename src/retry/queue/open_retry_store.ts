@@ -1,0 +1,98 @@
+/** Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded only if one is named. */
+import type { DatabaseAddress } from "../../postgres/database_address.ts";
+import { DirectStore, readOnlyRules } from "./direct_store.ts";
+import type { StoreRules } from "./retry_engine.ts";
+import { RetryStore, type ServiceStore, type ServiceStoreOptions } from "./retry_store.ts";
+import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
+import { type RetryVerifyReport, verifyRetryStore } from "./verify_retry_store.ts";
+import type { WorkProgress } from "../../support/work_progress.ts";
+
+export interface StoreDatabase {
+  readonly address: DatabaseAddress;
+  /** A database whose commits do not wait for a standby is refused. */
+  readonly requiresSync: boolean;
+  /** The tables are created, or brought to the format of this program, before the store is opened. */
+  readonly migrates: boolean;
+}
+
+export type StoreLocation =
+  & {
+    readonly name: string;
+    /** The folder, or the URL of the database, for people. */
+    readonly where: string;
+  }
+  & ({ readonly folder: string; readonly database: null } | {
+    readonly folder: null;
+    readonly database: StoreDatabase;
+  });
+
+/** A store of a command. `read` changes nothing and does not wait for other processes. */
+export interface CommandStore extends StoreClient, AsyncDisposable {
+  read: StoreClient["call"];
+}
+
+/** Rejects as DirectStore throws, and as PostgresRetryStore.open rejects. */
+export async function openCommandStore(
+  { name, folder, database }: StoreLocation,
+  { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
+): Promise<CommandStore> {
+  if (database === null) return new FolderStore(new DirectStore(folder, rules, { mustExist }));
+  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  return await PostgresRetryStore.open({ ...database, name, rules, mustExist });
+}
+
+/** Rejects as the stores do. */
+export async function openServiceStore(
+  { name, folder, database }: StoreLocation,
+  options: ServiceStoreOptions,
+): Promise<ServiceStore> {
+  if (database === null) return await RetryStore.open(folder, options);
+  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  return await PostgresRetryStore.open({ ...database, name, mustExist: false, ...options });
+}
+
+/** Opens the store when its rules are known. */
+export function serviceStoreOpener(location: StoreLocation): (options: ServiceStoreOptions) => Promise<ServiceStore> {
+  return (options) => openServiceStore(location, options);
+}
+
+/** Checks everything in a store. Rejects as `verifyRetryStore` throws. */
+export async function verifyStoreAt(
+  { name, folder, database }: StoreLocation,
+  progress: WorkProgress,
+): Promise<RetryVerifyReport> {
+  if (database === null) return verifyRetryStore(folder, progress);
+  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  await using store = await PostgresRetryStore.open({ ...database, name, rules: readOnlyRules, mustExist: true });
+  return await store.verify(progress);
+}
+
+/** A store without a thread, with the interface of the others. */
+class FolderStore implements CommandStore {
+  readonly #store: DirectStore;
+
+  constructor(store: DirectStore) {
+    this.#store = store;
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous for stores on other machines
+  async call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): Promise<ReturnType<StoreMethods[Name]>> {
+    return this.#store.call(method, ...values);
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async read<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): Promise<ReturnType<StoreMethods[Name]>> {
+    return this.#store.read(method, ...values);
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#store[Symbol.dispose]();
+  }
+}

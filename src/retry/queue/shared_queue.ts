@@ -1,0 +1,341 @@
+/**
+ * One message queue in a shared PostgreSQL schema: its connections, its row, the clock of the database, and the judgement of a lost reply. Every
+ * statement here may be repeated: changes carry the revision that they were decided by, so that a copy of one changes nothing.
+ */
+import { crc32 } from "node:zlib";
+import { BatonError } from "../../errors.ts";
+import type { DatabaseAddress } from "../../postgres/database_address.ts";
+import { describeDatabase } from "../../postgres/database_address.ts";
+import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
+import { DatabaseLane } from "../../postgres/database_lane.ts";
+import { inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
+import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../postgres/primary_connection.ts";
+import { StatementError } from "../../postgres/statement_error.ts";
+import { backoffMs, serverBackoff } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import type { DeathReason, MessageLife, MessageState } from "./message_life.ts";
+import { messageStates } from "./message_life.ts";
+import { stateNumbers } from "./retry_totals.ts";
+import { errorCharsMax } from "./retry_store_limits.ts";
+import { databaseNow } from "./shared_queue_tables.ts";
+import { type ClaimedMessage, forwardStates, type MessageHead, type StoredMessage } from "./stored_message.ts";
+
+export interface SharedQueueOptions {
+  readonly address: DatabaseAddress;
+  readonly name: string;
+  readonly clock: Clock;
+  /** Dead letters are forwarded. */
+  readonly forwards: boolean;
+  readonly requiresSync: boolean;
+  /** Called once for each sentence about what the database does not promise. */
+  readonly onWarning?: (sentence: string) => void;
+  readonly onDamage?: (sentence: string) => void;
+}
+
+/** Connections, so that a lease is renewed while another call takes long. */
+export type LaneName = "writes" | "claims" | "accepts" | "leases" | "rest";
+
+export interface LifeChange {
+  readonly seq: number;
+  /** The revision that the change was decided by. */
+  readonly rev: number;
+  readonly next: MessageLife;
+  /** The time of the decision, on the clock of `nowMs`. */
+  readonly nowMs: number;
+  /** A try has ended, with this error; left out: none has. */
+  readonly tried?: { readonly error: string | null };
+  readonly redrive?: number;
+}
+
+/** How long a store waits for its database when it is opened. Milliseconds. */
+const openMs = 5000;
+/** How long a call waits for the database, with repetitions after lost connections. Milliseconds. */
+const callMs = 15_000;
+
+export class SharedQueue implements AsyncDisposable {
+  readonly name: string;
+  damages = 0;
+  readonly #options: SharedQueueOptions;
+  readonly #lanes = new Map<LaneName, DatabaseLane>();
+  readonly #closing = new AbortController();
+  readonly #warned = new Set<string>();
+  readonly #connected = new Set<LaneName>();
+  #reconnects = 0;
+  #row: { readonly id: number; readonly key: string } | null = null;
+  #storeId: string | null = null;
+  /** The time of the database minus the time of the clock. */
+  #offsetMs = 0;
+
+  constructor(options: SharedQueueOptions) {
+    this.#options = options;
+    this.name = options.name;
+  }
+
+  /** Connects and finds the queue, or makes it unless `mustExist`. Rejects with CONFIG if there is none, and as `run` does. */
+  async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
+    const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
+    let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
+    if (row === undefined && !mustExist) {
+      const add = "INSERT INTO SCHEMA.queue (name, key) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+      await this.run("queue_add", add, [this.name, randomName()]);
+      [row] = await this.run("queue_find", find, [this.name]);
+    }
+    if (row === undefined) {
+      throw new BatonError("CONFIG", `There is no message store "${this.name}" in ${this.where}`);
+    }
+    this.#row = { id: Number(row["id"]), key: String(row["key"]) };
+    this.noteTime(row);
+  }
+
+  /** Grows when a connection was lost and opened again: a fail-over may have undone what another primary had committed. */
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
+  get where(): string {
+    return describeDatabase(this.#options.address);
+  }
+
+  get id(): number {
+    return this.#row?.id ?? 0;
+  }
+
+  /** The random name that starts the ids of the messages. */
+  get key(): string {
+    return this.#row?.key ?? "";
+  }
+
+  idOf(seq: number): string {
+    return `${this.key}-${seq}`;
+  }
+
+  /** The wall clock of the database, as far as the last statement told it. Milliseconds. */
+  nowMs(): number {
+    return this.#options.clock.now() + this.#offsetMs;
+  }
+
+  /** Reads the time of the database from a row. */
+  noteTime(row: PostgresRow | undefined): void {
+    if (row !== undefined) this.#offsetMs = Number(row["now_ms"]) - this.#options.clock.now();
+  }
+
+  /** A time of the database on the wall clock of this process. */
+  toLocalMs(atMs: number): number {
+    return Math.round(Date.now() + atMs - this.nowMs());
+  }
+
+  /** Runs a statement once. Rejects with StatementError; UNREACHABLE, LOCK_BUSY: nothing happened; OUTCOME_UNKNOWN: it may have been executed. */
+  async runOnce(
+    name: string,
+    text: string,
+    values: readonly SqlParameter[] = [],
+    { lane = "rest", deadlineMs = callMs }: { readonly lane?: LaneName; readonly deadlineMs?: number } = {},
+  ): Promise<PostgresRow[]> {
+    const { address } = this.#options;
+    try {
+      const statement = { name, text: inSchema(text, address.schema) };
+      return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
+    } catch (error) {
+      if (!(error instanceof StatementError) || !/^(42P01|42883|3F000)$/.test(error.sqlState ?? "")) throw error;
+      const message = `The database ${this.where} has no tables of message stores in the schema "${address.schema}": ` +
+        "run baton retry-processor stats with --migrate once, as a role that may create them";
+      throw new BatonError("CONFIG", message, { cause: error });
+    }
+  }
+
+  /** Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been executed. */
+  async run(
+    name: string,
+    text: string,
+    values: readonly SqlParameter[] = [],
+    { lane = "rest", onRepeat = () => {} }: { readonly lane?: LaneName; readonly onRepeat?: () => void } = {},
+  ): Promise<PostgresRow[]> {
+    const { clock } = this.#options;
+    const endMs = clock.now() + callMs;
+    let unknown: StatementError | null = null;
+    for (let attempt = 0;; attempt++) {
+      const leftMs = endMs - clock.now();
+      try {
+        return await this.runOnce(name, text, values, { lane, deadlineMs: Math.max(1, leftMs) });
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error;
+        if (error.outcome === "unknown") {
+          unknown = error;
+          onRepeat();
+        }
+        const mayRepeat = error.outcome === "unknown" || error.isTemporary;
+        if (!mayRepeat || leftMs <= 0 || this.#closing.signal.aborted) throw unknown ?? error;
+        await sleep(clock, backoffMs(attempt, serverBackoff), this.#closing.signal).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Writes decided changes. Returns the messages that have them, also those that an earlier copy of this statement changed before its reply was
+   * lost; the others were changed by another process first. `mayBeWritten`: an earlier call may have written these changes.
+   */
+  async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
+    if (changes.length === 0) return new Set();
+    const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
+    let isRepeated = mayBeWritten;
+    const rows = await this.run("queue_write", writeText, [
+      this.id,
+      all(({ seq }) => seq),
+      all(({ rev }) => rev),
+      all(({ next }) => stateNumbers[next.state]),
+      all(({ next }) => next.tries),
+      all(({ next }) => next.crashes),
+      all(({ next, nowMs }) => Math.round(next.nextAtMs - nowMs)),
+      all(({ next }) => next.reason),
+      all(({ tried }) => errorBytes(tried?.error ?? null)),
+      all(({ tried }) => tried !== undefined),
+      all(({ next }) => this.forwardingOf(next)),
+      all(({ redrive }) => redrive ?? null),
+    ], { lane: "writes", onRepeat: () => isRepeated = true });
+    const written = new Set(rows.map((row) => Number(row["seq"])));
+    const missing = changes.filter(({ seq }) => !written.has(seq));
+    if (!isRepeated || missing.length === 0) return written;
+    for (const seq of await this.#alreadyWritten(missing)) written.add(seq);
+    return written;
+  }
+
+  /**
+   * Finds changes that an earlier copy of the statement made. A message whose revision has grown has the change, unless its tries and crashes
+   * tell that another process made one. The statement also writes: its commit waits for the standby, which has then what was read. After a
+   * restart the primary shows commits that the standby lacks.
+   */
+  async #alreadyWritten(changes: readonly LifeChange[]): Promise<number[]> {
+    const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
+      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM durable, SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[])";
+    const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
+    const found = new Map(rows.map((row) => [Number(row["seq"]), row]));
+    return changes.filter(({ seq, rev, next }) => {
+      const row = found.get(seq);
+      if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
+      const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
+      return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
+    }).map(({ seq }) => seq);
+  }
+
+  forwardingOf({ state, reason }: MessageLife): number {
+    return state === "dead" && reason !== "damaged" && this.#options.forwards ? 1 : 0;
+  }
+
+  reportDamage(sentence: string): void {
+    this.damages++;
+    this.#options.onDamage?.(sentence);
+  }
+
+  /** Ends statements in progress. */
+  async close(): Promise<void> {
+    this.#closing.abort(new BatonError("UNREACHABLE", "the store was closed"));
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #lane(name: LaneName): DatabaseLane {
+    const { address, clock } = this.#options;
+    const lane = this.#lanes.get(name) ??
+      new DatabaseLane({
+        address,
+        clock,
+        name: `retry ${this.name}`,
+        onConnect: (connection) => this.#check(connection, name),
+      });
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+
+  /** Checks on each new connection that this is the database that was opened, and what it promises. */
+  async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
+    const { address, requiresSync, onWarning } = this.#options;
+    const { storeId } = await requireSharedStore(connection, address);
+    if (this.#storeId !== null && storeId !== this.#storeId) {
+      throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
+    }
+    this.#storeId = storeId;
+    if (this.#connected.has(lane)) this.#reconnects++;
+    this.#connected.add(lane);
+    for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
+      if (this.#warned.has(sentence)) continue;
+      this.#warned.add(sentence);
+      onWarning?.(sentence);
+    }
+  }
+}
+
+const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
+
+export function errorBytes(error: string | null): Buffer | null {
+  return error === null ? null : Buffer.from(error.slice(0, errorCharsMax));
+}
+
+export function contentCrc(head: Uint8Array, body: Uint8Array): number {
+  return crc32(body, crc32(head));
+}
+
+export function lifeOf(row: PostgresRow): MessageLife {
+  return {
+    state: stateOf(row),
+    tries: Number(row["tries"]),
+    crashes: Number(row["crashes"]),
+    fence: Number(row["fence"]),
+    sinceMs: Number(row["since_ms"]),
+    nextAtMs: Number(row["next_ms"]),
+    reason: row["reason"] as DeathReason | null,
+  };
+}
+
+export function stateOf(row: PostgresRow): MessageState {
+  return messageStates[Number(row["state"])] ?? "waiting";
+}
+
+/** `sink_error` of the row: the error that concerns all dead letters. */
+export function storedMessageOf(queue: SharedQueue, row: PostgresRow): StoredMessage {
+  const { nextAtMs, ...life } = lifeOf(row);
+  const seq = Number(row["seq"]);
+  const isPending = life.state === "dead" && [1, 2].includes(Number(row["forwarding"]));
+  const numberOrNull = (column: string) => row[column] === null ? null : Number(row[column]);
+  return {
+    ...life,
+    seq,
+    id: queue.idOf(seq),
+    key: textOf(row["key"]),
+    firstMs: Number(row["first_ms"]),
+    lastMs: numberOrNull("last_ms"),
+    nextMs: life.state === "waiting" ? nextAtMs : null,
+    error: textOf(row["error"]),
+    forwardState: forwardStates[Number(row["forwarding"])] ?? "none",
+    forwardError: isPending ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null,
+    bytes: Number(row["bytes"]),
+  };
+}
+
+export function textOf(value: PostgresRow[string] | undefined): string | null {
+  return value instanceof Buffer ? value.toString() : null;
+}
+
+/** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
+export function contentOf(queue: SharedQueue, row: PostgresRow): Pick<ClaimedMessage, "head" | "body"> | null {
+  const { head, body } = row;
+  if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
+    return { head: JSON.parse(head.toString()) as MessageHead, body };
+  }
+  queue.reportDamage(damageSentence(queue, row));
+  return null;
+}
+
+export function damageSentence(queue: SharedQueue, row: PostgresRow): string {
+  const what = row["head"] instanceof Buffer ? "damaged" : "missing";
+  return `the content of message ${queue.idOf(Number(row["seq"]))} in ${queue.where} is ${what}`;
+}
+
+/** A random name of 40 bits in Crockford's base 32, as stores in folders have. */
+function randomName(): string {
+  const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+  return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
+}

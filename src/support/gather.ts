@@ -1,0 +1,56 @@
+/** Calls that are made while an earlier group is worked on become the next group: one round trip or one flush serves many of them. */
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface GatherOptions<Item, Result> {
+  /** Works on a group, one group at a time. Returns a result for each item, in their order; a rejection is that of all of them. */
+  readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly itemsMax: number;
+  /** The size of an item, and the maximum of a group that has more than one item. */
+  readonly sizeOf?: (item: Item) => number;
+  readonly sizeMax?: number;
+}
+
+export class Gather<Item, Result> {
+  readonly #options: GatherOptions<Item, Result>;
+  #waiting: Waiting<Item, Result>[] = [];
+  #isWorking = false;
+
+  constructor(options: GatherOptions<Item, Result>) {
+    this.#options = options;
+  }
+
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      if (this.#isWorking) return;
+      this.#isWorking = true;
+      // Items that are added in the same turn belong to the first group.
+      queueMicrotask(() => void this.#workOnAll());
+    });
+  }
+
+  async #workOnAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const group = this.#takeGroup();
+      try {
+        const results = await this.#options.work(group.map(({ item }) => item));
+        group.forEach(({ resolve }, at) => resolve(results[at] as Result));
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    this.#isWorking = false;
+  }
+
+  #takeGroup(): Waiting<Item, Result>[] {
+    const { itemsMax, sizeOf = () => 0, sizeMax = Infinity } = this.#options;
+    let size = 0;
+    const end = this.#waiting.findIndex(({ item }, at) => (size += sizeOf(item)) > sizeMax && at > 0);
+    return this.#waiting.splice(0, Math.min(itemsMax, end < 0 ? this.#waiting.length : end));
+  }
+}
