@@ -25,6 +25,27 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
       kills: isOnFullDisk ? 0 : kills,
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
       fullDisks: isOnFullDisk ? 2 : 0,
+      database: null,
+    };
+  });
+}
+
+/** Rounds whose store is in PostgreSQL. Each third one is by commands; each second one fails over. */
+export function planDatabaseRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
+  const random = seededRandom(seed);
+  return Array.from({ length: rounds }, (_, number) => {
+    const kind = number % 3 === 1 ? "command" : "http";
+    return {
+      number,
+      seed: Math.floor(random() * 2 ** 31),
+      kind,
+      messages: kind === "http" ? messages : Math.max(40, Math.ceil(messages / 25)),
+      elects: false,
+      processors: 3,
+      kills: 1 + Math.floor(random() * 2),
+      stops: kind === "command" && random() < 0.5 ? 1 : 0,
+      fullDisks: 0,
+      database: { disturbances: 6 + Math.floor(random() * 6), failsOver: number % 2 === 1 },
     };
   });
 }
@@ -49,9 +70,13 @@ export function slowRounds(results: readonly RetryResult[]): RetryResult[] {
 }
 
 export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead, phases }: RetryResult): string {
-  const { number, kind, elects, kills, stops, fullDisks, seed } = plan;
+  const { number, kind, elects, kills, stops, fullDisks, database, seed } = plan;
   const how = elects ? `${kind}, elected` : fullDisks > 0 ? `${kind}, a full disk (${fullDisks})` : kind;
-  const what = `round ${number}: ${stored} messages by ${how}, ${kills} kills, ${stops} stops, seed ${seed}`;
+  const disturbed = database === null
+    ? ""
+    : `, a database disturbed ${database.disturbances} times${database.failsOver ? ", failed over" : ""}`;
+  const what =
+    `round ${number}: ${stored} messages by ${how}${disturbed}, ${kills} kills, ${stops} stops, seed ${seed}`;
   const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s (${phases})`;
   const list = [...failures.slice(0, 20), ...phases.notes].map((failure) => `\n  ${failure}`).join("");
   return `${failures.length === 0 ? "ok  " : "FAIL"} ${what}: ${figures}${list}`;

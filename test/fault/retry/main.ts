@@ -1,8 +1,8 @@
-/** The full dose: `scripts/fault retry [--rounds N | --minutes M] [--messages N] [--seed S] [--parallel P] [--only ROUND]`. */
+/** The full dose: `scripts/fault retry [--rounds N | --minutes M] [--messages N] [--seed S] [--parallel P] [--only ROUND] [--store postgres]`. */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { doseLength, doseOptions } from "../run_rounds.ts";
-import { planRetryRounds, retryLine, runRetryCampaign, slowRounds } from "./campaign.ts";
+import { planDatabaseRounds, planRetryRounds, retryLine, runRetryCampaign, slowRounds } from "./campaign.ts";
 
 const { values } = parseArgs({
   options: {
@@ -11,11 +11,18 @@ const { values } = parseArgs({
     messages: { type: "string", default: "5000" },
     parallel: { type: "string", default: "2" },
     only: { type: "string", multiple: true },
+    // Left out: in folders.
+    store: { type: "string", default: "folder" },
   },
 });
 const seed = Number(values.seed);
 const { rounds, isOver } = doseLength(values, 16);
-const plans = planRetryRounds(seed, rounds, Number(values.messages))
+if (values.store !== "folder" && values.store !== "postgres") {
+  console.error(`--store takes folder or postgres, not "${values.store}"`);
+  process.exit(64);
+}
+const plan = values.store === "postgres" ? planDatabaseRounds : planRetryRounds;
+const plans = plan(seed, rounds, Number(values.messages))
   .filter(({ number }) => values.only === undefined || values.only.includes(String(number)));
 console.log(`At most ${plans.length} rounds of the retry processor, --seed ${seed}`);
 const results = await runRetryCampaign(plans, {

@@ -18,6 +18,7 @@ import { judgeRound, type StoredEnd } from "./judge.ts";
 import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
 import { HeartBeat } from "./heart_beat.ts";
 import { Phases } from "./phases.ts";
+import { type DatabasePlan, SharedDatabase } from "./shared_database.ts";
 import { type Seen, settled } from "./settled.ts";
 import { SmallDisk } from "../../support/small_disk.ts";
 
@@ -38,6 +39,8 @@ export interface RetryPlan {
   readonly stops: number;
   /** How often the store's disk is full for a while; nobody is killed or stopped in such a round. By HTTP only; needs root. */
   readonly fullDisks: number;
+  /** The store is in a database that is disturbed, too; null: in a folder. */
+  readonly database: DatabasePlan | null;
 }
 
 export interface RetryResult {
@@ -57,8 +60,9 @@ const maxRetries = 4;
 const attemptTimeoutMs = 400;
 /** Submitted while the disk is full, and again when it is not. */
 const fullDiskLines = 20;
-/** STORE_FULL, of exit_codes.ts. */
+/** STORE_FULL and UNREACHABLE, of exit_codes.ts. */
 const storeFull = 85;
+const unreachable = 69;
 const binary = runtimes[0]?.command[0] ?? "";
 
 export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
@@ -91,6 +95,7 @@ class Round {
   readonly #beat = new HeartBeat();
   #server: Server | null = null;
   #disk: SmallDisk | null = null;
+  readonly #database: SharedDatabase | null;
   /** Beyond what is submitted at the start. */
   #told = 0;
   readonly #problems: string[] = [];
@@ -100,22 +105,36 @@ class Round {
     this.#folder = folder;
     this.#keeper = join(folder, "keeper");
     this.#random = random;
+    this.#database = plan.database === null ? null : new SharedDatabase(plan.database, random);
   }
 
   async run(): Promise<string[]> {
     const { phases } = this;
     const { fullDisks } = this.#plan;
+    await this.#database?.start();
     if (fullDisks > 0) this.#disk = new SmallDisk(join(this.#folder, "store"), diskMebibytes);
     const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
     const told = fullDisks > 0 ? this.#submitLines(0, this.#plan.messages) : this.#submit();
     const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));
-    if (this.#disk === null) await phases.run("chaos", () => this.#chaos(processors, target));
-    else this.#told = await phases.run("full", () => this.#fullDisks(processors));
+    if (this.#disk === null) {
+      await phases.run("chaos", () => Promise.all([this.#chaos(processors, target), this.#database?.disturb()]));
+    }
+    if (this.#disk !== null) this.#told = await phases.run("full", () => this.#fullDisks(processors));
     await phases.run("submit", () => told);
     for (const child of processors) child.kill("SIGTERM");
     await phases.run("drain", () => Promise.all(processors.map(ended)));
-    await phases.run("empty", () => ended(this.#processor([...target, "--until-empty"], false)));
+    await phases.run("empty", () => this.#empty(target));
     return await phases.run("judge", async () => this.#judge(await told + this.#told));
+  }
+
+  /** In a database the role of a forwarder that was killed ends after 15 s; a run that ends before says so with 69, and is repeated. */
+  async #empty(target: readonly string[]): Promise<void> {
+    for (let run = 0; run < 10; run++) {
+      const child = this.#processor([...target, "--until-empty"], false);
+      await ended(child);
+      if (this.#database === null || child.exitCode !== unreachable) return;
+      await sleep(systemClock(), 2000);
+    }
   }
 
   async close(): Promise<void> {
@@ -126,10 +145,11 @@ class Round {
     this.#server?.close();
     await killKeeper(this.#keeper);
     this.#disk?.[Symbol.dispose]();
+    await this.#database?.[Symbol.asyncDispose]();
   }
 
   #baton(words: readonly string[], stdin?: string): ChildProcess {
-    const child = spawn(binary, ["retry-processor", ...words, "--store", "store"], {
+    const child = spawn(binary, ["retry-processor", ...words, "--store", this.#database?.url ?? "store"], {
       cwd: this.#folder,
       env: { ...process.env, BATON_KEEPER_DIR: this.#keeper, BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" },
       stdio: ["pipe", "pipe", words[0] === "submit" ? "pipe" : "ignore"],
@@ -342,7 +362,12 @@ class Round {
       stored: messages,
       seen: isHttp ? settled(this.#seen, intervalMs) : this.#seen,
       letters: linesOf("letters").map((line) => (JSON.parse(line) as { id: string }).id),
-      problems: [...verifyRetryStore(store).problems, ...overlaps, ...leaders, ...this.#problems],
+      problems: [
+        ...await this.#database?.problems() ?? verifyRetryStore(store).problems,
+        ...overlaps,
+        ...leaders,
+        ...this.#problems,
+      ],
     });
   }
 
@@ -362,6 +387,7 @@ class Round {
   /** For a round that takes too long: what waits for what. */
   #look(): string {
     const names = [...this.#running].map(({ pid, spawnargs }) => `${pid} ${spawnargs.slice(2, 5).join(" ")}`);
+    if (this.#database !== null) return names.join("; ");
     const database = new DatabaseSync(join(this.#folder, "store/messages.sqlite"), { readOnly: true });
     try {
       const rows = (sql: string) => JSON.stringify(database.prepare(sql).all());
