@@ -3,7 +3,7 @@
  * submitted during a commit form the next transaction. Responses are sent only after their transaction is durable.
  * `close` ends the threads.
  */
-import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { MessageChannel, type MessagePort, Worker, type WorkerOptions } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { StorageThread } from "../../storage/storage_thread.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
@@ -61,6 +61,17 @@ export interface TopicStoreHooks {
   readonly onBroken: (error: BatonError) => void;
   /** Reports a problem to the operator: damaged data once per row, a disk that is nearly full. */
   readonly onProblem?: (problem: BatonError) => void;
+  /** A topic of a shared store has to be opened again, or was opened by another server. */
+  readonly onTopicLost?: (topic: string) => void;
+}
+
+/** The thread of a store. */
+export interface StoreThread {
+  /** The subject of an error's sentence. */
+  readonly what: string;
+  readonly startThread: (options: WorkerOptions) => Worker;
+  /** The folder of its files, whose log has to be checkpointed. Default: none. */
+  readonly dataDir?: string | null;
 }
 
 type TopicStoreMethods = {
@@ -82,11 +93,12 @@ export class TopicStore extends DeclaredMethods {
     }
   }
 
-  readonly #dataDir: string;
+  readonly #dataDir: string | null;
   readonly #hooks: TopicStoreHooks;
   readonly #thread: StorageThread<TopicThreadCalls, TopicStoreEvent>;
   readonly #requests: MessagePort;
-  readonly #checkpointer: Worker;
+  /** Null for a store that is not in files. */
+  readonly #checkpointer: Worker | null;
   readonly #packer = new FrameBatch();
   /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
@@ -98,26 +110,24 @@ export class TopicStore extends DeclaredMethods {
   #batches = 0;
   #isScheduled = false;
 
-  private constructor(dataDir: string, hooks: TopicStoreHooks) {
+  private constructor(hooks: TopicStoreHooks, { what, startThread, dataDir = null }: StoreThread) {
     super();
-    this.#dataDir = dataDir;
     this.#hooks = hooks;
     const { port1, port2 } = new MessageChannel();
     this.#requests = port1;
-    const worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url), {
-      workerData: port2,
-      transferList: [port2],
-    });
-    this.#thread = new StorageThread(worker, {
-      what: `The topic store in ${dataDir}`,
+    this.#thread = new StorageThread(startThread({ workerData: port2, transferList: [port2] }), {
+      what,
       requests: port1,
       onEvent: (event) => this.#handleEvent(event),
       onBroken: (error) => hooks.onBroken(error),
     });
-    this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
-    this.#checkpointer.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
+    this.#dataDir = dataDir;
+    this.#checkpointer = dataDir === null
+      ? null
+      : new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
+    this.#checkpointer?.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
     // The storage thread checkpoints itself, later.
-    this.#checkpointer.on("error", () => {});
+    this.#checkpointer?.on("error", () => {});
   }
 
   /**
@@ -133,10 +143,17 @@ export class TopicStore extends DeclaredMethods {
       readonly server?: string;
     } = {},
   ): Promise<TopicStore> {
-    const store = new TopicStore(dataDir, hooks);
+    const startThread = (options: WorkerOptions) =>
+      new Worker(new URL("./topic_store_worker.ts", import.meta.url), options);
+    const opening = { dataDir, server, options: { ...defaultStoreOptions, ...options }, acceptDamagedLog };
+    return await TopicStore.openThread({ what: `The topic store in ${dataDir}`, startThread, dataDir }, opening, hooks);
+  }
+
+  /** Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error. */
+  static async openThread(thread: StoreThread, opening: object, hooks: TopicStoreHooks): Promise<TopicStore> {
+    const store = new TopicStore(hooks, thread);
     try {
-      const all = { ...defaultStoreOptions, ...options };
-      store.storeId = await store.#thread.open({ dataDir, server, options: all, acceptDamagedLog });
+      store.storeId = await store.#thread.open(opening);
       return store;
     } catch (error) {
       await store.#endOthers();
@@ -264,7 +281,10 @@ export class TopicStore extends DeclaredMethods {
         this.#hooks.onProblem?.(new BatonError(event.code, event.message));
         break;
       case "checkpoint":
-        this.#checkpointer.postMessage({ dataDir: this.#dataDir });
+        this.#checkpointer?.postMessage({ dataDir: this.#dataDir });
+        break;
+      case "topic lost":
+        this.#hooks.onTopicLost?.(event.topic);
         break;
     }
   }
@@ -283,6 +303,6 @@ export class TopicStore extends DeclaredMethods {
 
   async #endOthers(): Promise<void> {
     this.#requests.close();
-    await this.#checkpointer.terminate();
+    await this.#checkpointer?.terminate();
   }
 }

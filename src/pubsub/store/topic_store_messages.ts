@@ -7,6 +7,7 @@ import type { TopicMaintenance } from "./topic_maintenance.ts";
 
 /** Methods of `TopicTransfer`, and of `TopicMaintenance`, that other threads call. */
 const transferCalls = [
+  "release",
   "generation",
   "raiseGeneration",
   "isEmpty",
@@ -69,7 +70,7 @@ export interface TopicStoreOpening {
 /** All calls to the storage thread. A batch for it is a `FrameBatch` of requests; the kinds are `storeRequests`. */
 export type TopicThreadCalls = TopicStoreCalls & {
   /** Returns the store's random id. */
-  readonly open: (opening: TopicStoreOpening) => string;
+  readonly open: (opening: object) => string;
   /** The other thread has finished a checkpoint. */
   readonly checkpointed: () => void;
   readonly close: () => void;
@@ -80,4 +81,5 @@ export type TopicStoreEvent =
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
   /** A problem for the operator. */
   | { readonly kind: "problem"; readonly code: ErrorCode; readonly message: string }
-  | { readonly kind: "checkpoint" };
+  | { readonly kind: "checkpoint" }
+  | { readonly kind: "topic lost"; readonly topic: string };

@@ -3,24 +3,16 @@
  * batches form one transaction.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError } from "../../errors.ts";
 import { StoragePort } from "../../storage/storage_thread.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
-import { makeStatus } from "../status_message.ts";
-import { type ClientMessage, isClientMessage, operationOf, statusOfStoreResponse } from "./client_request.ts";
-import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
-import type { StoreOperation, StoreResponse } from "./store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { isSteps, runNow } from "./store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "./store_engine.ts";
-import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
+import { ThreadRequests } from "./thread_requests.ts";
 import {
   storeCalls,
-  storeRequests,
   type TopicStoreCalls,
   type TopicStoreEvent,
   type TopicStoreOpening,
@@ -52,13 +44,8 @@ class WorkerStore {
   #engine!: StoreEngine;
   #transfer!: TopicTransfer;
   #maintenance!: TopicMaintenance;
-  readonly #server: string;
-  readonly #responses = new FrameBatch();
-  /** Requests without a response, by ticket, and the epoch in which the server owns the topic. */
-  readonly #requests = new Map<number, { readonly message: ClientMessage; readonly epoch: number }>();
+  readonly #requests: ThreadRequests;
   readonly #refusedPuts = new RefusedPuts();
-  /** Tickets answered in the current batch. */
-  #respondedTickets: number[] = [];
   /** End of the pause of writes after a full disk. */
   #pausedUntilMs = 0;
   /** Consecutive failures without a successful transaction. */
@@ -74,7 +61,9 @@ class WorkerStore {
   readonly #expires: boolean;
 
   constructor({ dataDir, server, options, acceptDamagedLog }: TopicStoreOpening) {
-    this.#server = server;
+    this.#requests = new ThreadRequests(server, (bytes, batches) => {
+      port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+    });
     this.#options = options;
     this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir, { acceptDamagedLog });
@@ -93,82 +82,18 @@ class WorkerStore {
 
   /** Executes this batch, and those that have arrived at its end. */
   executeBatches(bytes: Uint8Array): void {
-    this.#respondedTickets = [];
+    this.#requests.respondedTickets = [];
     const batches = [bytes];
     try {
-      const operations = this.#operations(batches, () => port.nextBatch());
+      const operations = this.#requests.operations(batches, () => port.nextBatch());
       runNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
     } catch (error) {
       this.#recoverFromFullDisk(error);
-      const left = this.#operations(batches, () => null, new Set(this.#respondedTickets));
+      const left = this.#requests.operations(batches, () => null, new Set(this.#requests.respondedTickets));
       runNow(this.#engine.execute(left, diskFull));
     }
-    this.#sendResponses(batches.length);
+    this.#requests.sendResponses(batches.length);
     this.#afterWork();
-  }
-
-  /**
-   * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
-   * size of a transaction.
-   */
-  *#operations(
-    batches: Uint8Array[],
-    next: () => Uint8Array | null,
-    skippedTickets: ReadonlySet<number> = new Set(),
-  ): Generator<StoreOperation, void, void> {
-    let bytes = 0;
-    for (let at = 0; at < batches.length; at++) {
-      const batch = batches[at] as Uint8Array;
-      for (const request of unpackFrames(batch)) {
-        if (request.kind === storeRequests.cancel) yield { kind: "cancel", cancelledTicket: request.ticket };
-        else if (!skippedTickets.has(request.ticket)) {
-          const operation = this.#decode(request);
-          if (operation !== null) yield operation;
-        }
-      }
-      bytes += batch.byteLength;
-      if (at + 1 < batches.length || bytes >= transactionBytes) continue;
-      const more = next();
-      if (more !== null) batches.push(more);
-    }
-  }
-
-  /** Returns null for a request that was refused. */
-  #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
-    const message = decodeMessage(frames);
-    if (!isClientMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
-    const asked = message.headers?.epoch ?? 0;
-    if (asked > epoch) {
-      const topic = JSON.stringify(message.topic);
-      const reason = `topic ${topic} is at epoch ${epoch} here; the request is for epoch ${asked}`;
-      const status = makeStatus(this.#server, message, "NOT_OWNER", { reason });
-      return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
-    }
-    this.#requests.set(ticket, { message, epoch });
-    return operationOf(message, { ticket, epoch, wait: kind === storeRequests.held });
-  }
-
-  #encode(response: StoreResponse): void {
-    const request = this.#requests.get(response.ticket);
-    if (request === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
-    this.#requests.delete(response.ticket);
-    const { message, epoch } = request;
-    try {
-      const status = statusOfStoreResponse(this.#server, message, response, epoch);
-      this.#respond(response.ticket, response.code, encodeMessage(status));
-    } catch (error) {
-      // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
-      const reason = `internal error: ${messageOf(error)}`;
-      const status = makeStatus(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
-      this.#respond(response.ticket, "ERROR", encodeMessage(status));
-    }
-  }
-
-  #respond(ticket: number, code: StatusCode, frames: readonly Uint8Array[]): null {
-    this.#responses.add({ ticket, kind: statusCodes.indexOf(code), epoch: 0, frames });
-    this.#respondedTickets.push(ticket);
-    if (this.#responses.byteLength >= responsePieceBytes) this.#sendResponses(0);
-    return null;
   }
 
   get #isPaused(): boolean {
@@ -182,7 +107,7 @@ class WorkerStore {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
       warn: (sentence) => port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
-      onResponse: (response) => this.#encode(response),
+      onResponse: (response) => this.#requests.encode(response),
     });
     runNow(this.#engine.open());
     this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
@@ -224,7 +149,7 @@ class WorkerStore {
   }
 
   afterCall(): void {
-    if (this.#responses.count > 0) this.#sendResponses(0);
+    this.#requests.sendLateResponses();
     this.#afterWork();
   }
 
@@ -280,11 +205,6 @@ class WorkerStore {
     this.#database.close();
   }
 
-  #sendResponses(batches: number): void {
-    const bytes = this.#responses.take();
-    port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
-  }
-
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
     const warning = this.#engine.disk.warningSentence();
@@ -338,7 +258,7 @@ class WorkerStore {
     } catch (error) {
       this.#recoverFromFullDisk(error);
     }
-    if (this.#responses.count > 0) this.#sendResponses(0);
+    this.#requests.sendLateResponses();
   }
 
   #checkpoint(bytesMin: number): void {
@@ -360,9 +280,9 @@ let store: WorkerStore;
 let dataDir = "";
 
 const calls = {
-  open: (opening: TopicStoreOpening) => {
-    ({ dataDir } = opening);
-    store = new WorkerStore(opening);
+  open: (opening: object) => {
+    ({ dataDir } = opening as TopicStoreOpening);
+    store = new WorkerStore(opening as TopicStoreOpening);
     return store.storeId;
   },
   checkpointed: () => store.checkpointed(),

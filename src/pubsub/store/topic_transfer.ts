@@ -145,7 +145,7 @@ export class TopicTransfer {
   /** Opens a topic of a shared store at this epoch, whatever another server, or this one, has sent for it before. */
   *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
     const here = this.#topics.get(name);
-    if (here !== null) yield* this.close(name);
+    if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
     const id = yield* answerOf(this.#copies.takeOver(name, incarnation, epoch));
     if (id === null) throw missingError(name, "");
@@ -154,7 +154,7 @@ export class TopicTransfer {
   }
 
   /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
-  *close(name: string): Steps {
+  *release(name: string): Steps {
     yield* this.#engine.writePending();
     const here = this.#topics.get(name);
     if (here === null) return;

@@ -90,7 +90,7 @@ export const defects: readonly Defect[] = [
     number: 6,
     what: "client ids collide: a:1 is a_1",
     changes: [{
-      file: `${store}/topic_store_worker.ts`,
+      file: `${store}/thread_requests.ts`,
       from: "const message = decodeMessage(frames);",
       to: `const whole = decodeMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,

@@ -1,0 +1,28 @@
+/** Opens the topics of a shared database for one server. */
+import { Worker, type WorkerOptions } from "node:worker_threads";
+import { type DatabaseAddress, describeDatabase } from "../../postgres/database_address.ts";
+import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import { defaultStoreOptions, type StoreOptions } from "../store/topic_store_limits.ts";
+import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
+
+/**
+ * Rejects with CONFIG for a database that has no tables of baton, those of another version, or settings that are not safe;
+ * with REFUSED and UNREACHABLE if it cannot be used.
+ */
+export async function openPostgresStore(
+  address: DatabaseAddress,
+  hooks: TopicStoreHooks,
+  { server, requiresSync = false, ...options }: Partial<StoreOptions> & {
+    readonly server: string;
+    /** A database without a synchronous standby is refused. */
+    readonly requiresSync?: boolean;
+  },
+): Promise<TopicStore> {
+  const opening: PostgresStoreOpening = {
+    ...{ address, server, requiresSync },
+    options: { ...defaultStoreOptions, ...options },
+  };
+  const startThread = (options: WorkerOptions) =>
+    new Worker(new URL("./postgres_store_worker.ts", import.meta.url), options);
+  return await TopicStore.openThread({ what: describeDatabase(address), startThread }, opening, hooks);
+}

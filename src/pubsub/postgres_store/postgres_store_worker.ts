@@ -1,0 +1,220 @@
+/**
+ * The storage thread of a server whose topics are in PostgreSQL: it encodes and decodes requests, and waits for the
+ * database. It does one thing at a time; batches that arrive meanwhile form the next statement.
+ */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { BatonError, messageOf } from "../../errors.ts";
+import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
+import type { DatabaseAddress } from "../../postgres/database_address.ts";
+import { DatabaseLane } from "../../postgres/database_lane.ts";
+import { requireSharedStore } from "../../postgres/database_schema.ts";
+import type { PrimaryConnection } from "../../postgres/primary_connection.ts";
+import { StatementError } from "../../postgres/statement_error.ts";
+import { systemClock } from "../../support/clock.ts";
+import { RefusedPuts } from "../store/refused_puts.ts";
+import { StoreEngine } from "../store/store_engine.ts";
+import { isSteps, runSteps } from "../store/store_steps.ts";
+import { ThreadRequests } from "../store/thread_requests.ts";
+import { TopicMaintenance } from "../store/topic_maintenance.ts";
+import type { LostTopic } from "../store/topic_rows.ts";
+import type { StoreOptions } from "../store/topic_store_limits.ts";
+import type { TopicStoreEvent, TopicStoreStatistics } from "../store/topic_store_messages.ts";
+import { TopicTransfer } from "../store/topic_transfer.ts";
+import { PostgresTopicRows } from "./postgres_topic_rows.ts";
+
+export interface PostgresStoreOpening {
+  readonly address: DatabaseAddress;
+  /** The id of this server. */
+  readonly server: string;
+  readonly options: StoreOptions;
+  readonly requiresSync: boolean;
+}
+
+interface ThreadCall {
+  readonly id: number;
+  readonly method: string;
+  readonly values: readonly unknown[];
+}
+
+/** Cursor moves that no response waits for are written after this time. */
+const settleMs = 20;
+/** Interval of the search for expired messages. */
+const expireMs = 1_000;
+
+const requests = workerData as MessagePort;
+const replies = parentPort;
+if (replies === null) throw new Error("The storage thread was started as a program");
+
+function emit(event: TopicStoreEvent, transfer: ArrayBuffer[] = []): void {
+  replies?.postMessage({ event }, transfer);
+}
+
+class PostgresStore {
+  readonly #lane: DatabaseLane;
+  readonly #rows: PostgresTopicRows;
+  readonly #engine: StoreEngine;
+  readonly #requests: ThreadRequests;
+  readonly #transfer: TopicTransfer;
+  readonly #maintenance: TopicMaintenance;
+  readonly #expires: boolean;
+  #expiredAtMs = 0;
+  /** The database was reported as failing, and nothing was committed since. */
+  #reportedAtCommit = -1;
+  storeId = "";
+
+  constructor({ address, server, options, requiresSync }: PostgresStoreOpening) {
+    const clock = systemClock();
+    const onConnect = async (connection: PrimaryConnection) => {
+      const { storeId } = await requireSharedStore(connection, address);
+      if (this.storeId !== "" && storeId !== this.storeId) {
+        throw new BatonError("CONFIG", "The database was replaced by another one; this server must not write to it");
+      }
+      const warnings = requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync });
+      if (this.storeId === "") { for (const message of warnings) emit({ kind: "problem", code: "CONFIG", message }); }
+      this.storeId = storeId;
+    };
+    this.#lane = new DatabaseLane({ address, clock, name: server, onConnect });
+    this.#rows = new PostgresTopicRows({ lane: this.#lane, clock, server });
+    this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
+    this.#requests = new ThreadRequests(server, (bytes, batches) => {
+      emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+    });
+    this.#engine = new StoreEngine(this.#rows, options, {
+      wallClockMs: () => Date.now(),
+      refusedPuts: new RefusedPuts(),
+      warn: (message) => emit({ kind: "problem", code: "STORE_FULL", message }),
+      onResponse: (response) => this.#requests.encode(response),
+      onTopicLost: (topic, lost) => this.#reportLost(topic, lost),
+    });
+    this.#transfer = new TopicTransfer(this.#rows, this.#engine);
+    this.#maintenance = new TopicMaintenance(this.#rows, this.#engine);
+    this.#expires = options.retainMs !== null;
+  }
+
+  async open(): Promise<string> {
+    await this.#lane.connect();
+    await this.#rows.copies.findGarbage();
+    await runSteps(this.#transfer.dropIncomplete());
+    return this.storeId;
+  }
+
+  async executeBatches(first: Uint8Array, next: () => Uint8Array | null): Promise<void> {
+    const batches = [first];
+    this.#requests.respondedTickets = [];
+    await runSteps(this.#engine.execute(this.#requests.operations(batches, next)));
+    this.#requests.sendResponses(batches.length);
+  }
+
+  async call(method: string, values: readonly unknown[]): Promise<unknown> {
+    if (method === "statistics") return this.#statistics();
+    const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
+    const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
+    try {
+      return isSteps(result) ? await runSteps(result) : result;
+    } finally {
+      this.#requests.sendLateResponses();
+    }
+  }
+
+  /** Writes what no response waits for. Returns whether there may be more to write. */
+  async settle(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (this.#expires && nowMs - this.#expiredAtMs >= expireMs) {
+      this.#expiredAtMs = nowMs;
+      await runSteps(this.#engine.markExpiredTopics());
+    }
+    const isMore = await runSteps(this.#engine.writePending());
+    this.#requests.sendLateResponses();
+    return isMore;
+  }
+
+  async close(): Promise<void> {
+    await runSteps(this.#engine.writePending());
+    await this.#lane.close();
+  }
+
+  #statistics(): TopicStoreStatistics {
+    return {
+      ...{ topics: this.#engine.topics.count, usedBytes: 0, diskShare: 0, full: null, commits: this.#rows.commits },
+      damages: this.#rows.damage.count,
+      clientsShare: this.#engine.clientsShare,
+      clientsForgotten: this.#engine.capacity.forgottenCount,
+    };
+  }
+
+  #reportLost(topic: string, { outcome, reason }: LostTopic): void {
+    emit({ kind: "topic lost", topic });
+    if (outcome === "not_owner" || this.#reportedAtCommit === this.#rows.commits) return;
+    this.#reportedAtCommit = this.#rows.commits;
+    emit({ kind: "problem", code: "IO", message: `Requests are refused until the database responds: ${reason}` });
+  }
+}
+
+/** Errors after which nothing has changed, or the topic is opened again. */
+const isRefusal = (error: unknown) => error instanceof StatementError || error instanceof BatonError;
+
+let store: PostgresStore | null = null;
+const queue: (ThreadCall | Uint8Array)[] = [];
+let isRunning = false;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+async function run(call: ThreadCall): Promise<unknown> {
+  if (call.method === "open") {
+    store = new PostgresStore(call.values[0] as PostgresStoreOpening);
+    return await store.open();
+  }
+  if (store === null) throw new BatonError("INTERNAL", "The store is not open");
+  if (call.method === "close") return await store.close();
+  return await store.call(call.method, call.values);
+}
+
+async function reply(call: ThreadCall): Promise<void> {
+  try {
+    const value = await run(call);
+    const piece = (value as { readonly piece?: unknown } | null | undefined)?.piece;
+    replies?.postMessage({ id: call.id, value }, piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : []);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const { code, message } = error as BatonError;
+    replies?.postMessage({ id: call.id, refusal: { code, message } });
+  }
+}
+
+function nextBatch(): Uint8Array | null {
+  return queue[0] instanceof Uint8Array ? queue.shift() as Uint8Array : null;
+}
+
+/** Does what has arrived, in order. After an error that is none of the database's, memory is unknown: the store has failed. */
+async function runAll(): Promise<void> {
+  isRunning = true;
+  clearTimeout(timer);
+  try {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      if (next instanceof Uint8Array) await store?.executeBatches(next, nextBatch);
+      else await reply(next);
+    }
+    isRunning = false;
+    settleLater(settleMs);
+  } catch (error) {
+    replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${messageOf(error)}` } });
+  }
+}
+
+function settleLater(delayMs: number): void {
+  timer = setTimeout(() => {
+    if (isRunning || store === null) return;
+    isRunning = true;
+    store.settle().then((isMore) => {
+      isRunning = false;
+      if (queue.length > 0) void runAll();
+      else settleLater(isMore ? 0 : expireMs);
+    }, (error) => {
+      replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${messageOf(error)}` } });
+    });
+  }, delayMs);
+}
+
+requests.on("message", (request: ThreadCall | Uint8Array) => {
+  queue.push(request);
+  if (!isRunning) void runAll();
+});
