@@ -84,7 +84,7 @@ test("what ownership asks of a store is what this one does", async () => {
   const other = await open(join(root, "b"));
   const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
   await (other.store as OwnedStore).importStaged("news", content, { pieces: withoutPauses(pieces), hash });
-  await (other.store as OwnedStore).activate("news", 2, "staged");
+  await (other.store as OwnedStore).activate("news", 2, "staged", "b");
   expect(await other.store.copiesOf("news")).toMatchObject({ copy: { epoch: 2, sealedFor: null }, staged: null });
   expect(await owned.topics()).toEqual(["news"]);
   expect(owned.storeId).not.toBe(other.store.storeId);

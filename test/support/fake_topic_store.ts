@@ -103,6 +103,14 @@ export class FakeTopicStore implements OwnedStore {
     this.row(topic).copy = { ...copy, sealedFor: to };
   }
 
+  release(): Promise<void> {
+    return Promise.reject(new Error("this store is not shared"));
+  }
+
+  releaseAll(): Promise<void> {
+    return Promise.resolve();
+  }
+
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
     const hash = createHash("sha256");
     const row = this.row(topic);

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -34,6 +35,8 @@ export interface PubsubClusterOptions {
   readonly root?: string;
   /** Of servers that are objects. */
   readonly store?: Partial<StoreOptions>;
+  /** A database that all servers share; objects only. */
+  readonly database?: DatabaseAddress;
   /** More words for `baton pubsub server` and `proxy`; processes only. */
   readonly serverWords?: readonly string[];
   readonly proxyWords?: readonly string[];
@@ -159,6 +162,7 @@ export class PubsubCluster implements AsyncDisposable {
       },
       onProblem: (problem) => this.problems.push(problem),
       store: this.#options.store,
+      database: this.#options.database,
       words: [
         ...["--servers", this.backend.servers, "--root", this.root],
         ...["--session-timeout", `${sessionTimeoutMs}ms`],

@@ -5,6 +5,9 @@ import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts"
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
+import { openPostgresStore } from "../../src/pubsub/postgres_store/open_postgres_store.ts";
+import type { TopicStoreHooks } from "../../src/pubsub/store/topic_store.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { eventually } from "./eventually.ts";
@@ -38,6 +41,8 @@ export interface Surroundings {
   readonly onProblem: (problem: unknown) => void;
   /** Of a server that is an object. */
   readonly store?: Partial<StoreOptions> | undefined;
+  /** A database that all servers share, instead of data directories; objects only. */
+  readonly database?: DatabaseAddress | undefined;
   /** Where it coordinates, as words for a process. */
   readonly words: readonly string[];
   /** More for a process's environment. */
@@ -160,9 +165,13 @@ export class ServerObject extends ObjectNode {
   }
 
   protected async start(): Promise<void> {
-    const { path, connect, onProblem, store } = this.around;
+    const { path, connect, onProblem, store, database } = this.around;
     this.#server = await TopicServer.start({
       ...(store === undefined ? {} : { store }),
+      ...(database === undefined ? {} : {
+        openShared: (hooks: TopicStoreHooks, options: Partial<StoreOptions>) =>
+          openPostgresStore(database, hooks, { server: this.id, ...options }),
+      }),
       ...{ id: this.id, dataDir: this.#dataDir, listen: "tcp://127.0.0.1:0" },
       ...{ path, connect, onProblem, clock: systemClock() },
     });

@@ -19,6 +19,8 @@ export interface Announcement {
   readonly storeId: string;
   /** The server is being emptied: it receives no new topics and no topics of other servers. Default: false. */
   readonly isDraining?: boolean;
+  /** The id of the store that this server shares with others; without one, only this server has its store. */
+  readonly store?: string;
 }
 
 /** How long to wait for the old node of the same id to disappear, in session timeouts. */
@@ -79,18 +81,24 @@ function waitingForName(id: string, other: Announcement | null, waitMsMax: numbe
   return new BatonError("LOCK_BUSY", `Cannot announce "${id}" yet: ${what}`);
 }
 
-export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }: Announcement): Uint8Array {
+export function formatAnnouncement({ id, endpoint, storeId, isDraining = false, store }: Announcement): Uint8Array {
   const draining = isDraining ? { draining: true } : {};
-  return toJsonData({ layout: 1, id, endpoint, storeId, ...draining });
+  return toJsonData({ layout: 1, id, endpoint, storeId, ...draining, store });
 }
 
 /** Returns null for data in another format, for example while an operator's command holds the name. */
 export function parseAnnouncement(data: Uint8Array): Announcement | null {
-  const { layout, id, endpoint, storeId, draining } = jsonFields(data);
+  const { layout, id, endpoint, storeId, draining, store } = jsonFields(data);
   if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
     return null;
   }
-  return { id, endpoint, storeId, ...(draining === true ? { isDraining: true } : {}) };
+  return {
+    id,
+    endpoint,
+    storeId,
+    ...(draining === true ? { isDraining: true } : {}),
+    ...(typeof store === "string" ? { store } : {}),
+  };
 }
 
 /** Returns null if there is no node, or if it is in another format. */

@@ -51,7 +51,8 @@ export async function giveUpTopic(
   const { topic } = listed;
   let read: VersionedTopicNode | null = listed;
   for (;;) {
-    // A new topic has no data: a proxy assigns it to another server.
+    // A new topic has no data: a proxy assigns it to another server. A shared store's other servers take its topics over.
+    if (read?.node.store !== undefined) return "kept";
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = returnedNode(read.node);
     const next: TopicNode | null = back ?? forgottenNode(read.node, newGuid());

@@ -2,38 +2,27 @@
  * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
  * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
-import { abortable, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
+import { TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs, outageBackoff, retry, serverBackoff } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
-import type { ContentName, IncomingContent, OwnedStore, TopicCopies, TopicCopy } from "../store/owned_store.ts";
-import { decideTopic, decideTransfer, type DeleteResult, type TopicAction, whyNotDeleted } from "./topic_decision.ts";
+import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/owned_store.ts";
+import {
+  decideTopic,
+  decideTransfer,
+  type DeleteResult,
+  type TopicAction,
+  type TopicFacts,
+  whyNotDeleted,
+} from "./topic_decision.ts";
+import { changeStore, missingTopicError } from "./change_store.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
-import { forgottenNode, takenBackNode, type TopicNode } from "./topic_node.ts";
-import type { TopicNodes, VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
-import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
-
-/** Values shared by all topics of a session. */
-export interface OwnershipContext {
-  /** This server's id. */
-  readonly id: string;
-  readonly store: OwnedStore;
-  readonly channel: TransferChannel;
-  readonly clock: Clock;
-  /** Aborts when the session ends. */
-  readonly signal: AbortSignal;
-  readonly lease: OwnershipLease;
-  /** Returns null if the server is not running. */
-  addressOf(id: string): Promise<ServerAddress | null>;
-  readonly nodes: TopicNodes;
-  /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
-  readonly handoffMs: number;
-  /** Reports a problem for the operator. */
-  onProblem(problem: unknown): void;
-}
+import { forgottenNode, takenBackNode, takenOverNode, type TopicNode } from "./topic_node.ts";
+import type { OwnershipContext } from "./ownership_context.ts";
+import type { VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
+import { piecesUntilAbort, type TransferReply } from "./transfer_channel.ts";
 
 /** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
 export interface Permit {
@@ -115,19 +104,33 @@ export class OwnedTopic {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
       if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
+      const { sharedStore, addressOf } = this.#context;
+      const receiver = sharedStore === null ? null : await addressOf(to);
+      if (sharedStore !== null && receiver?.store !== sharedStore) {
+        return { kind: "kept", why: `the server "${to}" is not running, or does not have the same database` };
+      }
+      if (sharedStore !== null) {
+        await this.#moveWithinStore(to);
+        await this.#settle();
+        return this.#handoffResult(to);
+      }
       const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) {
         return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
       }
       this.#hasReceiverConfirmed = reply?.kind === "taken" || reply?.kind === "passed";
       await this.#settle();
-      const node = this.knownNode?.node;
-      if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
-      return {
-        kind: "kept",
-        why: this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason,
-      };
+      return this.#handoffResult(to);
     });
+  }
+
+  #handoffResult(to: string): HandoffResult {
+    const node = this.knownNode?.node;
+    if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
+    return {
+      kind: "kept",
+      why: this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason,
+    };
   }
 
   /**
@@ -176,6 +179,9 @@ export class OwnedTopic {
   /** Receives the content that another server sends. */
   receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     return this.#enqueue(async () => {
+      if (this.#context.sharedStore !== null) {
+        return { kind: "refused", why: "its topics are in a database, which receives none of other stores yet" };
+      }
       for (let tries = 0;; tries++) {
         const stored = await this.#context.store.copiesOf(this.topic);
         this.knownNode = await this.#context.nodes.read(this.topic);
@@ -289,8 +295,15 @@ export class OwnedTopic {
     this.#hasReceiverConfirmed = false;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
     const { knownNode } = this;
-    const stored = await store.copiesOf(this.topic);
-    const action = decideTopic({ me: id, node: knownNode?.node ?? null, shared: null, ...stored });
+    const stored = await this.#ifDatabaseResponds(() => store.copiesOf(this.topic));
+    if (stored === null) return "settled";
+    const node = knownNode?.node ?? null;
+    const { sharedStore } = this.#context;
+    // This id had a store of its own before.
+    const isElsewhere = sharedStore !== null && node?.owner === id && node.store !== sharedStore;
+    const action: TopicAction = isElsewhere
+      ? { do: "missing" }
+      : decideTopic({ me: id, node, shared: await this.#sharedFacts(node), ...stored });
     this.lastAction = action.do;
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {
@@ -299,12 +312,13 @@ export class OwnedTopic {
         return "settled";
       case "register":
         return await this.#handleWriteOutcome(await nodes.create(this.topic, action.next), action.next, 0);
-      case "write":
-        return await this.#handleWriteOutcome(
-          await this.#writeNode(action.next),
-          action.next,
-          (knownNode?.version ?? 0) + 1,
-        );
+      case "write": {
+        const outcome = await this.#writeNode(action.next);
+        if (action.why === "take over" && outcome === "written") {
+          void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
+        }
+        return await this.#handleWriteOutcome(outcome, action.next, (knownNode?.version ?? 0) + 1);
+      }
       case "hand off":
         return await this.#handOffSealed(action, stored);
       case "read again":
@@ -323,9 +337,53 @@ export class OwnedTopic {
         if (stored.copy !== null || stored.staged !== null) this.#scheduleRecheck();
         return "settled";
       default:
-        await changeStore(this.#context, this.topic, { action, node: knownNode?.node, stored });
-        return "goes on";
+        return await this.#ifDatabaseResponds<"goes on">(async () => {
+          await changeStore(this.#context, this.topic, { action, node: knownNode?.node, stored });
+          return "goes on";
+        }) ?? "settled";
     }
+  }
+
+  /** Null: a shared database does not respond, or another server has opened the topic. The node is read again, soon. */
+  async #ifDatabaseResponds<Result>(work: () => Promise<Result>): Promise<Result | null> {
+    try {
+      return await work();
+    } catch (thrown) {
+      const { sharedStore, onProblem, signal } = this.#context;
+      const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
+      if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
+      this.lastAction = null;
+      onProblem(thrown);
+      this.#scheduleRecheck();
+      return null;
+    }
+  }
+
+  /** A topic of another store is left to its servers. */
+  async #sharedFacts(node: TopicNode | null): Promise<TopicFacts["shared"]> {
+    const { sharedStore, id, addressOf } = this.#context;
+    if (sharedStore === null) return null;
+    if (node === null || node.owner === id || node.store !== sharedStore) return { isOwnerThere: true };
+    return { isOwnerThere: await addressOf(node.owner) !== null };
+  }
+
+  /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
+  async #moveWithinStore(to: string): Promise<void> {
+    this.permit = null;
+    await this.#context.store.release(this.topic);
+    const { knownNode } = this;
+    if (knownNode === null || knownNode === undefined) return;
+    const next = takenOverNode(knownNode.node, to);
+    await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
+    if (this.knownNode?.node.owner === to) await this.#context.nodes.countForOwner(this.topic, to);
+    await this.#context.nodes.uncountForOwner(this.topic, this.#context.id);
+    this.#isCounted = false;
+  }
+
+  /** Called when the store has lost the topic: the node decides whether it is opened again. */
+  lose(): Promise<void> {
+    this.permit = null;
+    return this.refresh();
   }
 
   #serve({ copy }: TopicCopies): void {
@@ -436,62 +494,5 @@ export class OwnedTopic {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#context.onProblem(thrown));
     });
-  }
-}
-
-/**
- * Executes the actions that only concern the store: `create`, `activate`, `drop`, `discard` and `set aside`. Other
- * actions do nothing.
- */
-async function changeStore(
-  context: OwnershipContext,
-  topic: string,
-  { action, node, stored }: {
-    readonly action: TopicAction;
-    readonly node: TopicNode | undefined;
-    readonly stored: TopicCopies;
-  },
-): Promise<void> {
-  const { store, nodes, id } = context;
-  if (action.do === "create" && node !== undefined) {
-    await store.create(topic, { incarnation: node.incarnation, baseOffset: node.baseOffset, epoch: node.epoch });
-  } else if (action.do === "activate" && node !== undefined) {
-    await store.activate(topic, node.epoch, action.what);
-  } else if (action.do === "drop") {
-    await store.drop(topic, action.epoch);
-    await nodes.uncountForOwner(topic, id);
-  } else if (action.do === "discard") {
-    await store.discard(topic);
-  } else if (action.do === "set aside") {
-    await store.setAside(topic);
-    context.onProblem(
-      new BatonError(
-        "CONFIG",
-        `The stored data of topic "${topic}" (epoch ${stored.copy?.epoch}) was set aside, because its node names other ` +
-          "data: the topic was given up, or started again after the coordination service had lost its data",
-      ),
-    );
-  }
-}
-
-function missingTopicError(topic: string, node: TopicNode | undefined, id: string): BatonError {
-  return new BatonError(
-    "CONFIG",
-    `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
-      "store. Put the data back, or give the topic up: baton pubsub topic delete --accept-loss",
-  );
-}
-
-/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
-async function* piecesUntilAbort<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { done, value } = await abortable(iterator.next(), signal);
-      if (done === true) return;
-      yield value;
-    }
-  } finally {
-    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
   }
 }

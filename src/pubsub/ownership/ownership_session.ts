@@ -9,7 +9,8 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
 import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
-import { OwnedTopic, type OwnershipContext, type Permit } from "./owned_topic.ts";
+import { OwnedTopic, type Permit } from "./owned_topic.ts";
+import type { OwnershipContext } from "./ownership_context.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
@@ -27,6 +28,8 @@ export interface OwnershipOptions {
   readonly store: OwnedStore;
   /** The machine and directory in which the store is locked; a copy of the store has another location. */
   readonly storeLocation: string;
+  /** The store is shared with other servers: its rows say who may write, and nothing belongs to this server alone. */
+  readonly isStoreShared?: boolean;
   readonly channel: TransferChannel;
   readonly clock: Clock;
   /** Whether to announce the server as draining; called at the start of each session. */
@@ -66,7 +69,8 @@ export class OwnershipSession {
   readonly lease: OwnershipLease;
   readonly #options: OwnershipOptions;
   readonly #session: ZooKeeper["session"];
-  readonly #generation: StoreGeneration;
+  /** Null for a shared store. */
+  readonly #generation: StoreGeneration | null;
   readonly #context: OwnershipContext;
   readonly #topics = new Map<string, OwnedTopic>();
   readonly #notOwned = new Map<string, { readonly availability: Availability; readonly readAtMs: number }>();
@@ -88,23 +92,27 @@ export class OwnershipSession {
     signal: AbortSignal,
   ): Promise<OwnershipSession> {
     const nodes = new TopicNodes(zk, options.path);
-    const generation = new StoreGeneration(zk, options.path, options);
-    await generation.checkNotOlder();
-    await checkEmptiness(zk, options.path, { ...options, task: "serve" });
+    const isShared = options.isStoreShared === true;
+    const generation = isShared ? null : new StoreGeneration(zk, options.path, options);
+    // Topics that were opened in an earlier session may belong to other servers now.
+    if (isShared) await options.store.releaseAll();
+    await generation?.checkNotOlder();
+    if (!isShared) await checkEmptiness(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
     await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
     const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
-    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal, onProblem });
+    const shared = isShared ? { store: store.storeId } : {};
+    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining, ...shared }, { clock, signal, onProblem });
     // Confirmed only now: a store that cannot be announced must not make another one look too old.
-    await generation.confirm();
+    await generation?.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
     return ownership;
   }
 
-  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration) {
+  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration | null) {
     const { session } = zk;
     this.#session = session;
     this.#generation = age;
@@ -118,6 +126,7 @@ export class OwnershipSession {
       signal: this.#ended.signal,
       lease: this.lease,
       handoffMs: options.handoffMs ?? 30_000,
+      sharedStore: options.isStoreShared === true ? options.store.storeId : null,
       addressOf: (id) => announcementAt(zk, options.path.server(id)),
     };
     this.#cleanups.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
@@ -148,7 +157,11 @@ export class OwnershipSession {
     await this.#closed;
     if (this.#session.ended.aborted) return;
     // Records the last generation, too, if the coordination service responds soon.
-    await resultWithin(this.#options.clock, lastAdvanceMs, this.#generation.advance().catch(() => {}));
+    await resultWithin(
+      this.#options.clock,
+      lastAdvanceMs,
+      this.#generation?.advance().catch(() => {}) ?? Promise.resolve(),
+    );
   }
 
   /** Returns the permit of a served topic without waiting: the path of almost every request. */
@@ -186,6 +199,11 @@ export class OwnershipSession {
     return this.#topicOf(name);
   }
 
+  /** Called when the store has lost a topic. */
+  topicLost(name: string): void {
+    this.#topics.get(name)?.lose().catch((thrown) => this.#ended.signal.aborted || this.#reportOnce(thrown));
+  }
+
   /** The topics that are served now. */
   *servedTopics(): Generator<string, void, void> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield topic;
@@ -193,8 +211,10 @@ export class OwnershipSession {
 
   /** Records the generation repeatedly during the session. Stops serving if the store turns out to be an older copy. */
   #scheduleAdvance(): void {
+    const generation = this.#generation;
+    if (generation === null) return;
     const again = () => {
-      this.#advancing = this.#generation.advance().catch((thrown) => {
+      this.#advancing = generation.advance().catch((thrown) => {
         if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
         else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());

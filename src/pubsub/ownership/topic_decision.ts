@@ -4,9 +4,9 @@
  * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
-import { confirmedNode, restoredNode, takenNode, takenOverNode, type TopicNode } from "./topic_node.ts";
+import { claimedNode, confirmedNode, restoredNode, takenNode, takenOverNode, type TopicNode } from "./topic_node.ts";
 
-export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged"> {
+export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   /** This server's id. */
   readonly me: string;
   /** Null if the node does not exist. */
@@ -33,6 +33,8 @@ export type TopicAction =
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
   /** Remove the copy up to this epoch: its successor is durable on another server. */
   | { readonly do: "drop"; readonly epoch: number }
+  /** Close the content of a shared store: another server owns it now. */
+  | { readonly do: "release" }
   /** Remove the staged copy: the topic moved on without it. */
   | { readonly do: "discard" }
   /** Keep the copy out of use: it is not the content that the node names. */
@@ -46,8 +48,8 @@ export type TopicAction =
 
 const none: TopicAction = { do: "none" };
 
-export function decideTopic({ me, node, copy, staged, shared }: TopicFacts): TopicAction {
-  if (shared !== null) return decideShared(me, node, copy, shared.isOwnerThere);
+export function decideTopic({ me, node, copy, staged, shared, unopened }: TopicFacts): TopicAction {
+  if (shared !== null) return decideShared(me, node, { copy, unopened }, shared.isOwnerThere);
   if (node === null) return copy === null ? none : { do: "register", next: nodeOfCopy(me, copy) };
   if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
@@ -63,7 +65,7 @@ export function decideTopic({ me, node, copy, staged, shared }: TopicFacts): Top
 function decideShared(
   me: string,
   node: TopicNode | null,
-  copy: TopicCopy | null,
+  { copy, unopened }: { readonly copy: TopicCopy | null; readonly unopened: TopicFacts["unopened"] | undefined },
   isOwnerThere: boolean,
 ): TopicAction {
   if (node === null) return none;
@@ -71,13 +73,22 @@ function decideShared(
   const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
   if (node.owner !== me) {
     const hasContent = node.state === "stored" || node.state === "moving";
-    return hasContent && !isOwnerThere ? { do: "write", next: takenOverNode(node, me), why: "take over" } : none;
+    if (hasContent && !isOwnerThere) return { do: "write", next: takenOverNode(node, me), why: "take over" };
+    return copy === null ? none : { do: "release" };
   }
   switch (node.state) {
     case "new":
-      return isCurrent ? { do: "write", next: confirmedNode(node), why: "confirm" } : { do: "create" };
-    case "stored":
-      return isCurrent ? { do: "serve" } : { do: "activate", what: "copy" };
+      // Content with a lower base offset was given up. Other content had its node in a tree that was lost.
+      if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
+        return { do: "write", next: claimedNode(node, unopened), why: "claim" };
+      }
+      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
+      return copy === null ? { do: "create" } : { do: "release" };
+    case "stored": {
+      if (isCurrent) return { do: "serve" };
+      const isMissing = unopened === null || (unopened !== undefined && unopened.incarnation !== node.incarnation);
+      return isMissing ? { do: "missing" } : { do: "activate", what: "copy" };
+    }
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
       return { do: "activate", what: node.source?.owner === node.owner ? "copy" : "staged" };

@@ -29,19 +29,37 @@ export interface TopicNode {
   readonly baseOffset: number;
   /** Only for a moving topic; otherwise null. */
   readonly source: ContentSource | null;
+  /** The id of the shared store that has the topic, whichever of its servers owns it. Without one: the owner's own store. */
+  readonly store?: string;
 }
 
 /** More messages than one content ever has. A topic can have 511 incarnations within exact integers. */
 export const idsPerIncarnation = 2 ** 44;
 
-/** Assigns a topic for the first time. */
-export function assignedNode(owner: string, incarnation: string): TopicNode {
-  return { owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null };
+/** Assigns a topic for the first time. `store`: the shared store of the server, if it has one. */
+export function assignedNode(owner: string, incarnation: string, store?: string): TopicNode {
+  return inStore({ owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null }, store);
 }
 
 /** Assigns a new topic to another server. */
-export function reassignedNode(node: TopicNode, owner: string): TopicNode {
-  return { ...node, owner, epoch: node.epoch + 1 };
+export function reassignedNode(node: TopicNode, owner: string, store?: string): TopicNode {
+  return inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
+}
+
+function inStore({ store: _, ...node }: TopicNode, store: string | undefined): TopicNode {
+  return store === undefined ? node : { ...node, store };
+}
+
+/**
+ * Written by a server of a shared store that finds other content under the name of a new topic: the tree was lost, and
+ * this is what the topic had.
+ */
+export function claimedNode(
+  node: TopicNode,
+  content: Pick<TopicNode, "incarnation" | "baseOffset" | "epoch">,
+): TopicNode {
+  const { incarnation, baseOffset } = content;
+  return { ...node, incarnation, baseOffset, epoch: Math.max(node.epoch, content.epoch) + 1, state: "stored" };
 }
 
 /** Written by the owner before its first OK in an epoch. */

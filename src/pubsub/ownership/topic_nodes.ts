@@ -50,7 +50,10 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   if (source !== null && (typeof source.owner !== "string" || !isNonNegativeInteger(source.epoch))) {
     throw refuse("its source is invalid");
   }
-  return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
+  const { store } = row;
+  if (store !== undefined && typeof store !== "string") throw refuse("its store is invalid");
+  const node = { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
+  return store === undefined ? node : { ...node, store };
 }
 
 function isNonNegativeInteger(value: unknown): value is number {

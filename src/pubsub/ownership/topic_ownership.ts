@@ -73,6 +73,11 @@ export class TopicOwnership {
     return await this.#session.topicToChange(topic).delete(epoch, whyNot);
   }
 
+  /** Called when a shared store has lost a topic: another server has opened it, or it has to be opened again. */
+  topicLost(topic: string): void {
+    this.#session?.topicLost(topic);
+  }
+
   /** TRANSFER: receives what another server sends. */
   async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };

@@ -3,11 +3,12 @@
  * does not own the topic responds NOT_OWNER. So topics need no watches, and the bounded cache may lose entries without
  * harm.
  */
+import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { newGuid } from "../../support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./server_list.ts";
-import { assignedNode, reassignedNode } from "./topic_node.ts";
+import { assignedNode, reassignedNode, type TopicNode } from "./topic_node.ts";
 import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** Cached routes, about 200 bytes each. */
@@ -116,6 +117,9 @@ export class TopicRouter {
     if (read === null) return null;
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
+    const successor = this.#successorOf(topic, read.node);
+    // Not cached: the successor takes the topic over, or another server that another proxy has chosen.
+    if (successor !== null) return successor;
     this.#cacheRoute(topic, read.node);
     return this.#routeToOwner(read.node) ?? { kind: "unavailable", owner };
   }
@@ -142,11 +146,12 @@ export class TopicRouter {
     for (const [id, count] of this.#assigning) if (counts.has(id)) counts.set(id, (counts.get(id) ?? 0) + count);
     const target = chooseServer(counts);
     if (target === null) return "no servers";
+    const store = this.#list.servers.get(target)?.store;
     this.#assigning.set(target, (this.#assigning.get(target) ?? 0) + 1);
     try {
       const outcome = read === null
-        ? await this.#nodes.create(topic, assignedNode(target, newGuid()))
-        : await this.#nodes.write(topic, reassignedNode(read.node, target), read.version);
+        ? await this.#nodes.create(topic, assignedNode(target, newGuid(), store))
+        : await this.#nodes.write(topic, reassignedNode(read.node, target, store), read.version);
       if (outcome !== "written") return "look again";
       await this.#nodes.countForOwner(topic, target);
       if (read !== null && read.node.owner !== "") await this.#nodes.uncountForOwner(topic, read.node.owner);
@@ -161,6 +166,15 @@ export class TopicRouter {
     const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedTopics(id))));
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
+  }
+
+  /** The server that takes over a topic of a shared store whose owner is gone; null if there is none, or no need. */
+  #successorOf(topic: string, { owner, epoch, store }: TopicNode): Route | null {
+    if (store === undefined || this.#list.servers.has(owner)) return null;
+    const others = [...this.#list.servers.values()].filter((server) => server.store === store);
+    const taking = others.filter(({ isDraining }) => isDraining !== true);
+    const id = chooseSuccessor(topic, (taking.length > 0 ? taking : others).map((server) => server.id));
+    return id === null ? null : this.#routeToOwner({ owner: id, epoch });
   }
 
   #routeToOwner({ owner, epoch }: TopicOwner): Route | null {
@@ -189,6 +203,20 @@ export function chooseServer(topics: ReadonlyMap<string, number>): string | null
       best = id;
       fewest = count;
     }
+  }
+  return best;
+}
+
+/**
+ * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see the
+ * same servers choose the same one, the topics of a dead server are spread evenly, and no other topic moves.
+ */
+export function chooseSuccessor(topic: string, servers: Iterable<string>): string | null {
+  let best: string | null = null;
+  let highest = "";
+  for (const id of servers) {
+    const hash = createHash("sha256").update(JSON.stringify([topic, id])).digest("hex");
+    if (hash > highest) [best, highest] = [id, hash];
   }
   return best;
 }

@@ -1,4 +1,5 @@
 /** How a topic's content gets from its owner to a receiver. The server implements it; tests use their own. */
+import { abortable } from "../../support/abort.ts";
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
 
 /**
@@ -28,4 +29,21 @@ export interface TransferChannel {
     content: ContentName,
     options: { readonly outgoing: OutgoingContent; readonly signal: AbortSignal },
   ): Promise<TransferReply>;
+}
+
+/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
+export async function* piecesUntilAbort<T>(
+  signal: AbortSignal,
+  pieces: AsyncIterable<T>,
+): AsyncGenerator<T, void, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await abortable(iterator.next(), signal);
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
+  }
 }

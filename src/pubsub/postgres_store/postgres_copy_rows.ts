@@ -7,7 +7,7 @@ import { BatonError } from "../../errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { DroppedTopic } from "../store/owned_store.ts";
+import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
 import type { TopicClient } from "../store/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
@@ -65,7 +65,9 @@ const statements = {
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
     AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
     RETURNING ${columns}`,
-  find: `SELECT incarnation, epoch, owner FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  find: `SELECT incarnation, base_offset, epoch, owner FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  give_up: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
+    AND base_offset < $2::bigint AND epoch < $3::bigint RETURNING id`,
   replace: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${served} AND epoch < $2::bigint
     AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint) RETURNING id`,
   activate: `UPDATE ${topic} SET ${raised}, place = ${served}, epoch = $2::bigint, owner = $3::text, sender = NULL
@@ -158,8 +160,19 @@ export class PostgresCopyRows implements TopicCopyRows {
     return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
   }
 
-  /** An earlier owner, or an earlier try, may have created it already. */
+  async unopened(name: string): Promise<Omit<TopicCopy, "sealedFor"> | null> {
+    const [row] = await this.#run("find", [nameBytes(name)]);
+    if (row === undefined) return null;
+    const [baseOffset, epoch] = [Number(row["base_offset"]), Number(row["epoch"])];
+    return { incarnation: String(row["incarnation"]), baseOffset, epoch };
+  }
+
+  /** An earlier owner, or an earlier try, may have created it already. Content that was given up before is dropped. */
   async create(topic: NewTopic): Promise<number> {
+    const { name, baseOffset, epoch } = topic;
+    for (const row of await this.#run("give_up", [nameBytes(name), baseOffset, epoch])) {
+      this.#garbage.push(Number(row["id"]));
+    }
     const id = await this.#insert(topic, served, null) ??
       await this.takeOver(topic.name, topic.incarnation, topic.epoch);
     if (id !== null) return id;

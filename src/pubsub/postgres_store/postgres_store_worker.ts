@@ -30,7 +30,7 @@ export interface PostgresStoreOpening {
   readonly requiresSync: boolean;
 }
 
-interface ThreadCall {
+interface StoreCall {
   readonly id: number;
   readonly method: string;
   readonly values: readonly unknown[];
@@ -154,11 +154,11 @@ class PostgresStore {
 const isRefusal = (error: unknown) => error instanceof StatementError || error instanceof BatonError;
 
 let store: PostgresStore | null = null;
-const queue: (ThreadCall | Uint8Array)[] = [];
+const queue: (StoreCall | Uint8Array)[] = [];
 let isRunning = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-async function run(call: ThreadCall): Promise<unknown> {
+async function run(call: StoreCall): Promise<unknown> {
   if (call.method === "open") {
     store = new PostgresStore(call.values[0] as PostgresStoreOpening);
     return await store.open();
@@ -168,7 +168,7 @@ async function run(call: ThreadCall): Promise<unknown> {
   return await store.call(call.method, call.values);
 }
 
-async function reply(call: ThreadCall): Promise<void> {
+async function reply(call: StoreCall): Promise<void> {
   try {
     const value = await run(call);
     const piece = (value as { readonly piece?: unknown } | null | undefined)?.piece;
@@ -214,7 +214,7 @@ function settleLater(delayMs: number): void {
   }, delayMs);
 }
 
-requests.on("message", (request: ThreadCall | Uint8Array) => {
+requests.on("message", (request: StoreCall | Uint8Array) => {
   queue.push(request);
   if (!isRunning) void runAll();
 });

@@ -68,6 +68,8 @@ export class RequestForwarder implements ServerLinkHost {
   readonly #putDependencies = new PutDependencies<ProxyRequest>();
   readonly #inFlight = new Set<ProxyRequest>();
   readonly #offDirectory: () => void;
+  /** Endpoints of the servers that share their stores, as of the last list. */
+  #sharedEndpoints: ReadonlySet<string> = new Set();
   #isClosed = false;
 
   constructor(options: RequestForwarderOptions) {
@@ -81,6 +83,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#deadlines = new DeadlineWheel(options.clock, (request) => this.#handleEvent(request, { kind: "deadline" }));
     this.#links = new ServerLinks((id, endpoint) => new ServerLink(id, endpoint, this));
     this.#offDirectory = options.directory.subscribe(() => this.#onServersChanged());
+    this.#onServersChanged();
   }
 
   get admission(): Pick<RequestAdmission, "requests" | "bytes"> {
@@ -143,6 +146,10 @@ export class RequestForwarder implements ServerLinkHost {
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
     const status = responseStatus(frames[0]);
     if (status === null) return this.#handleEvent(request, { kind: "invalid response" });
+    if (status === "ERROR" && this.#mayBeRepeated(request, frames)) {
+      request.pendingReason = `server ${ownerOf(request)} does not know its outcome`;
+      return this.#handleEvent(request, { kind: "server lost" });
+    }
     if (status === "NOT_OWNER") this.#correctRoute(request, frames);
     if (status === "OVERLOADED") request.pendingReason = notReadyReason(request, frames);
     this.#handleEvent(request, { kind: "response", status }, frames);
@@ -265,10 +272,27 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   #onServersChanged(): void {
-    for (const link of this.#links.keepOnly(this.#options.directory.servers)) {
+    const { servers } = this.#options.directory;
+    for (const link of this.#links.keepOnly(servers)) {
       for (const request of link.takeWaiting()) this.#route(request);
+      if (this.#sharedEndpoints.has(link.endpoint)) this.#takeBack(link);
     }
+    const shared = [...servers.values()].filter(({ store }) => store !== undefined);
+    this.#sharedEndpoints = new Set(shared.map(({ endpoint }) => endpoint));
     for (const request of [...this.#delayed]) this.#resume(request);
+  }
+
+  /**
+   * Treats the requests at a server of a shared store that has left as if its connection were lost: other servers take its
+   * topics over. Late responses are dropped.
+   */
+  #takeBack(link: ServerLink): void {
+    for (const request of [...this.#inFlight]) {
+      if (request.location.kind !== "sent" || request.location.link !== link) continue;
+      link.drop(request);
+      request.pendingReason = `server ${link.id} at ${link.endpoint} has left`;
+      this.#handleEvent(request, { kind: "server lost" });
+    }
   }
 
   #correctRoute(request: ProxyRequest, frames: readonly Uint8Array[]): void {
@@ -278,6 +302,13 @@ export class RequestForwarder implements ServerLinkHost {
     const hint: TopicOwner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
     request.pendingReason = `server ${ownerOf(request)} does not have the topic`;
     if (target !== null) this.#options.directory.correctRoute(topic, target, hint);
+  }
+
+  /** A server that has lost its shared database during a request opens the topic again, and knows then what was done. */
+  #mayBeRepeated({ target }: ProxyRequest, frames: readonly Uint8Array[]): boolean {
+    if (this.#options.directory.servers.get(target?.owner ?? "")?.store === undefined) return false;
+    const answer = decodeMessage(frames);
+    return answer.name === "STATUS" && answer.headers?.unknown === true;
   }
 
   #forgetRoute({ target, traits }: ProxyRequest): void {

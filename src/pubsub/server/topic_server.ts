@@ -19,7 +19,8 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { isClientMessage } from "../store/client_request.ts";
-import { type EncodedResponse, TopicStore } from "../store/topic_store.ts";
+import { type EncodedResponse, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import { newGuid } from "../../support/guid.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
@@ -58,6 +59,8 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
 export interface TopicServerOptions {
   readonly id: string;
   readonly dataDir: string;
+  /** Opens a store that several servers share, instead of the data directory, which is not used then. */
+  readonly openShared?: ((hooks: TopicStoreHooks, options: Partial<StoreOptions>) => Promise<TopicStore>) | undefined;
   /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;
   /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
@@ -207,13 +210,18 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
-    makeDataDir(dataDir);
-    this.#store = await TopicStore.open(dataDir, {
+    const { openShared } = this.#options;
+    if (openShared === undefined) makeDataDir(dataDir);
+    const hooks: TopicStoreHooks = {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
       onBroken: (error) => this.#handleStoreFailure(error),
       onProblem,
-    }, { server: id, ...this.#options.store });
-    claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
+      onTopicLost: (topic) => this.#ownership.topicLost(topic),
+    };
+    this.#store = openShared === undefined
+      ? await TopicStore.open(dataDir, hooks, { server: id, ...this.#options.store })
+      : await openShared(hooks, this.#options.store ?? {});
+    if (openShared === undefined) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? bound;
     this.#presence = new ServerPresence({
@@ -226,7 +234,9 @@ export class TopicServer implements AsyncDisposable {
       endpoint: this.endpoint,
       path,
       store: this.#store,
-      storeLocation: storeLocation(dataDir),
+      // Two processes with one id share the store, but are not the same server.
+      storeLocation: openShared === undefined ? storeLocation(dataDir) : `${id} ${newGuid()}`,
+      isStoreShared: openShared !== undefined,
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
       isDraining: () => this.#presence.isDraining,

@@ -33,6 +33,8 @@ export interface TopicCopies {
   readonly staged: StagedCopy | null;
   /** The last dropped copy. */
   readonly dropped: DroppedTopic | null;
+  /** The content that a shared store has and this server has not opened. */
+  readonly unopened?: Omit<TopicCopy, "sealedFor"> | null;
 }
 
 /** Outgoing content of a topic. */
@@ -95,8 +97,15 @@ export interface OwnedStore {
    * incarnation. Rejects with BAD_DATA and stages nothing if the hash does not match.
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
-  /** Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. */
-  activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void>;
+  /**
+   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation`: that of the
+   * topic's node; a shared store opens no other content.
+   */
+  activate(topic: string, epoch: number, what: "copy" | "staged", incarnation: string): Promise<void>;
+  /** Only of a shared store: closes the copy that this server has opened. Its content stays. */
+  release(topic: string): Promise<void>;
+  /** Only of a shared store: closes all copies. */
+  releaseAll(): Promise<void>;
   /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
   drop(topic: string, epoch: number): Promise<void>;
   /** Removes the staged copy. */

@@ -86,6 +86,10 @@ export class SqliteCopyRows implements TopicCopyRows {
     return this.#transaction(() => this.#topics.insert(topic, topicStates.active, null));
   }
 
+  unopened(): null {
+    return null;
+  }
+
   takeOver(): null {
     return null;
   }

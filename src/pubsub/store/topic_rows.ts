@@ -9,7 +9,7 @@
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
-import type { DroppedTopic } from "./owned_store.ts";
+import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import type { StoredKey, TopicClient } from "./topic_client.ts";
 
@@ -239,6 +239,8 @@ export interface TopicCopyRows {
   setGeneration(generation: number): Answer<void>;
   staged(name: string): Answer<StagedTopicRow | null>;
   dropped(name: string): Answer<DroppedTopic | null>;
+  /** The content of a shared store under this name; null for a store that is not shared. */
+  unopened(name: string): Answer<Omit<TopicCopy, "sealedFor"> | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
   create(topic: NewTopic): Answer<number>;
   /** Writes the receiver of a topic that is now sealed. */

@@ -8,6 +8,7 @@ import type { TopicMaintenance } from "./topic_maintenance.ts";
 /** Methods of `TopicTransfer`, and of `TopicMaintenance`, that other threads call. */
 const transferCalls = [
   "release",
+  "releaseAll",
   "generation",
   "raiseGeneration",
   "isEmpty",

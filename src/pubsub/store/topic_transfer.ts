@@ -84,6 +84,7 @@ export class TopicTransfer {
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
       dropped: yield* answerOf(this.#copies.dropped(name)),
+      ...(this.#rows.isShared && here === null ? { unopened: yield* answerOf(this.#copies.unopened(name)) } : {}),
     };
   }
 
@@ -160,6 +161,10 @@ export class TopicTransfer {
     if (here === null) return;
     this.#topics.unload(here);
     yield* this.#engine.wakeHeldGets(here);
+  }
+
+  *releaseAll(): Steps {
+    for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
   *drop(name: string, epoch: number): Steps {

@@ -116,10 +116,26 @@ test("a topic of a shared store is opened by its owner, and taken over by anothe
   expect(next).toEqual({ ...others, owner: "s1", epoch: 5 });
   expect(decide({ ...gone, node: others })).toEqual({ do: "write", next, why: "take over" });
   expect(decide({ ...here, node: others })).toEqual({ do: "none" });
-  // Its rows belong to all servers of the store: nothing is dropped, whatever this server has opened before.
-  expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "none" });
+  // Its rows belong to all servers of the store: nothing is dropped, what this server has opened before is closed.
+  expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "release" });
   const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
   expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
   expect(decide({ ...gone, node: assignedNode("s2", "b") })).toEqual({ do: "none" }); // a proxy assigns it
   expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
+});
+
+test("content of a shared store is claimed for a node that a lost tree has lost, and never for one that gave it up", () => {
+  const here = { shared: { isOwnerThere: true } };
+  const content = { incarnation: "b", baseOffset: 0, epoch: 7 };
+  const made = assignedNode("s1", "c", "db");
+  const next = { ...made, incarnation: "b", epoch: 8, state: "stored" } as const;
+  expect(decide({ ...here, node: made, unopened: content })).toEqual({ do: "write", next, why: "claim" });
+  expect(decide({ ...here, node: { ...made, baseOffset: 2 ** 44, epoch: 9 }, unopened: content })).toEqual({
+    do: "create",
+  });
+  expect(decide({ ...here, node: { ...made, incarnation: "b" }, unopened: content })).toEqual({ do: "create" });
+  expect(decide({ ...here, node: made, copy: { ...open, epoch: 1 } })).toEqual({ do: "release" });
+  // A row that is missing, or another one, is not replaced by an empty topic.
+  expect(decide({ ...here, unopened: null })).toEqual({ do: "missing" });
+  expect(decide({ ...here, unopened: { ...content, incarnation: "d" } })).toEqual({ do: "missing" });
 });

@@ -1,5 +1,10 @@
 import { expect, test } from "bun:test";
-import { chooseServer, routesMax, TopicRouter } from "../../../../src/pubsub/ownership/topic_router.ts";
+import {
+  chooseServer,
+  chooseSuccessor,
+  routesMax,
+  TopicRouter,
+} from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
 import { assignedNode, confirmedNode, takenNode } from "../../../../src/pubsub/ownership/topic_node.ts";
@@ -124,4 +129,17 @@ test("who only asks makes no topic, and is told of one that was made just now el
   await settled();
   expect(await router.findRoute("given up", { creates: false })).toEqual({ kind: "no topic" });
   expect((await nodes.read("given up"))?.node.owner).toBe("s2");
+});
+
+test("a topic of a shared store whose owner is gone is sent to another server of that store, the same for all proxies", () => {
+  const servers = ["s1", "s2", "s3", "s4"];
+  const topics = Array.from({ length: 400 }, (_, at) => `topic ${at}`);
+  const before = topics.map((topic) => chooseSuccessor(topic, servers));
+  expect(topics.map((topic) => chooseSuccessor(topic, servers.toReversed()))).toEqual(before);
+  const after = topics.map((topic) => chooseSuccessor(topic, servers.slice(0, 3)));
+  // Only what the fourth one had goes elsewhere, and to all of the others.
+  expect(before.every((server, index) => server === "s4" || server === after[index])).toBe(true);
+  const moved = after.filter((_, index) => before[index] === "s4");
+  for (const server of ["s1", "s2", "s3"]) expect(moved.filter((other) => other === server).length).toBeGreaterThan(10);
+  expect(chooseSuccessor("topic", [])).toBeNull();
 });
