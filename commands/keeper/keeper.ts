@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
-import type { StatusPage } from "../../src/terminal/status_page.ts";
+import type { HttpService } from "../../src/http/serve_http.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { keeperSettings, logSettings } from "../../src/config/command_settings.ts";
@@ -174,7 +174,7 @@ async function serve(
 }
 
 /** Loads the status page only if it is used: keepers that commands start must be ready soon. */
-async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
+async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
   const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
     import("../../src/terminal/status_page.ts"),
     import("./keeper_metrics.ts"),
@@ -182,7 +182,7 @@ async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): 
   return serveStatusPage(listen, keeperStatus(keeper, dataDir));
 }
 
-function logAddresses(log: Log, keeper: Keeper, page: StatusPage | null): void {
+function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
   log("info", "serving", `process ${pid} serves ${listen}`, { pid, listen });

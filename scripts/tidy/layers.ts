@@ -19,6 +19,7 @@ const mayImport: Record<string, readonly string[]> = {
   "wire/pubsub": ["wire", ...ground],
   "wire/zmtp": ["wire", ...ground],
   sockets: ["wire/jute", ...ground],
+  http: ["sockets", ...ground],
   storage: ground,
   postgres: ground,
   config: ground,
@@ -52,7 +53,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...["lock", "election", "barrier", "pool", "interop"].map((name) => `coordination/${name}`),
     ...nodes,
   ],
-  terminal: ["process/spawn", "config", "sockets", ...ground],
+  terminal: ["process/spawn", "config", "sockets", "http", ...ground],
   "coordination/connect": ["terminal", "zookeeper", "keeper/lifecycle", "sockets", "config", ...ground],
 
   pubsub: ["zeromq", "wire/*", ...ground],
@@ -72,10 +73,10 @@ const mayImport: Record<string, readonly string[]> = {
     ...["coordination/connect", "sockets", ...ground],
   ],
   "retry/processor": [
-    ...["retry/*", "pubsub/client", "terminal", "config", "schedule", "process/*", "sockets"],
+    ...["retry/*", "pubsub/client", "terminal", "config", "schedule", "process/*", "sockets", "http"],
     ...["coordination", "coordination/lock", "coordination/election", "coordination/connect", "zookeeper", ...ground],
   ],
-  "retry/http_proxy": ["retry/queue", "retry/targets", "sockets", ...ground],
+  "retry/http_proxy": ["retry/queue", "retry/targets", "http", "sockets", ...ground],
 
   library: [
     ...[
@@ -95,7 +96,7 @@ const mayImport: Record<string, readonly string[]> = {
   baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
     ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config", "schedule"],
-    ...["zookeeper", "zeromq", "kafka", "postgres", "storage", "sockets", ...ground],
+    ...["zookeeper", "zeromq", "kafka", "postgres", "storage", "sockets", "http", ...ground],
   ],
 };
 

@@ -3,6 +3,7 @@ import net, { type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Listen } from "./connection.ts";
+import { limitHandshakes } from "./limit_handshakes.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /** Connections that have not finished the TLS handshake after this time are closed: no other code knows of them yet. */
@@ -48,29 +49,6 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
     },
   };
 };
-
-/**
- * Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the descriptors.
- */
-function limitHandshakes(server: Server, handshakesMax: number): void {
-  // The key is the peer: Node.js has one object for the TCP connection, and another for TLS.
-  const handshakes = new Map<string, Socket>();
-  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  server.on("connection", (socket: Socket) => {
-    if (socket.remotePort === undefined) return; // already reset
-    const peer = peerOf(socket);
-    handshakes.get(peer)?.destroy(); // an ended connection whose port is reused
-    handshakes.set(peer, socket);
-    socket.once("close", () => {
-      if (handshakes.get(peer) === socket) handshakes.delete(peer);
-    });
-    const [oldest] = handshakes;
-    if (oldest === undefined || handshakes.size <= handshakesMax) return;
-    handshakes.delete(oldest[0]);
-    oldest[1].destroy();
-  });
-  server.on("secureConnection", (socket: Socket) => handshakes.delete(peerOf(socket)));
-}
 
 function boundAddress(address: Address, server: Server): Address {
   const bound = server.address();

@@ -2,7 +2,7 @@
  * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does: a request that could not be delivered is
  * stored durably before the client gets its response, and so is a request above the limit of requests at the backend. Owns the listener.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, messageOf } from "../../errors.ts";
 import {
   backendUrl,
@@ -19,15 +19,13 @@ import { RequestBudget } from "./request_budget.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
-import { type Address, formatAddress } from "../../sockets/connection.ts";
-import { takeAddress } from "../../sockets/take_address.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
+import { type HttpListener, listenHttp } from "../../http/http_listener.ts";
+import type { Address } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
-import { Event } from "../../support/event.ts";
 
 /** The response header with the id of the stored message. */
 const idHeader = "baton-message-id";
@@ -80,49 +78,28 @@ interface ProxiedRequest {
 
 export class RetryHttpProxy {
   readonly #options: RetryHttpProxyOptions;
-  readonly #server: Server;
   readonly #budget: RequestBudget;
-  readonly #connections: HttpConnections;
   /** Aborts when requests in progress have to end. */
   readonly #ending = new AbortController();
-  #requests = 0;
-  #onIdle: (() => void) | null = null;
+  #listener: HttpListener | null = null;
 
   constructor(options: RetryHttpProxyOptions) {
     this.#options = options;
-    const { memoryBytes, callsMax, connectionsMax, clock, bodyTimeoutMs, bodyBytesMax } = options;
+    const { memoryBytes, callsMax, clock, bodyBytesMax } = options;
     const requestBytesMax = bodyBytesMax + headBytesMax;
     this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
-    this.#connections = new HttpConnections(connectionsMax, () => this.#budget.refuseSlow());
-    // The time limit of the body comes first, and has its own response.
-    this.#server = createServer({
-      maxHeaderSize: headBytesMax / 4,
-      headersTimeout: headMsMax,
-      requestTimeout: headMsMax + bodyTimeoutMs + finalStoreMs,
-    });
-    this.#server.on("connection", (socket) => this.#connections.add(socket));
-    this.#server.on("request", (request, response) => void this.#serve(request, response));
   }
 
   /** Rejects CANNOT_CREATE. Resolves with the actual address. */
   async listen(address: Address): Promise<Address> {
-    const server = this.#server;
-    const bind = () =>
-      new Promise<void>((resolve, reject) => {
-        server.once("error", reject);
-        const ready = () => {
-          server.off("error", reject);
-          server.on("error", () => {}); // a connection could not be accepted
-          resolve();
-        };
-        if (address.kind === "unix") server.listen(address.path, ready);
-        else server.listen(address.port, address.host, ready);
-      });
-    await takeAddress(address, bind, { action: `listen at ${formatAddress(address)}` });
-    const bound = server.address();
-    return address.kind === "tcp" && bound !== null && typeof bound === "object"
-      ? { ...address, port: bound.port }
-      : address;
+    const { connectionsMax, clock } = this.#options;
+    this.#listener = await listenHttp(address, {
+      onRequest: (request, response) => this.#serve(request, response),
+      limits: { connectionsMax, headMsMax, headBytesMax: headBytesMax / 4 },
+      makeRoom: () => this.#budget.refuseSlow(),
+      clock,
+    });
+    return this.#listener.address;
   }
 
   /**
@@ -130,26 +107,17 @@ export class RetryHttpProxy {
    * stored, and requests that have not arrived are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
-    this.#server.close();
-    await this.#waitUntilIdle(signal);
+    this.#listener?.stop();
+    await this.#listener?.idle(signal);
     this.#ending.abort(new Error("the service is stopping"));
     using deadline = deadlineAfter(this.#options.clock, finalStoreMs, { reason: () => null });
-    await this.#waitUntilIdle(deadline.signal);
-    this.#server.closeAllConnections();
-  }
-
-  async #waitUntilIdle(signal: AbortSignal): Promise<void> {
-    if (this.#requests === 0 || signal.aborted) return;
-    const idle = new Event();
-    this.#onIdle = idle.set;
-    using _end = new TaskScope(onAbort(signal, idle.set));
-    await idle.wait();
+    await this.#listener?.idle(deadline.signal);
+    await this.#listener?.close();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { bodyBytesMax, bodyTimeoutMs, clock } = this.#options;
     const headers = headersOf(request);
-    const { socket } = request;
     const reader = new RequestReader(request, {
       budget: this.#budget,
       headBytes: requestBytes + headBytesOf(request, headers),
@@ -158,8 +126,6 @@ export class RetryHttpProxy {
       clock,
       ending: this.#ending.signal,
     });
-    this.#requests++;
-    this.#connections.countRequestStart(socket);
     try {
       await this.#respond(request, response, headers, reader);
     } catch (error) {
@@ -169,9 +135,6 @@ export class RetryHttpProxy {
       } else response.destroy();
     } finally {
       reader.release();
-      this.#connections.countRequestEnd(socket);
-      this.#requests--;
-      if (this.#requests === 0) this.#onIdle?.();
     }
   }
 
@@ -415,51 +378,4 @@ function waitForDrainOrClose(response: ServerResponse): Promise<void> {
     response.on("close", go);
     if (response.destroyed) go();
   });
-}
-
-type Socket = IncomingMessage["socket"];
-
-export class HttpConnections {
-  readonly #max: number;
-  /** Number of requests in progress of each connection, ordered by the end of the last request. */
-  readonly #open = new Map<Socket, number>();
-  readonly #makeRoom: () => boolean;
-
-  /** `makeRoom`: abandons a request that has stopped arriving; false: there is none. */
-  constructor(max: number, makeRoom: () => boolean) {
-    this.#max = max;
-    this.#makeRoom = makeRoom;
-  }
-
-  get size(): number {
-    return this.#open.size;
-  }
-
-  add(socket: Socket): void {
-    if (this.#open.size >= this.#max && !this.#closeIdle() && !this.#makeRoom()) return void socket.destroy();
-    this.#open.set(socket, 0);
-    socket.once("close", () => this.#open.delete(socket));
-  }
-
-  countRequestStart(socket: Socket): void {
-    const requests = this.#open.get(socket);
-    if (requests !== undefined) this.#open.set(socket, requests + 1);
-  }
-
-  countRequestEnd(socket: Socket): void {
-    const requests = this.#open.get(socket);
-    if (requests === undefined) return;
-    this.#open.delete(socket);
-    this.#open.set(socket, requests - 1);
-  }
-
-  #closeIdle(): boolean {
-    for (const [socket, requests] of this.#open) {
-      if (requests > 0) continue;
-      this.#open.delete(socket);
-      socket.destroy();
-      return true;
-    }
-    return false;
-  }
 }

@@ -1,6 +1,7 @@
 /** /metrics and /healthz of a processor. */
 import { labelledMetric, type Metric, metricFactory } from "../../terminal/metrics_text.ts";
-import { serveStatusPage, type StatusPage } from "../../terminal/status_page.ts";
+import type { HttpService } from "../../http/serve_http.ts";
+import { serveStatusPage } from "../../terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
 import { formatAddress } from "../../sockets/connection.ts";
 import type { Log } from "../../support/log.ts";
@@ -13,7 +14,7 @@ export async function retryStatusPage(
   listen: string | undefined,
   processor: StoreProcessor,
   log: Log,
-): Promise<StatusPage | null> {
+): Promise<HttpService | null> {
   if (listen === undefined) return null;
   const page = await serveStatusPage(listen, {
     health: () => healthOf(processor),

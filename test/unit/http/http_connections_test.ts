@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { HttpConnections } from "../../../../src/retry/http_proxy/retry_http_proxy.ts";
+import { HttpConnections } from "../../../src/http/http_connections.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
+
+const limits = { headMsMax: 1000, idleMsMax: 1000, pipelinedMax: 4 };
 
 class FakeSocket extends EventEmitter {
   isDestroyed = false;
@@ -17,7 +20,7 @@ function socket(): FakeSocket & Socket {
 }
 
 test("one connection too many takes the place of the one without a request for longest, never of one with a request", () => {
-  const connections = new HttpConnections(3, () => false);
+  const connections = new HttpConnections({ ...limits, connectionsMax: 3 }, new FakeClock());
   const [busy, idle, silent, late, refused] = Array.from({ length: 5 }, socket);
   if (!busy || !idle || !silent || !late || !refused) throw new Error("five were made");
   for (const one of [busy, idle, silent]) connections.add(one);
@@ -34,7 +37,7 @@ test("one connection too many takes the place of the one without a request for l
 
 test("where all have a request, one that no longer arrives gives way", () => {
   let asked = 0;
-  const connections = new HttpConnections(1, () => ++asked > 0);
+  const connections = new HttpConnections({ ...limits, connectionsMax: 1 }, new FakeClock(), () => ++asked > 0);
   const [first, second] = [socket(), socket()];
   connections.add(first);
   connections.countRequestStart(first);

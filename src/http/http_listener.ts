@@ -1,0 +1,150 @@
+/**
+ * Listens for HTTP/1.1 on TCP or a unix socket, also with TLS. Owns the listening socket, its connections and their limits. Knows
+ * requests as node:http gives them; serve_http.ts has the interface for pages. The time limits run on a `Clock` and are the same under
+ * Bun, Deno and Node.js, whose own limits differ.
+ */
+import { rmSync } from "node:fs";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import { type Address, formatAddress, type TlsOptions } from "../sockets/connection.ts";
+import { limitHandshakes } from "../sockets/limit_handshakes.ts";
+import { takeAddress } from "../sockets/take_address.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { type HttpConnectionLimits, HttpConnections } from "./http_connections.ts";
+
+export interface HttpListenerLimits extends HttpConnectionLimits {
+  /** Maximum size of a request's head: its first line and its headers. Bytes. */
+  readonly headBytesMax: number;
+}
+
+/** Limits for a page with few clients. The idle time is longer than a scrape interval of monitoring systems. */
+export const httpListenerLimits: HttpListenerLimits = {
+  connectionsMax: 64,
+  headMsMax: 5000,
+  idleMsMax: 75_000,
+  pipelinedMax: 16,
+  headBytesMax: 16 << 10,
+};
+
+export interface HttpListenerOptions {
+  /**
+   * Sends the response, or destroys it, within a time that it limits itself. Never rejects. The request is in progress until this resolves
+   * and the response is closed.
+   */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
+  readonly tls?: TlsOptions | undefined;
+  readonly limits?: Partial<HttpListenerLimits> | undefined;
+  readonly clock?: Clock | undefined;
+  /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
+  readonly makeRoom?: (() => boolean) | undefined;
+  /** Action for an error message: "serve /metrics on :80". */
+  readonly action?: string | undefined;
+}
+
+/** Listens on `address`. Rejects with CANNOT_CREATE. */
+export async function listenHttp(address: Address, options: HttpListenerOptions): Promise<HttpListener> {
+  const limits = { ...httpListenerLimits, ...options.limits };
+  const { onRequest, tls, clock = systemClock(), makeRoom, action = `listen at ${formatAddress(address)}` } = options;
+  const connections = new HttpConnections(limits, clock, makeRoom);
+  const server = await createServer(limits, tls, (request, response) => {
+    const { socket } = request;
+    if (!connections.countRequestStart(socket)) return;
+    const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
+    void Promise.all([onRequest(request, response), closed]).then(() => connections.countRequestEnd(socket));
+  });
+  server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.add(socket));
+  server.on("clientError", refuseRequest);
+  await takeAddress(address, () => bind(server, address), { action });
+  const bound = server.address();
+  const actual: Address = address.kind === "tcp" && bound !== null && typeof bound === "object"
+    ? { ...address, port: bound.port }
+    : address;
+  return new HttpListener(server, connections, actual);
+}
+
+export class HttpListener implements AsyncDisposable {
+  /** The actual address: port 0 is replaced by the port that the system chose. */
+  readonly address: Address;
+  readonly #server: Server;
+  readonly #connections: HttpConnections;
+
+  constructor(server: Server, connections: HttpConnections, address: Address) {
+    this.#server = server;
+    this.#connections = connections;
+    this.address = address;
+  }
+
+  /** Accepts no new connections; open ones are closed after the response of their request. */
+  stop(): void {
+    this.#server.close();
+    this.#connections.stop();
+  }
+
+  /** Resolves when no request is in progress, or the signal aborts. */
+  idle(signal: AbortSignal): Promise<void> {
+    return this.#connections.idle(signal);
+  }
+
+  /** Closes the listener and all connections immediately, and removes a unix socket. */
+  close(): Promise<void> {
+    this.stop();
+    this.#connections.destroy();
+    this.#server.closeAllConnections();
+    if (this.address.kind === "unix") rmSync(this.address.path, { force: true });
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** The runtimes' own time limits are off: `HttpConnections` and the receiver of requests have them. */
+async function createServer(
+  { headBytesMax, headMsMax, connectionsMax }: HttpListenerLimits,
+  tls: TlsOptions | undefined,
+  onRequest: RequestListener,
+): Promise<Server> {
+  const plain = { maxHeaderSize: headBytesMax, headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
+  if (tls === undefined) return (await import("node:http")).createServer(plain, onRequest);
+  const server = (await import("node:https")).createServer({
+    ...plain,
+    ...tls,
+    requestCert: tls.ca !== undefined,
+    rejectUnauthorized: tls.ca !== undefined,
+    handshakeTimeout: headMsMax,
+  }, onRequest);
+  limitHandshakes(server, connectionsMax);
+  // Bun and Deno report a failed handshake, but leave the socket open.
+  server.on("tlsClientError", (_error: unknown, socket) => socket.destroy());
+  return server;
+}
+
+function bind(server: Server, address: Address): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    const ready = () => {
+      server.off("error", reject);
+      server.on("error", () => {}); // a connection could not be accepted
+      resolve();
+    };
+    if (address.kind === "unix") server.listen(address.path, ready);
+    else server.listen(address.port, address.host, ready);
+  });
+}
+
+/** The response to bytes that are no request. */
+function refuseRequest(
+  error: Error,
+  socket: { readonly writable: boolean; end(text: string): unknown; destroy(): unknown },
+): void {
+  const code = "code" in error ? error.code : "";
+  if (code === "ECONNRESET" || !socket.writable) return void socket.destroy();
+  const [status, why] = code === "HPE_HEADER_OVERFLOW"
+    ? ["431 Request Header Fields Too Large", "The head of the request is too long\n"]
+    : ["400 Bad Request", "Not an HTTP/1.1 request\n"];
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${why.length}\r\n` +
+      `connection: close\r\n\r\n${why}`,
+  );
+}

@@ -1,0 +1,93 @@
+/** Sends the body of a response, and waits for a client that reads slowly. Ends with the connection, or when the client is too slow. */
+import type { ServerResponse } from "node:http";
+import { abortable, anySignal, throwIfAborted } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+import { formatDuration } from "../support/duration.ts";
+
+export interface ResponseStreamLimits {
+  /** Time in which the client has to take what was written. Milliseconds. */
+  readonly sendMsMax: number;
+  /** Maximum number of written bytes that the client has not taken. */
+  readonly unsentBytesMax: number;
+}
+
+const pieceBytes = 64 << 10;
+
+export interface ResponseStreamOptions {
+  /** Aborts when the connection is closed; the stream aborts it when the client is too slow. */
+  readonly connection: AbortController;
+  /** Aborts when the listener closes. */
+  readonly ending: AbortSignal;
+  readonly limits: ResponseStreamLimits;
+  readonly clock: Clock;
+}
+
+export class ResponseStream {
+  /** Aborts when the client has closed the connection, is too slow, or the listener closes. */
+  readonly signal: AbortSignal;
+  readonly #response: ServerResponse;
+  readonly #options: ResponseStreamOptions;
+  /** The wait for a client that has not taken everything. */
+  #draining: Promise<void> | null = null;
+
+  constructor(response: ServerResponse, options: ResponseStreamOptions) {
+    this.#response = response;
+    this.#options = options;
+    this.signal = anySignal(options.connection.signal, options.ending);
+  }
+
+  /** Written bytes that the kernel has not taken yet. */
+  get unsentBytes(): number {
+    return this.#response.writableLength;
+  }
+
+  /**
+   * Sends a text in UTF-8 or bytes, which must not be changed afterwards. Resolves when more may be written. A caller that does not
+   * wait loses the connection at `unsentBytesMax`. Rejects with the signal's reason.
+   */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    throwIfAborted(this.signal);
+    const { unsentBytesMax } = this.#options.limits;
+    if (!this.#response.write(chunk)) this.#draining ??= this.#drain();
+    if (this.unsentBytes > unsentBytesMax) this.#giveUp(`more than ${unsentBytesMax} bytes are unsent`);
+    if (this.#draining !== null) await abortable(this.#draining, this.signal);
+    throwIfAborted(this.signal);
+  }
+
+  /** Sends a body of any size in pieces, so that the time limit is one of each piece. The listener's close does not stop it. */
+  async writeAll(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
+      throwIfAborted(this.#options.connection.signal);
+      if (!this.#response.write(bytes.subarray(at, at + pieceBytes))) await this.#drain();
+    }
+  }
+
+  /** Ends the response. Resolves when the kernel has taken everything; rejects when the connection was closed. */
+  async end(): Promise<void> {
+    throwIfAborted(this.#options.connection.signal);
+    await this.#inTime(new Promise((resolve) => this.#response.end(() => resolve())));
+  }
+
+  #drain(): Promise<void> {
+    const drained = new Promise<void>((resolve) => this.#response.once("drain", resolve));
+    return this.#inTime(drained).finally(() => this.#draining = null);
+  }
+
+  async #inTime(done: Promise<void>): Promise<void> {
+    const { limits: { sendMsMax }, clock, connection } = this.#options;
+    const cancel = clock.startTimer(
+      sendMsMax,
+      () => this.#giveUp(`it has taken nothing for ${formatDuration(sendMsMax)}`),
+    );
+    try {
+      await abortable(done, connection.signal);
+    } finally {
+      cancel();
+    }
+  }
+
+  #giveUp(why: string): void {
+    this.#options.connection.abort(new Error(`the client reads too slowly: ${why}`));
+    this.#response.destroy();
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * Serves pages over HTTP: one function from a request to a response, which may be a stream such as server-sent events. All requests
+ * and responses have limits. Owns the listener; http_listener.ts has the connections.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { messageOf } from "../errors.ts";
+import type { Address, TlsOptions } from "../sockets/connection.ts";
+import { abortable, anySignal } from "../support/abort.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { deadlineAfter } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import { HttpError } from "./http_error.ts";
+import { type HttpListener, type HttpListenerLimits, listenHttp } from "./http_listener.ts";
+import { ResponseStream, type ResponseStreamLimits } from "./response_stream.ts";
+
+export interface HttpRequest {
+  /** Upper case, such as GET. */
+  readonly method: string;
+  /** The path as it was sent, without the query: not decoded, not normalized. Begins with "/". */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The names are in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  /** Aborts when the client has closed the connection, or the listener closes. */
+  readonly signal: AbortSignal;
+  /** Reads the whole body. Rejects with an HttpError: 413 for a longer one than the limit, 408 for a late one. */
+  readBody(): Promise<Uint8Array>;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  /** Names in lower case. A response without cache-control gets `no-store`; one with a text, `content-type: text/plain`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A function writes a stream; the response ends when it resolves. It is not called for HEAD. */
+  readonly body?: string | Uint8Array | ((stream: ResponseStream) => Promise<void>);
+}
+
+export interface HttpLimits extends HttpListenerLimits, ResponseStreamLimits {
+  /** Maximum size of a request's body. Bytes. */
+  readonly bodyBytesMax: number;
+  /** Time for a request's body to arrive. Milliseconds. */
+  readonly bodyMsMax: number;
+  /** Time for the creation of a response: until `handle` resolves. Milliseconds. */
+  readonly handleMsMax: number;
+}
+
+export interface HttpServiceOptions {
+  /** A rejection with an HttpError becomes a response with its status and message; another one is status 500. */
+  readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+  readonly limits?: Partial<HttpLimits> | undefined;
+  readonly tls?: TlsOptions | undefined;
+  readonly clock?: Clock | undefined;
+  /** Action for an error message: "serve /metrics on :80". */
+  readonly action?: string | undefined;
+  /** Called for a failure after the head of a response was sent. A client that has closed its connection is no failure. */
+  readonly onFailure?: ((error: unknown) => void) | undefined;
+}
+
+export interface HttpService extends AsyncDisposable {
+  /** The actual address: port 0 is replaced by the port that the system chose. */
+  readonly address: Address;
+  /** Ends streams, lets other responses be sent for 1 s, and closes all connections. */
+  close(): Promise<void>;
+}
+
+/** The time limit of a response is that of Prometheus for a scrape. */
+const pageLimits = {
+  bodyBytesMax: 64 << 10,
+  bodyMsMax: 5000,
+  handleMsMax: 10_000,
+  sendMsMax: 5000,
+  unsentBytesMax: 1 << 20,
+};
+const closeMsMax = 1000;
+
+/** Listens on `address`. Rejects with CANNOT_CREATE. */
+export async function serveHttp(address: Address, options: HttpServiceOptions): Promise<HttpService> {
+  const { clock = systemClock(), tls, action } = options;
+  const limits = { ...pageLimits, ...options.limits };
+  const ending = new AbortController();
+  const listener = await listenHttp(address, {
+    tls,
+    clock,
+    action,
+    limits: options.limits,
+    onRequest: (request, response) =>
+      new Exchange(request, response, { ...options, clock, limits, ending: ending.signal }).run(),
+  });
+  const close = () => closeService(listener, ending, clock);
+  return { address: listener.address, close, [Symbol.asyncDispose]: close };
+}
+
+async function closeService(listener: HttpListener, ending: AbortController, clock: Clock): Promise<void> {
+  listener.stop();
+  ending.abort(new Error("the service is stopping"));
+  using deadline = deadlineAfter(clock, closeMsMax, { reason: () => null });
+  await listener.idle(deadline.signal);
+  await listener.close();
+}
+
+interface ExchangeOptions extends HttpServiceOptions {
+  readonly clock: Clock;
+  readonly limits: Omit<HttpLimits, keyof HttpListenerLimits>;
+  readonly ending: AbortSignal;
+}
+
+/** One request and its response. */
+class Exchange {
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #options: ExchangeOptions;
+  /** Aborts when the connection is closed. */
+  readonly #connection = new AbortController();
+  readonly #signal: AbortSignal;
+
+  constructor(request: IncomingMessage, response: ServerResponse, options: ExchangeOptions) {
+    this.#request = request;
+    this.#response = response;
+    this.#options = options;
+    this.#signal = anySignal(this.#connection.signal, options.ending);
+    response.once("close", () => this.#connection.abort(new Error("the client closed the connection")));
+    // "close" reports the end of the connection.
+    request.on("error", () => {});
+    response.on("error", () => {});
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    const response = await this.#handle();
+    try {
+      await this.#send(response);
+    } catch (error) {
+      if (!this.#connection.signal.aborted) this.#options.onFailure?.(error);
+      this.#response.destroy();
+    }
+  }
+
+  async #handle(): Promise<HttpResponse> {
+    const { clock, limits, handle } = this.#options;
+    const late = new HttpError(503, `there was no response within ${formatDuration(limits.handleMsMax)}`);
+    try {
+      using deadline = deadlineAfter(clock, limits.handleMsMax, { reason: () => late });
+      return await abortable(Promise.resolve(handle(this.#describe())), deadline.signal);
+    } catch (error) {
+      const status = error instanceof HttpError ? error.status : this.#options.ending.aborted ? 503 : 500;
+      return { status, body: `${messageOf(error)}\n` };
+    }
+  }
+
+  /** Throws HttpError for a target that is no path, such as `*` or the URL of a request to a proxy. */
+  #describe(): HttpRequest {
+    const { method = "GET", url = "/", headers } = this.#request;
+    if (!url.startsWith("/")) throw new HttpError(400, `"${url}" is not a path`);
+    const at = url.indexOf("?");
+    return {
+      method,
+      headers,
+      path: at < 0 ? url : url.slice(0, at),
+      query: new URLSearchParams(at < 0 ? "" : url.slice(at + 1)),
+      signal: this.#signal,
+      readBody: () => this.#readBody(),
+    };
+  }
+
+  async #readBody(): Promise<Uint8Array> {
+    const { clock, limits: { bodyBytesMax, bodyMsMax } } = this.#options;
+    const tooLarge = new HttpError(413, `the body is longer than ${bodyBytesMax} bytes`);
+    const request = this.#request;
+    if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge;
+    const late = new HttpError(408, `the body did not arrive within ${formatDuration(bodyMsMax)}`);
+    using deadline = deadlineAfter(clock, bodyMsMax, { reason: () => late, signal: this.#signal });
+    const chunks: Uint8Array[] = [];
+    const read = Promise.withResolvers<void>();
+    let bytes = 0;
+    const onData = (chunk: Uint8Array) => {
+      bytes += chunk.byteLength;
+      if (bytes > bodyBytesMax) read.reject(tooLarge);
+      else chunks.push(chunk);
+    };
+    request.on("end", read.resolve).on("data", onData);
+    try {
+      await abortable(read.promise, deadline.signal);
+    } finally {
+      request.off("end", read.resolve).off("data", onData).pause();
+    }
+    return Buffer.concat(chunks);
+  }
+
+  async #send({ status, headers = {}, body = "" }: HttpResponse): Promise<void> {
+    const response = this.#response;
+    const { clock, limits, ending } = this.#options;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const isStream = typeof bytes === "function";
+    response.writeHead(status, {
+      "cache-control": "no-store",
+      ...(typeof body === "string" && body !== "" ? { "content-type": "text/plain; charset=utf-8" } : {}),
+      ...headers,
+      ...(isStream || status === 204 || status === 304 ? {} : { "content-length": bytes.byteLength }),
+      ...(this.#leavesBody() || ending.aborted ? { connection: "close" } : {}),
+    });
+    const stream = new ResponseStream(response, { connection: this.#connection, ending, limits, clock });
+    if (this.#request.method !== "HEAD") {
+      if (!isStream) await stream.writeAll(bytes);
+      else await bytes(stream).catch((error) => this.#endStream(error));
+    }
+    await stream.end();
+  }
+
+  /** A stream that the listener ends is complete for its client. */
+  #endStream(error: unknown): void {
+    if (!this.#options.ending.aborted || this.#connection.signal.aborted) throw error;
+  }
+
+  /** The rest of a body that was not read would be taken for the next request. */
+  #leavesBody(): boolean {
+    const { headers, complete } = this.#request;
+    const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+    return hasBody && !complete;
+  }
+}
