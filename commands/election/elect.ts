@@ -23,6 +23,7 @@ import { jobDependencies, jobEnvironment } from "../job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import type { RecordedHold } from "../job/recorded_hold.ts";
 import { ReportFacts, runReported } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
@@ -116,7 +117,7 @@ class ElectionRun {
     const guard = startGuard();
     let isGuardLeft = false;
     try {
-      const leadership = await this.#campaign(stop, guard);
+      const { leadership, recorded } = await this.#campaign(stop, guard);
       const grantedAtMs = clock.now();
       this.#leadership = leadership;
       this.#facts.granted([leadership], leadership.waitedMs);
@@ -130,6 +131,8 @@ class ElectionRun {
         stop,
       });
       isGuardLeft = term.hasBreach;
+      const problem = term.hasBreach ? null : await recorded?.end(term.outcome) ?? null;
+      if (problem !== null) this.#print(problem);
       this.#facts.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
       const ending = lockEndingOf(term.outcome, { what, kind: "Leadership", lost: term.lost, maxHoldMs: undefined });
@@ -141,7 +144,10 @@ class ElectionRun {
   }
 
   /** Waits until it leads. If the session expires, another one waits at the end of the queue. */
-  async #campaign(stop: AbortSignal, guard: Guard): Promise<Leadership> {
+  async #campaign(
+    stop: AbortSignal,
+    guard: Guard,
+  ): Promise<{ readonly leadership: Leadership; readonly recorded: RecordedHold | null }> {
     const { name, value, values, quiet } = this.#options;
     const { clock } = this.#deps;
     for (;;) {
@@ -152,17 +158,28 @@ class ElectionRun {
       try {
         await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
-        return await campaign(zk, name, {
+        const info = holderInfo(this.#options);
+        const recorder = values.history
+          ? new (await import("../job/recorded_hold.ts")).HoldRecorder(zk, {
+            kind: "election",
+            values,
+            info,
+            acl,
+            clock,
+          })
+          : null;
+        const leadership = await campaign(zk, name, {
           value,
           clock,
           signal: stop,
           priority: values.priority,
           preempt: values.preempt,
           root: values.root,
-          info: holderInfo(this.#options),
+          info,
           ...progress.options,
           ...(acl === undefined ? {} : { acl }),
         });
+        return { leadership, recorded: recorder?.begin(leadership) ?? null };
       } catch (thrown) {
         if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
         this.#print(`the session that stood for "${name}" has expired; standing again at the end of the queue`);

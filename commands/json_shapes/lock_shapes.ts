@@ -123,9 +123,36 @@ const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
 const tick = z.iso.datetime().describe("time of the tick, UTC");
 const scheduleId = z.string().describe("id of the schedule");
 
+const recordedDurations = z.strictObject({
+  count,
+  sum_ms: count,
+  up_to_ms: z.array(z.strictObject({ ms: count, times: count.describe("how many took at most this long") })),
+});
+
+export const historyRecordShape = z.strictObject({
+  result: z.enum(["done", "failed", "lost", "stopped", "skipped", "missed"]),
+  schedule_id: scheduleId.nullable(),
+  tick: tick.nullable().describe("time of the tick, UTC; null: the lock was taken without a tick"),
+  until: z.iso.datetime().nullable().describe("last tick of a range, UTC"),
+  count: count.describe("number of ticks"),
+  attempt: count.describe("number of the try, from 1; 0 for what was no try of a tick"),
+  host: z.string(),
+  pid: count,
+  user: z.string(),
+  token: token.nullable().describe("fencing token"),
+  waited_ms: count,
+  began: serverInstant.nullable(),
+  ended: serverInstant.nullable(),
+  late_ms: count.nullable().describe("time from the tick to the start"),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  why: z.string().nullable().describe("reason, for people"),
+});
+
 export const historyShape = z.strictObject({
   version,
   name: z.string(),
+  kind: z.enum(["lock", "election"]),
   schedules: z.array(z.strictObject({
     schedule_id: scheduleId,
     schedule: z.string().describe("five fields, in their one spelling"),
@@ -144,24 +171,32 @@ export const historyShape = z.strictObject({
       lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
     }).nullable(),
   })),
-  records: z.array(z.strictObject({
-    result: z.enum(["done", "failed", "lost", "stopped", "skipped", "missed"]),
-    schedule_id: scheduleId,
-    tick,
-    until: z.iso.datetime().describe("last tick of a range, UTC"),
-    count: count.describe("number of ticks"),
-    attempt: count.describe("number of the try, from 1; 0 for a tick that was not tried"),
+  running: z.array(z.strictObject({
     host: z.string(),
     pid: count,
     user: z.string(),
-    token: token.nullable().describe("fencing token"),
-    waited_ms: count,
-    began: serverInstant.nullable(),
-    ended: serverInstant.nullable(),
-    late_ms: count.nullable().describe("time from the tick to the start"),
-    exit_code: z.int().nullable(),
-    signal: z.string().nullable(),
-    why: z.string().nullable().describe("reason, for people"),
-  })).describe("oldest first"),
+    token: token.nullable(),
+    began: serverInstant,
+  })).describe("recorded holds that go on; without ticks"),
+  refused: z.strictObject({
+    count: count.describe("calls that found the lock busy"),
+    last: z.strictObject({ at: serverInstant, host: z.string(), pid: count }).nullable(),
+  }),
+  counters: z.strictObject({
+    since: serverInstant.nullable().describe("start of the counters; null: there is no history"),
+    results: z.strictObject({
+      done: count,
+      failed: count,
+      lost: count,
+      stopped: count,
+      skipped: count,
+      missed: count,
+    }),
+    waited: recordedDurations,
+    held: recordedDurations,
+    late: recordedDurations,
+    last_done: serverInstant.nullable(),
+  }).describe("of all records, also of those that are no longer kept"),
+  records: z.array(historyRecordShape).describe("oldest first"),
 });
 export type HistoryJson = z.infer<typeof historyShape>;

@@ -86,8 +86,8 @@ export async function lockAndRun(
       env: jobEnvironment(io, { ...taken, tick: taken.tick?.run, place, note, passAuth: options.values.passAuth }),
     });
     facts.outcome = outcome;
-    const problem = await taken.tick?.end(outcome) ?? null;
-    if (problem !== null) io.err(`baton: the end of the tick is not recorded: ${problem}\n`);
+    const problems = await Promise.all(taken.recorded.map((hold) => hold.end(outcome)));
+    for (const problem of problems) if (problem !== null) io.err(`baton: ${problem}\n`);
     const ending = lockEndingOf(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,

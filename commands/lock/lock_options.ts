@@ -1,7 +1,7 @@
 /** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
-import { connectionSettings, lockSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, historySettings, lockSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -110,6 +110,7 @@ export const lockCommandSettings = {
   ...tickSettings,
   ...shellLineSettings,
   ...lockSettings,
+  ...historySettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -202,6 +203,7 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     // A root from a file or a variable applies to baton's own locks only.
     [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
+    [values.recipe !== undefined, "--recipe", flags.has("history"), "--history"],
     [values.tick !== undefined, "--tick", values.shared, "-s"],
     [values.tick !== undefined, "--tick", values.limit !== undefined, "-N"],
     [values.tick !== undefined, "--tick", values.recipe !== undefined, "--recipe"],

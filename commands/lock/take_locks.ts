@@ -10,6 +10,7 @@ import type { LockCommandOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/job.ts";
 import { type NestedJob, nestedJob } from "../job/held_job.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
+import type { RecordedHold } from "../job/recorded_hold.ts";
 import type { HeldTick } from "./tick_lock.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
@@ -31,6 +32,8 @@ export interface TakenLocks {
   readonly grantedAtMs: number;
   /** The tick that the lock was taken with, if any. */
   readonly tick?: HeldTick | undefined;
+  /** The holds whose end is to be recorded. */
+  readonly recorded: readonly RecordedHold[];
 }
 
 /**
@@ -48,13 +51,19 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const [first = "", ...others] = options.names;
   const taken = await takeLock(zk, first, { options, context });
   const leases: [Lease, ...Lease[]] = [taken.lease];
+  const recorded = [taken.recorded];
   for (const name of others) {
     // The locks acquired so far can be lost or revoked during the wait for the next one.
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
-    leases.push((await takeLock(zk, name, { options, context: { ...context, signal } })).lease);
+    const next = await takeLock(zk, name, { options, context: { ...context, signal } });
+    leases.push(next.lease);
+    recorded.push(next.recorded);
   }
   const grantedAtMs = clock.now();
-  return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick };
+  return {
+    ...{ leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick },
+    recorded: recorded.filter((hold) => hold !== undefined),
+  };
 };
 
 async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedJob): Promise<void> {
@@ -72,7 +81,7 @@ async function takeLock(
   zk: ZooKeeper,
   name: string,
   { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
-): Promise<{ readonly lease: Lease; readonly tick?: HeldTick }> {
+): Promise<{ readonly lease: Lease; readonly tick?: HeldTick; readonly recorded?: RecordedHold | undefined }> {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
   using progress = showProgress(name, options, context.io);
@@ -93,8 +102,18 @@ async function takeLock(
   }
   if (values.tick !== undefined) {
     const { takeTick } = await import("./tick_lock.ts");
-    return await takeTick(zk, name, { options, env: context.io.env, common: { ...common, priority, root } });
+    const { lease, tick } = await takeTick(zk, name, {
+      options,
+      env: context.io.env,
+      common: { ...common, priority, root },
+    });
+    return { lease, tick, recorded: tick };
   }
   const permits = limit === undefined ? {} : { limit };
-  return { lease: await acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits }) };
+  const acquire = () => acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits });
+  if (!values.history) return { lease: await acquire() };
+  const { HoldRecorder } = await import("../job/recorded_hold.ts");
+  const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
+  const lease = await recorder.countIfRefused(name, acquire());
+  return { lease, recorded: recorder.begin(lease) };
 }

@@ -11,12 +11,11 @@ import { localZone } from "../../src/schedule/civil_time.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { historyLimitsOf, recordedEndOf, type RecordedHold } from "../job/recorded_hold.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 
-export interface HeldTick {
+export interface HeldTick extends RecordedHold {
   readonly run: TickAttempt;
-  /** Records how the command ended, and releases the lock. Returns the reason if the end could not be recorded. */
-  end(ending: ChildEnding): Promise<string | null>;
 }
 
 /** A tick without --catch-up begins at most this long after its time and --skew, in milliseconds. */
@@ -60,7 +59,7 @@ export async function takeTick(
       lateMsMax: catchUp ?? skewMs + lateMsDefault,
       waits: options.waitMs !== 0,
       ...{ skewMs, retriesMax, replaces, clock, info: common.info, root: common.root, acl: common.acl ?? zk.acl },
-      ...{ wallMs: Date.now, random: Math.random },
+      ...{ limits: historyLimitsOf(options.values), wallMs: Date.now, random: Math.random },
     },
   });
   return {
@@ -69,7 +68,8 @@ export async function takeTick(
       run,
       async end(ending) {
         const facts = tickEndOf(ending);
-        return facts === null ? null : await end(facts).catch(messageOf);
+        const problem = facts === null ? null : await end(facts).catch(messageOf);
+        return problem === null ? null : `the end of the tick is not recorded: ${problem}`;
       },
     },
   };
@@ -77,30 +77,8 @@ export async function takeTick(
 
 /** Null: the lock is lost, and the next call records that. */
 export function tickEndOf(ending: ChildEnding): TickEnd | null {
-  const nothing = { exitCode: null, signal: null };
-  switch (ending.kind) {
-    case "exited":
-      return ending.code === 0
-        ? { result: "done", exitCode: 0, signal: null, why: "" }
-        : { result: "failed", exitCode: ending.code, signal: null, why: `exit code ${ending.code}` };
-    case "signaled":
-      return { result: "failed", exitCode: null, signal: ending.signal, why: `ended by ${ending.signal}` };
-    case "time_limit":
-      return { result: "failed", ...nothing, why: "stopped: it ran longer than --max-hold" };
-    case "revoked":
-      return { result: "stopped", ...nothing, why: "stopped: the lock was asked back" };
-    case "cancelled":
-      return { result: "stopped", ...nothing, why: "a signal came before the command was started" };
-    case "not_found":
-    case "not_executable":
-    case "start_failed":
-      return { result: "failed", ...nothing, why: ending.message };
-    case "unreadable":
-      return { result: "failed", ...nothing, why: ending.why };
-    case "lost":
-    case "breach":
-      return null;
-  }
+  const end = recordedEndOf(ending);
+  return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }
 
 /** Throws USAGE for options that --tick excludes or needs. */

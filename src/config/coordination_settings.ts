@@ -142,6 +142,28 @@ export const lockSettings = {
   }),
 } satisfies SettingTable;
 
+const dayMs = 24 * 3_600_000;
+
+/** Settings of the records that `baton history` shows. */
+export const historySettings = inGroup("output", {
+  history: setting(toggleType(), {
+    flag: "--history",
+    key: "history.enabled",
+    help: "record how it ends, for baton history; a tick is always recorded",
+    default: false,
+  }),
+  historyKeep: setting(integerType("count", { min: 8, max: 1024 }), {
+    key: "history.keep",
+    help: "number of records that the servers keep of one name, rounded up to a multiple of 8",
+    default: 128,
+  }),
+  historyMaxAge: setting(durationType({ minMs: dayMs, maxMs: 366 * dayMs }), {
+    key: "history.max_age",
+    help: "age at which the servers' records may be cleared; at least 1d",
+    default: 30 * dayMs,
+  }),
+}) satisfies SettingTable;
+
 let secrets: readonly string[] | undefined;
 
 /** Returns the variables with secrets, which a command does not inherit without --pass-auth. */

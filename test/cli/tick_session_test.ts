@@ -127,7 +127,7 @@ for (const kind of backends) {
       expect(await session.run('"$baton" history nothing')).toMatchObject({
         code: 1,
         stdout: "",
-        stderr: 'baton: lock "nothing" has no ticks; baton lock nothing --tick takes one\n',
+        stderr: 'baton: lock "nothing" has no history; baton lock --history records it\n',
       });
     });
 

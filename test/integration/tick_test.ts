@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { acquireTick } from "../../src/coordination/tick/acquire_tick.ts";
-import { clearShard } from "../../src/coordination/tick/clear_old_ticks.ts";
+import { clearShard } from "../../src/coordination/history/clear_history.ts";
+import { schedulesCleaner } from "../../src/coordination/tick/clear_old_ticks.ts";
 import type { TickOptions, TickSchedule } from "../../src/coordination/tick/tick_claim.ts";
-import { historyPath, historyShard, readHistory } from "../../src/coordination/tick/tick_history.ts";
+import { folderOfHistory, historyPath, readHistory } from "../../src/coordination/history/history_log.ts";
 import {
   formatTickState,
   parseTickState,
@@ -94,9 +95,9 @@ class TickCrew extends LockCrew {
   }
 
   async history(zk: ZooKeeper): Promise<string[]> {
-    const records = await readHistory(zk, "backup", this.root);
+    const records = await readHistory(zk, historyPath("backup", { root: this.root }));
     return records.map(({ result, attempt, count, tickMs: of }) =>
-      `${result} ${Math.round((of - tickMs) / dayMs)} x${count} #${attempt}`
+      `${result} ${Math.round(((of ?? 0) - tickMs) / dayMs)} x${count} #${attempt}`
     );
   }
 }
@@ -124,7 +125,7 @@ for (const kind of backends) {
       expect(await got[0]?.end(done)).toBeNull();
       expect(await crew.refusal(zk)).toMatch(/^TICK_DONE_ELSEWHERE: .*the tick .* is done on db1; the next tick is /);
       expect(await crew.history(zk)).toEqual(["done 0 x1 #1"]);
-      const [record] = await readHistory(zk, "backup", crew.root);
+      const [record] = await readHistory(zk, historyPath("backup", { root: crew.root }));
       expect(record).toMatchObject({
         host: "db1",
         pid: 812,
@@ -285,9 +286,9 @@ for (const kind of backends) {
       expect(new Set(started).size).toBe(started.length);
       expect(started.length).toBeGreaterThan(8);
       const [zk] = clients;
-      const records = await readHistory(zk as ZooKeeper, "backup", crew.root);
+      const records = await readHistory(zk as ZooKeeper, historyPath("backup", { root: crew.root }));
       const all = records.flatMap(({ tickMs: of, count }) =>
-        Array.from({ length: count }, (_, index) => of + index * 250)
+        Array.from({ length: count }, (_, index) => (of ?? 0) + index * 250)
       );
       expect(all.sort()).toEqual(every(250).between((all[0] ?? 0) - 1, all.at(-1) ?? 0).slice());
       expect(records.filter(({ result }) => result === "done").map((record) => record.tickMs).sort()).toEqual(
@@ -302,13 +303,16 @@ for (const kind of backends) {
         await (await crew.tick(zk)).end(done);
         await crew.change(zk, { uptoMs: tickMs - dayMs });
       }
-      const history = historyPath("backup", crew.root);
+      const history = historyPath("backup", { root: crew.root });
       const { children } = await zk.getChildren(history);
       expect(children.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 15 }, (_, index) => index + 3));
-      expect(await readHistory(zk, "backup", crew.root)).toHaveLength(121);
-      const old = { root: crew.root, random: () => 0 };
+      expect(await readHistory(zk, historyPath("backup", { root: crew.root }))).toHaveLength(121);
       const clear = (days: number) =>
-        clearShard(zk, historyShard("backup"), { ...old, nowMs: Date.now() + days * dayMs });
+        clearShard(zk, folderOfHistory(history), {
+          random: () => 0,
+          nowMs: Date.now() + days * dayMs,
+          mayClear: schedulesCleaner(zk, { root: crew.root, nowMs: Date.now() + days * dayMs }),
+        });
       await clear(29);
       await clear(85); // the schedule is still in its time
       expect(await zk.exists(history)).not.toBeNull();

@@ -21,6 +21,8 @@ const plausible: Readonly<Record<string, string | number>> = {
   token: "30064771074",
   fencing_tokens: "30064771074",
   zxid: "30064771074",
+  sum_ms: 130,
+  times: 1,
   waited_ms: 12,
   held_ms: 345,
   remaining_ms: 9321,

@@ -14,6 +14,7 @@ import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } fr
 import type { LockPath } from "../lock/lock_path.ts";
 import { childNames, nullIfNoNode } from "../request_errors.ts";
 import { BatonError } from "../../errors.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 import { leaderStatus } from "./leader_status.ts";
 
 /** Leadership is a lease: it can be lost, asked back and released. */
@@ -31,7 +32,7 @@ export interface CampaignOptions extends
 }
 
 /** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */
-export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<Leadership> {
+export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<ZooKeeperLease> {
   const { value, preempt = false, root, priority = 100, info = unknownHolder, onWaiting, ...rest } = options;
   checkValue(value);
   const path = electionPath(name, root);

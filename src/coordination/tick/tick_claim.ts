@@ -22,7 +22,8 @@ import {
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
-import { clearSometimes } from "./clear_old_ticks.ts";
+import { clearSometimes } from "../history/clear_history.ts";
+import { schedulesCleaner } from "./clear_old_ticks.ts";
 import {
   decideTick,
   progressAfterEnd,
@@ -35,12 +36,14 @@ import {
 import {
   appendRequests,
   deleteOldBlocks,
-  emptyRecord,
+  folderOfHistory,
   type HistoryHead,
+  type HistoryLimits,
+  historyLimitsDefault,
   historyPath,
   readHead,
-  type TickRecord,
-} from "./tick_history.ts";
+} from "../history/history_log.ts";
+import { emptyRecord, type HistoryRecord, type RecordedEnd } from "../history/history_record.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 /** `Schedule` is one. */
@@ -69,6 +72,8 @@ export interface TickOptions {
   /** True: the first call ever begins the schedule, and takes no tick of the time before it. */
   readonly registers?: boolean;
   readonly info: HolderInfo;
+  /** Limits of the history. */
+  readonly limits?: HistoryLimits | undefined;
   readonly root?: string | undefined;
   readonly acl: Acl[];
   readonly clock: Clock;
@@ -78,13 +83,8 @@ export interface TickOptions {
   readonly random: () => number;
 }
 
-/** How the command of a tick ended. */
-export interface TickEnd {
-  readonly result: "done" | "failed" | "stopped";
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-  readonly why: string;
-}
+/** How the command of a tick ended. The next call records that it was lost. */
+export type TickEnd = RecordedEnd & { readonly result: "done" | "failed" | "stopped" };
 
 /** Thrown by a call that is a little early: the next tick begins after this time. */
 export class TickIsNear extends Error {
@@ -141,7 +141,7 @@ export class TickClaim implements GrantClaim {
     this.#options = options;
     this.#folder = ticksFolder(name, options.root);
     this.#path = `${this.#folder}/${options.schedule.id}`;
-    this.#history = historyPath(name, options.root);
+    this.#history = historyPath(name, { root: options.root });
   }
 
   /** The tick of the last request for a grant. */
@@ -171,7 +171,7 @@ export class TickClaim implements GrantClaim {
       nullIfNoNode(this.#zk.getData(this.#path)),
       readHead(this.#zk, this.#history),
       this.#zk.exists(this.#folder),
-      this.#zk.exists(this.#history.slice(0, this.#history.lastIndexOf("/"))),
+      this.#zk.exists(folderOfHistory(this.#history)),
     ]);
     this.#read = {
       state: found === null ? null : parseTickState(found.data, this.#path),
@@ -243,12 +243,14 @@ export class TickClaim implements GrantClaim {
 
   /** Clears what is over the limits; after most ends nothing is. */
   async #clear(written: readonly MultiRequest[]): Promise<void> {
-    const { root, clock, random } = this.#options;
+    const { root, clock, random, limits = historyLimitsDefault } = this.#options;
+    const nowMs = this.#nowMs();
     const isBlockFull = written.some(({ path }) => path.startsWith(`${this.#history}/`));
     const clearing = async () => {
-      if (isBlockFull || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#history);
-      const nowMs = this.#nowMs();
-      if (nowMs !== null) await clearSometimes(this.#zk, { root, nowMs, random });
+      if (isBlockFull || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#history, limits, nowMs);
+      if (nowMs === null) return;
+      const mayClear = schedulesCleaner(this.#zk, { root, nowMs });
+      await clearSometimes(this.#zk, { root, nowMs, random, mayClear });
     };
     await resultWithin(clock, clearMsMax, clearing());
   }
@@ -274,7 +276,7 @@ export class TickClaim implements GrantClaim {
     const result = end.result === "done" ? "done" : "failed";
     const progress = progressAfterEnd(state, { run: claimed.run, guid: lease.holderId, result, retriesMax });
     const { host, pid, user } = info;
-    const record: TickRecord = {
+    const record: HistoryRecord = {
       ...emptyRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
       ...{ attempt: claimed.run.attempt, host, pid, user, token: lease.fencingToken.toString() },
       ...{ waitedMs: Math.round(lease.waitedMs), beganMs: claimed.beganMs },
@@ -314,15 +316,15 @@ export class TickClaim implements GrantClaim {
   }
 
   /** Returns false if the write was refused: another call was faster. */
-  async #write(state: TickState, records: readonly TickRecord[]): Promise<boolean> {
+  async #write(state: TickState, records: readonly HistoryRecord[]): Promise<boolean> {
     await this.#createMissingParents();
     const writing = this.#zk.multi(this.#requests(state, records));
     return await nullIfRefused(writing, "BADVERSION", "NONODE", "NODEEXISTS") !== null;
   }
 
-  #requests(state: TickState, records: readonly TickRecord[]): MultiRequest[] {
+  #requests(state: TickState, records: readonly HistoryRecord[]): MultiRequest[] {
     const { version, state: before, head, hasFolder, hasShard } = this.#read as ReadNodes;
-    const { acl } = this.#options;
+    const { acl, limits } = this.#options;
     const data = formatTickState(state);
     const ticks: MultiRequest[] = before !== null ? [{ type: "setData", path: this.#path, data, version }] : [
       ...(hasFolder ? [] : [containerRequest(this.#folder, acl)]),
@@ -331,7 +333,7 @@ export class TickClaim implements GrantClaim {
     this.#refusals = { version, count: this.#refusals.version === version ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax;
     return isHistoryWritten
-      ? [...ticks, ...appendRequests(this.#history, head, { records, acl, hasParent: hasShard })]
+      ? [...ticks, ...appendRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
       : ticks;
   }
 
@@ -340,7 +342,7 @@ export class TickClaim implements GrantClaim {
     const { hasFolder, hasShard } = this.#read as ReadNodes;
     const { acl } = this.#options;
     if (!hasFolder) await createParents(this.#zk, this.#folder, acl);
-    if (!hasShard) await createParents(this.#zk, this.#history.slice(0, this.#history.lastIndexOf("/")), acl);
+    if (!hasShard) await createParents(this.#zk, folderOfHistory(this.#history), acl);
   }
 
   #stateWith({ uptoMs, open, retry }: TickProgress): TickState {
@@ -358,7 +360,7 @@ export class TickClaim implements GrantClaim {
     };
   }
 
-  #recordsOf(settled: readonly SettledTicks[], nowMs: number, why = ""): TickRecord[] {
+  #recordsOf(settled: readonly SettledTicks[], nowMs: number, why = ""): HistoryRecord[] {
     const { id } = this.#options.schedule;
     return settled.map((one) => {
       if (one.result === "lost") {
@@ -445,7 +447,7 @@ export class TickClaim implements GrantClaim {
       return new TickSettled("TICK_DONE_ELSEWHERE", message, isOpen);
     }
     const record = this.#read?.head.records.findLast(({ tickMs, untilMs }) =>
-      tickMs <= state.uptoMs && state.uptoMs <= untilMs
+      tickMs !== null && untilMs !== null && tickMs <= state.uptoMs && state.uptoMs <= untilMs
     );
     const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
     return new TickSettled("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`, isOpen);

@@ -1,11 +1,10 @@
-/** State of the ticks of a lock, for display: its schedules and its history. */
+/** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 import type { OpenAttempt } from "./tick_decision.ts";
-import { readHistory, type TickRecord } from "./tick_history.ts";
 import { parseTickState, ticksFolder } from "./tick_state.ts";
 
 export interface ScheduleReport {
@@ -20,14 +19,8 @@ export interface ScheduleReport {
   readonly open: (OpenAttempt & { readonly isHeld: boolean }) | null;
 }
 
-export interface TickReport {
-  readonly schedules: readonly ScheduleReport[];
-  /** Oldest first. */
-  readonly records: readonly TickRecord[];
-}
-
 /** Reads again if the connection is lost. Throws CONFIG for nodes of another layout. */
-export async function readTickReport(zk: ZooKeeper, name: string, root?: string): Promise<TickReport> {
+export async function readSchedules(zk: ZooKeeper, name: string, root?: string): Promise<readonly ScheduleReport[]> {
   return await readTwiceAtMost(zk, async () => {
     const folder = ticksFolder(name, root);
     await zk.sync(folder);
@@ -38,13 +31,10 @@ export async function readTickReport(zk: ZooKeeper, name: string, root?: string)
     // The grants are read after the schedules: a claim that was read, and has no grant now, has ended.
     const grants = await childNames(zk, lockPath(name, root).holders);
     const holders = grants.map((grant) => parseHolder(grant)?.guid);
-    return {
-      schedules: found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
-        ...{ id, schedule, zone, uptoMs },
-        nextMs: new Schedule(schedule, zone).next(uptoMs),
-        open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
-      })),
-      records: await readHistory(zk, name, root),
-    };
+    return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
+      ...{ id, schedule, zone, uptoMs },
+      nextMs: new Schedule(schedule, zone).next(uptoMs),
+      open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
+    }));
   });
 }

@@ -1,5 +1,5 @@
 /** Whether the ticks of a lock ran as they must, by the jobs' own marks; then whether the history says the same. Pure. */
-import type { TickRecord } from "../../../src/coordination/tick/tick_history.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 
 /** One start of a job, as the job itself showed it. Milliseconds. */
 export interface TickMark {
@@ -16,7 +16,7 @@ export interface TickMark {
 
 export interface TickEvidence {
   readonly marks: readonly TickMark[];
-  readonly records: readonly TickRecord[];
+  readonly records: readonly HistoryRecord[];
   /** Ticks that must be accounted for. */
   readonly due: readonly number[];
   readonly retriesMax: number;
@@ -59,7 +59,7 @@ function judgeRuns(tickMs: number, runs: readonly TickMark[], retriesMax: number
 function judgeRecords(
   tickMs: number,
   runs: readonly TickMark[],
-  records: readonly Pick<TickRecord, "result" | "attempt">[],
+  records: readonly Pick<HistoryRecord, "result" | "attempt">[],
 ): string[] {
   const tick = `tick ${iso(tickMs)}`;
   const said = records.map(({ result, attempt }) => `${result} ${attempt}`).join(", ");
@@ -88,8 +88,10 @@ function judgeRecords(
 }
 
 /** A range is all of its ticks; they are a minute apart. */
-function ticksOf(record: TickRecord): Pick<TickRecord, "tickMs" | "result" | "attempt">[] {
-  const { tickMs, count, result, attempt } = record;
+function ticksOf(
+  { tickMs, count, result, attempt }: HistoryRecord,
+): (Pick<HistoryRecord, "result" | "attempt"> & { readonly tickMs: number })[] {
+  if (tickMs === null) return []; // a hold without a tick
   return Array.from({ length: count }, (_, index) => ({ tickMs: tickMs + index * 60_000, result, attempt }));
 }
 

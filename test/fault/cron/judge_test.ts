@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test";
-import { emptyRecord, type TickRecord, type TickResult } from "../../../src/coordination/tick/tick_history.ts";
+import {
+  emptyRecord,
+  type HistoryRecord,
+  type HistoryResult,
+} from "../../../src/coordination/history/history_record.ts";
 import { judgeTicks, type TickEvidence, type TickMark } from "./judge.ts";
 
 const tickMs = Date.UTC(2026, 0, 1, 3);
@@ -7,7 +11,7 @@ const mark = (more: Partial<TickMark> = {}): TickMark => ({
   ...{ tickMs, attempt: 1, host: "db1", beganMs: 0, endedMs: 100, result: "done" },
   ...more,
 });
-const record = (result: TickResult, more: Partial<TickRecord> = {}): TickRecord => ({
+const record = (result: HistoryResult, more: Partial<HistoryRecord> = {}): HistoryRecord => ({
   ...emptyRecord(result, "id", tickMs),
   attempt: ["missed", "skipped"].includes(result) ? 0 : 1,
   ...more,

@@ -7,7 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
-import { readTickReport, type TickReport } from "../../../src/coordination/tick/tick_report.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
+import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
+import { readSchedules, type ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { serversThatEnded } from "../../support/backend.ts";
@@ -75,6 +77,11 @@ interface Place {
   /** The locks; the FIFOs of their jobs. */
   readonly items: Items;
   readonly stepServers: (seconds: number) => void;
+}
+
+interface TickReport {
+  readonly schedules: readonly ScheduleReport[];
+  readonly records: readonly HistoryRecord[];
 }
 
 class Round {
@@ -150,7 +157,10 @@ class Round {
     const { backend, items } = this.#place;
     await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: patienceMs });
     return new Map(
-      await Promise.all(items.names.map(async (name) => [name, await readTickReport(zk, name)] as const)),
+      await Promise.all(items.names.map(async (name) => {
+        const schedules = await readSchedules(zk, name);
+        return [name, { schedules, records: (await readHistoryReport(zk, name, { kind: "lock" })).records }] as const;
+      })),
     );
   }
 

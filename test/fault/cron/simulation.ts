@@ -5,7 +5,8 @@
  */
 import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../src/coordination/tick/reset_ticks.ts";
-import { readHistory, type TickRecord } from "../../../src/coordination/tick/tick_history.ts";
+import { historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
 import { BatonError } from "../../../src/errors.ts";
 import { scheduleId } from "../../../src/schedule/schedule_text.ts";
@@ -62,7 +63,7 @@ class Simulation {
   readonly #clock = new FakeClock(0);
   readonly #tree = new FakeTree();
   readonly #marks: OpenMark[] = [];
-  readonly #records = new Map<string, TickRecord>();
+  readonly #records = new Map<string, HistoryRecord>();
   readonly #resets: { readonly fromMs: number; readonly toMs: number }[] = [];
   readonly #failures: string[] = [];
   readonly #counts: Record<string, number> = {};
@@ -253,7 +254,7 @@ class Simulation {
   /** The servers keep the newest records only. */
   async #readHistory(): Promise<void> {
     const zk = new FakeZooKeeper(this.#tree, this.#clock);
-    for (const record of await readHistory(zk, name)) {
+    for (const record of await readHistory(zk, historyPath(name))) {
       this.#records.set(
         `${record.result} ${record.tickMs} ${record.untilMs} ${record.attempt} ${record.token}`,
         record,

@@ -54,7 +54,7 @@ class Bench {
     },
     takeLocks: () => {
       this.log.push("take");
-      return Promise.resolve({ leases: [this.lease], waitedMs: 12, grantedAtMs: this.clock.now() });
+      return Promise.resolve({ leases: [this.lease], waitedMs: 12, grantedAtMs: this.clock.now(), recorded: [] });
     },
     supervise: (options) => {
       this.log.push("supervise");

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
 import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
-import { readHistory } from "../../../../src/coordination/tick/tick_history.ts";
+import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
 import { parseTickState, ticksFolder } from "../../../../src/coordination/tick/tick_state.ts";
 import { unknownHolder } from "../../../../src/coordination/holder_info.ts";
 import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
@@ -54,7 +54,7 @@ class TickBench extends LockBench {
   }
 
   async expectHistory(...expected: string[]): Promise<void> {
-    const records = await this.within(readHistory(this.client(), "demo"));
+    const records = await this.within(readHistory(this.client(), historyPath("demo")));
     expect(records.map(({ result, attempt }) => `${result} ${attempt}`)).toEqual(expected);
     expect([...this.queue, ...this.holders]).toEqual([]);
     const { data } = await this.client().getData(`${ticksFolder("demo")}/${schedule.id}`);

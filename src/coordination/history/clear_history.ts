@@ -1,0 +1,75 @@
+/**
+ * Clears histories that are no longer used, without a service: some writes of a history look at a few others. Each of them adds at
+ * most one name and clears more than one on average, so that the names do not grow without end.
+ */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { childNames, deleteIfThere, isRefusal, nullIfRefused, readTwiceAtMost } from "../request_errors.ts";
+import { type HistoryKind, historyPath, readHead, shardPath } from "./history_log.ts";
+
+/** One of this number of writes clears, and looks at this number of names. */
+const oneOf = 16;
+const namesMax = 64;
+/** A name whose history was deleted and is written again at the same time is tried again so often. */
+const forgetTries = 5;
+
+export interface ClearOptions {
+  readonly kind?: HistoryKind | undefined;
+  readonly root?: string | undefined;
+  /** The servers' time, in Unix milliseconds. */
+  readonly nowMs: number;
+  /** Returns a number below 1. */
+  readonly random: () => number;
+  /** Called for the encoded name of an old history. False: it stays. */
+  readonly mayClear: (encodedName: string) => Promise<boolean>;
+}
+
+/** Clears the old names of one shard, in one of 16 calls. Never rejects. */
+export async function clearSometimes(zk: ZooKeeper, options: ClearOptions): Promise<void> {
+  const { kind = "lock", root, random } = options;
+  if (random() * oneOf >= 1) return;
+  await clearShard(zk, shardPath(kind, Math.floor(random() * 256), root), options).catch(() => {}); // no server, or an ACL
+}
+
+/** Clears at most 64 old names of a shard. */
+export async function clearShard(
+  zk: ZooKeeper,
+  shard: string,
+  { nowMs, random, mayClear }: Omit<ClearOptions, "kind" | "root">,
+): Promise<void> {
+  const names = await childNames(zk, shard);
+  const start = Math.floor(random() * names.length);
+  const chosen = [...names.slice(start), ...names.slice(0, start)].slice(0, namesMax);
+  for (const name of chosen) {
+    const path = `${shard}/${name}`;
+    const stat = await zk.exists(path);
+    const { maxAgeMs, version } = await readHead(zk, path);
+    // Read again under this version below: a history that is written in between stays.
+    if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
+    const children = await childNames(zk, path);
+    const newest = await Promise.all(
+      children.map(async (child) => Number((await zk.exists(`${path}/${child}`))?.mtime)),
+    );
+    if (newest.some((mtime) => mtime > nowMs - maxAgeMs) || !await mayClear(name)) continue;
+    for (const child of children) await deleteIfThere(zk, `${path}/${child}`);
+    await nullIfRefused(zk.delete(path, version), "BADVERSION", "NONODE", "NOTEMPTY");
+  }
+}
+
+/** Deletes a history with its counters. Returns false if there was none. Throws what the servers refuse. */
+export async function forgetHistory(
+  zk: ZooKeeper,
+  name: string,
+  where: { readonly kind?: HistoryKind; readonly root?: string | undefined },
+): Promise<boolean> {
+  const path = historyPath(name, where);
+  return await readTwiceAtMost(zk, async () => {
+    for (let tries = 0;; tries++) {
+      for (const child of await childNames(zk, path)) await deleteIfThere(zk, `${path}/${child}`);
+      try {
+        return await deleteIfThere(zk, path);
+      } catch (thrown) {
+        if (tries >= forgetTries || !isRefusal(thrown, "NOTEMPTY")) throw thrown;
+      }
+    }
+  });
+}

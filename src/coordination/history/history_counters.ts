@@ -1,0 +1,75 @@
+/** Counters of a history: they are written with its records, and stay when the records go. Pure. */
+import { isJsonObject, type JsonFields } from "../../support/json_fields.ts";
+import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
+
+/** Upper bounds of the buckets, in milliseconds; one more bucket has the longer times. */
+export const bucketBoundsMs = [10, 100, 1000, 10_000, 60_000, 300_000, 1_800_000, 7_200_000, 21_600_000] as const;
+
+/** How long something took, counted. */
+export interface Durations {
+  readonly sumMs: number;
+  /** One number more than there are bounds; not cumulative. Their sum is the number of times. */
+  readonly buckets: readonly number[];
+}
+
+export interface HistoryCounters {
+  /** Number of ends and of ticks by result; each tick of a missed range is counted. */
+  readonly results: Readonly<Record<HistoryResult, number>>;
+  /** The waits of all grants whose end is recorded. */
+  readonly waited: Durations;
+  readonly held: Durations;
+  /** Times from a tick to its start. */
+  readonly late: Durations;
+  /** End of the last one that was done, on the servers' clock. */
+  readonly lastDoneMs: number | null;
+}
+
+const noDurations: Durations = { sumMs: 0, buckets: new Array<number>(bucketBoundsMs.length + 1).fill(0) };
+
+export const noCounters: HistoryCounters = {
+  results: { done: 0, failed: 0, lost: 0, stopped: 0, skipped: 0, missed: 0 },
+  ...{ waited: noDurations, held: noDurations, late: noDurations, lastDoneMs: null },
+};
+
+export function countRecord(counters: HistoryCounters, record: HistoryRecord): HistoryCounters {
+  const { result, count, token, waitedMs, beganMs, endedMs, tickMs } = record;
+  const tookMs = beganMs === null || endedMs === null ? null : endedMs - beganMs;
+  const lateMs = beganMs === null || tickMs === null ? null : beganMs - tickMs;
+  return {
+    results: { ...counters.results, [result]: counters.results[result] + count },
+    waited: countDuration(counters.waited, token === "" ? null : waitedMs),
+    held: countDuration(counters.held, tookMs),
+    late: countDuration(counters.late, lateMs),
+    lastDoneMs: result === "done" ? Math.max(endedMs ?? 0, counters.lastDoneMs ?? 0) || null : counters.lastDoneMs,
+  };
+}
+
+function countDuration({ sumMs, buckets }: Durations, durationMs: number | null): Durations {
+  if (durationMs === null) return { sumMs, buckets };
+  const ms = Math.max(0, Math.round(durationMs)); // the servers' clock may have been set back
+  const found = bucketBoundsMs.findIndex((bound) => ms <= bound);
+  const place = found === -1 ? bucketBoundsMs.length : found;
+  return { sumMs: sumMs + ms, buckets: buckets.map((count, index) => (index === place ? count + 1 : count)) };
+}
+
+/** Reads what is stored; what is missing or no number is 0. */
+export function parseCounters(value: unknown): HistoryCounters {
+  const fields: JsonFields = isJsonObject(value) ? value : {};
+  const results = isJsonObject(fields["results"]) ? fields["results"] : {};
+  const { lastDoneMs } = fields;
+  return {
+    results: Object.fromEntries(
+      historyResults.map((one) => [one, countOf(results[one])]),
+    ) as HistoryCounters["results"],
+    ...{ waited: durationsOf(fields["waited"]), held: durationsOf(fields["held"]), late: durationsOf(fields["late"]) },
+    lastDoneMs: typeof lastDoneMs === "number" ? lastDoneMs : null,
+  };
+}
+
+function durationsOf(value: unknown): Durations {
+  if (!isJsonObject(value)) return noDurations;
+  const buckets: readonly unknown[] = Array.isArray(value["buckets"]) ? value["buckets"] : [];
+  return { sumMs: countOf(value["sumMs"]), buckets: noDurations.buckets.map((_, index) => countOf(buckets[index])) };
+}
+
+const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

@@ -1,0 +1,158 @@
+/**
+ * The history of a lock or an election: `<root>/history/<shard>/<name>` has the counters and the newest records, and its
+ * children `<number>` are full blocks of older ones. It is for people and programs that look; it decides nothing.
+ */
+import { createHash } from "node:crypto";
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { jsonFields, toJsonData } from "../../support/json_fields.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import { encodeLockName, folderOf } from "../lock/lock_path.ts";
+import { containerRequest } from "../lock/create_nodes.ts";
+import { childNames, deleteIfThere, nullIfNoNode } from "../request_errors.ts";
+import { countRecord, type HistoryCounters, noCounters, parseCounters } from "./history_counters.ts";
+import { type HistoryRecord, packRecord, parseRecords } from "./history_record.ts";
+
+export const historyKinds = ["lock", "election"] as const;
+export type HistoryKind = (typeof historyKinds)[number];
+
+/** Two objects of one name have different shards. */
+const shardPrefix = { lock: "", election: "e-" } as const satisfies Record<HistoryKind, string>;
+
+/** Limits of the records that are kept. Counters have none. */
+export interface HistoryLimits {
+  /** Number of records. */
+  readonly keep: number;
+  /** Records that are older are cleared, in milliseconds. */
+  readonly maxAgeMs: number;
+}
+
+const dayMs = 24 * 3_600_000;
+export const historyLimitsDefault: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
+
+/** The node with the newest records, as it was read. */
+export interface HistoryHead {
+  /** Null: the node does not exist. */
+  readonly version: number | null;
+  /** Number of the next block. */
+  readonly next: number;
+  readonly records: readonly HistoryRecord[];
+  readonly counters: HistoryCounters;
+  /** The last writer's limit. */
+  readonly maxAgeMs: number;
+  /** Time of the first record since the counters began, on the servers' clock; null if there is none. */
+  readonly sinceMs: number | null;
+}
+
+const layout = 1;
+/** Number of records in a block. */
+const blockSize = 8;
+
+/** Returns the path of the shard of a number from 0 to 255. */
+export function shardPath(kind: HistoryKind, number: number, root?: string): string {
+  return `${folderOf("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
+}
+
+/** Returns the path of a history: no list of names is long, because the hash of the name chooses one of 256 shards. */
+export function historyPath(name: string, { kind = "lock", root }: {
+  readonly kind?: HistoryKind | undefined;
+  readonly root?: string | undefined;
+} = {}): string {
+  const encoded = encodeLockName(name);
+  const shard = createHash("sha256").update(encoded).digest()[0] ?? 0;
+  return `${shardPath(kind, shard, root)}/${encoded}`;
+}
+
+export const folderOfHistory = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+
+export async function readHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
+  const found = await nullIfNoNode(zk.getData(path));
+  if (found === null) {
+    const { maxAgeMs } = historyLimitsDefault;
+    return { version: null, next: 0, records: [], counters: noCounters, maxAgeMs, sinceMs: null };
+  }
+  const { next, records, counters, maxAgeMs } = jsonFields(found.data);
+  return {
+    version: found.stat.version,
+    next: typeof next === "number" && Number.isSafeInteger(next) && next >= 0 ? next : 0,
+    records: parseRecords(records),
+    counters: parseCounters(counters),
+    maxAgeMs: typeof maxAgeMs === "number" ? maxAgeMs : historyLimitsDefault.maxAgeMs,
+    sinceMs: Number(found.stat.ctime),
+  };
+}
+
+/**
+ * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node exists. They
+ * are refused if the node was written since it was read.
+ */
+export function appendRequests(
+  path: string,
+  head: HistoryHead,
+  { records, acl, hasParent, limits = historyLimitsDefault }: {
+    readonly records: readonly HistoryRecord[];
+    readonly acl: Acl[];
+    readonly hasParent: boolean;
+    readonly limits?: HistoryLimits | undefined;
+  },
+): MultiRequest[] {
+  const all = [...head.records, ...records].map(packRecord);
+  const blocks = Math.max(0, Math.ceil(all.length / blockSize) - 1);
+  const { maxAgeMs } = limits;
+  const data = toJsonData({
+    layout,
+    next: head.next + blocks,
+    ...(maxAgeMs === historyLimitsDefault.maxAgeMs ? {} : { maxAgeMs }),
+    counters: records.reduce(countRecord, head.counters),
+    records: all.slice(blocks * blockSize),
+  });
+  const flags = createFlag.persistent;
+  const requests: MultiRequest[] = head.version !== null ? [{ type: "setData", path, data, version: head.version }] : [
+    ...(hasParent ? [] : [containerRequest(folderOfHistory(path), acl)]),
+    { type: "create", path, data, acl, flags },
+  ];
+  for (let block = 0; block < blocks; block++) {
+    const full = toJsonData({ layout, records: all.slice(block * blockSize, (block + 1) * blockSize) });
+    requests.push({ type: "create", path: `${path}/${head.next + block}`, data: full, acl, flags });
+  }
+  return requests;
+}
+
+/** Deletes blocks that are over the limits. Never rejects: the next full block leads to another try. */
+export async function deleteOldBlocks(
+  zk: ZooKeeper,
+  path: string,
+  { keep, maxAgeMs }: HistoryLimits,
+  nowMs: number | null,
+): Promise<void> {
+  try {
+    const numbers = blockNumbers(await childNames(zk, path)).reverse();
+    const kept = Math.max(0, Math.ceil(keep / blockSize) - 1);
+    const over = numbers.slice(kept);
+    // A block is written when it is full, so that its creation is the time of its newest record.
+    for (const number of numbers.slice(0, kept).reverse()) {
+      const stat = nowMs === null ? null : await zk.exists(`${path}/${number}`);
+      if (stat === null || nowMs === null || Number(stat.ctime) > nowMs - maxAgeMs) break;
+      over.push(number);
+    }
+    await Promise.all(over.map((number) => deleteIfThere(zk, `${path}/${number}`)));
+  } catch {
+    // no server, or an ACL
+  }
+}
+
+/** Returns the numbers of the blocks among the children of a history, oldest first. */
+function blockNumbers(children: readonly string[]): number[] {
+  return children.filter((name) => /^\d+$/.test(name)).map(Number).sort((left, right) => left - right);
+}
+
+/** Returns all records of a history, oldest first, as the server has them: call it after a sync. */
+export async function readHistory(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
+  // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
+  const head = await readHead(zk, path);
+  const numbers = blockNumbers(await childNames(zk, path)).filter((number) => number < head.next);
+  const blocks = await Promise.all(numbers.map(async (number) => {
+    const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
+    return found === null ? [] : parseRecords(jsonFields(found.data)["records"]);
+  }));
+  return [...blocks.flat(), ...head.records];
+}

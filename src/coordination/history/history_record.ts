@@ -1,0 +1,85 @@
+/** One record of a history: a hold, a term, a tick that was run or left out. As stored, and as read. Pure. */
+import { isInstant } from "../../support/instant.ts";
+import { isJsonObject, stringOrEmpty } from "../../support/json_fields.ts";
+import { printable } from "../../support/text.ts";
+
+/** skipped and missed: a tick that was not run. */
+export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
+export type HistoryResult = (typeof historyResults)[number];
+
+/** One hold of a lock or try of a tick, or a tick that was left out; `missed` may be several ticks. */
+export interface HistoryRecord {
+  readonly result: HistoryResult;
+  /** Id of the schedule; empty without a tick. */
+  readonly schedule: string;
+  /** Null: the lock was taken without a tick. */
+  readonly tickMs: number | null;
+  /** Last tick of a range. */
+  readonly untilMs: number | null;
+  readonly count: number;
+  /** 0: the tick was not tried. */
+  readonly attempt: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly user: string;
+  /** Fencing token; empty if it is unknown. */
+  readonly token: string;
+  readonly waitedMs: number;
+  /** Start and end on the servers' clock, as far as known. */
+  readonly beganMs: number | null;
+  readonly endedMs: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Reason, for people. */
+  readonly why: string;
+}
+
+/** How a command under a lock ended. */
+export type RecordedEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why"> & {
+  readonly result: "done" | "failed" | "stopped" | "lost";
+};
+
+const whyLengthMax = 200;
+
+/** A record of what no process of this call has run. */
+export function emptyRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
+  return {
+    ...{ result, schedule, tickMs, untilMs: tickMs, count: 1, attempt: 0, host: "", pid: 0, user: "", token: "" },
+    ...{ waitedMs: 0, beganMs: null, endedMs: null, exitCode: null, signal: null, why: "" },
+  };
+}
+
+/** The time by which a record is shown and becomes old: its last tick, else its end or start. */
+export function timeOfRecord({ untilMs, endedMs, beganMs }: HistoryRecord): number {
+  return untilMs ?? endedMs ?? beganMs ?? 0;
+}
+
+/** Returns what is stored: fields without a value are left out. */
+export function packRecord(record: HistoryRecord): object {
+  const why = printable(record.why).slice(0, whyLengthMax);
+  return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
+}
+
+export function parseRecords(value: unknown): HistoryRecord[] {
+  return Array.isArray(value) ? value.map(parseRecord).filter((record) => record !== null) : [];
+}
+
+/** Returns null for what is no record. */
+export function parseRecord(value: unknown): HistoryRecord | null {
+  if (!isJsonObject(value)) return null;
+  const result = historyResults.find((one) => one === value["result"]);
+  if (result === undefined) return null;
+  const number = (key: string) => (typeof value[key] === "number" ? value[key] : 0);
+  const time = (key: string) => (isInstant(value[key]) ? value[key] : null);
+  const text = (key: string) => stringOrEmpty(value[key]);
+  const tickMs = time("tickMs");
+  const record: HistoryRecord = {
+    ...{ result, schedule: text("schedule"), tickMs, untilMs: time("untilMs") ?? tickMs },
+    ...{ count: number("count") || 1, attempt: number("attempt") },
+    ...{ host: text("host"), pid: number("pid"), user: text("user"), token: text("token") },
+    ...{ waitedMs: number("waitedMs"), beganMs: time("beganMs"), endedMs: time("endedMs") },
+    ...{ exitCode: typeof value["exitCode"] === "number" ? value["exitCode"] : null },
+    ...{ signal: text("signal") || null, why: text("why") },
+  };
+  return (record.untilMs ?? record.beganMs ?? record.endedMs) === null ? null : record;
+}

@@ -1,0 +1,81 @@
+/** All that is known of a history, for display and for metrics. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { electionPath, lockPath } from "../lock/lock_path.ts";
+import { readTwiceAtMost } from "../request_errors.ts";
+import { countRecord, type HistoryCounters } from "./history_counters.ts";
+import { type HistoryKind, historyPath, readHead, readHistory } from "./history_log.ts";
+import { type HistoryRecord, timeOfRecord } from "./history_record.ts";
+import { holderIds, readOpenHolds } from "./hold_history.ts";
+import { readRefusals, type Refusals } from "./refusals.ts";
+
+export interface HistoryReport {
+  /** Oldest first. */
+  readonly records: readonly HistoryRecord[];
+  /** The holds that go on, without an end; their result has no meaning. */
+  readonly running: readonly HistoryRecord[];
+  readonly refusals: Refusals | null;
+  /** Exact, also of records that are gone. */
+  readonly counters: HistoryCounters;
+  /** The servers' time from which on is counted; null: there is no history. */
+  readonly sinceMs: number | null;
+}
+
+export interface HistoryPlace {
+  readonly kind: HistoryKind;
+  readonly root?: string | undefined;
+}
+
+/** A busy history is read again at most so often. */
+const readsMax = 3;
+
+/** Reads what is known now. Reads again if the connection is lost. */
+export async function readHistoryReport(zk: ZooKeeper, name: string, place: HistoryPlace): Promise<HistoryReport> {
+  const path = historyPath(name, place);
+  return await readTwiceAtMost(zk, async () => {
+    await zk.sync(path);
+    return await readReport(zk, name, place);
+  });
+}
+
+/** Reads what the server knows, without the records: for a program that reads many histories. */
+export async function readHistoryCounters(
+  zk: Pick<ZooKeeper, "getData" | "getChildren">,
+  name: string,
+  place: HistoryPlace,
+): Promise<Omit<HistoryReport, "records"> & { readonly over: readonly HistoryRecord[] }> {
+  const path = historyPath(name, place);
+  const { marks, head } = await readUnchanged(zk, path);
+  const refusals = await readRefusals(zk, path);
+  // Holders are read after the marks: a mark without a holder is of a hold that is over.
+  const holders = marks.length === 0 ? [] : await holderIds(zk, holdersPath(name, place));
+  const isOver = ({ guid, hasEnded }: (typeof marks)[number]) => hasEnded || !holders.includes(guid);
+  const over = marks.filter(isOver).map(({ record }) => record);
+  return {
+    over,
+    running: marks.filter((mark) => !isOver(mark)).map(({ record }) => record),
+    ...{ refusals, counters: over.reduce(countRecord, head.counters), sinceMs: head.sinceMs },
+  };
+}
+
+/** Reads marks and counters that belong together: a record is either in the marks or in the counters. */
+async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
+  for (let tries = 0;; tries++) {
+    const head = await readHead(zk, path);
+    const marks = await readOpenHolds(zk, path);
+    if (tries >= readsMax || (await readHead(zk, path)).version === head.version) return { marks, head };
+  }
+}
+
+async function readReport(zk: ZooKeeper, name: string, place: HistoryPlace): Promise<HistoryReport> {
+  // A mark is deleted with the write of its record: read first, it may be seen twice and is never missed.
+  const { over, ...report } = await readHistoryCounters(zk, name, place);
+  const records = await readHistory(zk, historyPath(name, place));
+  const known = new Set(records.map(({ token }) => token));
+  const others = over.filter(({ token }) => token === "" || !known.has(token));
+  const all = [...records, ...others].sort((left, right) => timeOfRecord(left) - timeOfRecord(right));
+  return { ...report, records: all };
+}
+
+function holdersPath(name: string, { kind, root }: HistoryPlace): string {
+  return (kind === "election" ? electionPath : lockPath)(name, root).lock;
+}

@@ -1,0 +1,252 @@
+/**
+ * The record of one hold: of a lock that was taken without a tick, or of a term of a leader. Its mark, a node `o-<guid>` below the
+ * history, exists from the grant to the record. A mark without a holder's node is of a hold whose end was not recorded: the
+ * next holder records it. Nothing here delays a grant, and a history that cannot be written does not keep a lock from being
+ * released. See docs/protocol/history.md.
+ */
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { messageOf } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { resultWithin } from "../../support/deadline.ts";
+import { isJsonObject, jsonFields, toJsonData } from "../../support/json_fields.ts";
+import type { HolderInfo } from "../holder_info.ts";
+import { createParents } from "../lock/create_nodes.ts";
+import { parseHolder } from "../lock/lock_nodes.ts";
+import { folderOf } from "../lock/lock_path.ts";
+import {
+  childNames,
+  isRefusal,
+  nullIfNoNode,
+  nullIfRefused,
+  readNodes,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { clearSometimes } from "./clear_history.ts";
+import {
+  appendRequests,
+  deleteOldBlocks,
+  folderOfHistory,
+  type HistoryHead,
+  type HistoryKind,
+  type HistoryLimits,
+  historyPath,
+  readHead,
+} from "./history_log.ts";
+import { emptyRecord, type HistoryRecord, packRecord, parseRecord, type RecordedEnd } from "./history_record.ts";
+
+export interface HistoryOptions {
+  readonly kind: HistoryKind;
+  readonly limits: HistoryLimits;
+  readonly info: HolderInfo;
+  readonly root?: string | undefined;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** Returns a number below 1. */
+  readonly random: () => number;
+}
+
+/** A hold whose record is not in the head yet. */
+export interface OpenHold {
+  /** Path of its mark. */
+  readonly path: string;
+  readonly version: number;
+  readonly guid: string;
+  /** The facts that are known: without an end the result is "lost", which is true only if its holder does not exist. */
+  readonly record: HistoryRecord;
+  /** True if its end is known. */
+  readonly hasEnded: boolean;
+}
+
+const markPrefix = "o-";
+/** Maximum number of marks that one holder records. The next one goes on. */
+const foldedMax = 64;
+/** Number of marks that are recorded in one transaction. */
+const foldedAtOnce = 16;
+const refusalsMax = 3;
+/** Maximum time to record an end, in milliseconds; then the lock is released without it. */
+const endMsMax = 2000;
+const clearMsMax = 1000;
+
+const lostWhy = "its session ended, or its host died: the outcome is unknown";
+
+export class HoldHistory {
+  readonly #zk: ZooKeeper;
+  readonly #lease: ZooKeeperLease;
+  readonly #options: HistoryOptions;
+  readonly #path: string;
+  readonly #mark: string;
+  readonly #began: Promise<void>;
+  #head: HistoryHead | null = null;
+  /** The servers' time of the grant, and the own time at which it was known. */
+  #time: { readonly beganMs: number; readonly atMs: number } | null = null;
+  #problem: string | null = null;
+
+  /** Begins with the hold. Sends its first request before it returns. */
+  constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: HistoryOptions) {
+    this.#zk = zk;
+    this.#lease = lease;
+    this.#options = options;
+    this.#path = historyPath(lease.name, options);
+    this.#mark = `${this.#path}/${markPrefix}${lease.holderId}`;
+    this.#began = this.#begin().catch((thrown) => {
+      this.#problem = messageOf(thrown);
+    });
+  }
+
+  /**
+   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Returns the reason if there
+   * is no record; then the caller releases the lock.
+   */
+  async end(end: RecordedEnd): Promise<string | null> {
+    const { clock } = this.#options;
+    const outcome = await resultWithin(clock, endMsMax, this.#end(end).then((problem) => ({ problem })));
+    if (outcome === null) return "no server responded in time";
+    if (outcome.problem === null) await resultWithin(clock, clearMsMax, this.#clear());
+    return outcome.problem;
+  }
+
+  async #begin(): Promise<void> {
+    const { clock } = this.#options;
+    await retryOnConnectionLoss(this.#zk, () => this.#createMark(), { clock, isWanted: () => this.#lease.isHeld() });
+    await this.#recordOthers();
+  }
+
+  async #createMark(): Promise<void> {
+    const { acl, clock, info: { host, pid, user } } = this.#options;
+    const { fencingToken, waitedMs } = this.#lease;
+    const data = toJsonData({ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) });
+    for (let tries = 0; tries < refusalsMax; tries++) {
+      try {
+        const { stat } = await this.#zk.create(this.#mark, data, { acl });
+        const beganMs = stat?.ctime ?? (await this.#zk.exists(this.#mark))?.ctime;
+        this.#time = { beganMs: Number(beganMs ?? Date.now()), atMs: clock.now() };
+        return;
+      } catch (thrown) {
+        if (isRefusal(thrown, "NODEEXISTS")) { // by a try whose response was lost
+          const stat = await this.#zk.exists(this.#mark);
+          if (stat !== null) this.#time = { beganMs: Number(stat.ctime), atMs: clock.now() };
+          return;
+        }
+        if (!isRefusal(thrown, "NONODE")) throw thrown;
+        await createHistory(this.#zk, this.#path, acl);
+      }
+    }
+  }
+
+  /** Reads the head, and records holds that ended without a record, or whose record found the head changed. */
+  async #recordOthers(): Promise<void> {
+    for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
+      this.#head = await readHead(this.#zk, this.#path);
+      const holds = await readOpenHolds(this.#zk, this.#path);
+      const others = holds.filter(({ path }) => path !== this.#mark);
+      if (others.length === 0) return;
+      // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses this record.
+      const holders = await holderIds(this.#zk, this.#lease.path);
+      const over = others.filter(({ guid, hasEnded }) => hasEnded || !holders.includes(guid)).slice(0, foldedAtOnce);
+      if (over.length === 0) return;
+      const records = over.map(({ record }) => record);
+      const recording = this.#zk.multi([
+        ...over.map(({ path, version }) => deletion(path, version)),
+        ...this.#append(this.#head, records),
+      ]);
+      if (await nullIfRefused(recording, "NONODE", "BADVERSION", "NODEEXISTS") === null) tries++; // another one records them
+      else folded += over.length;
+    }
+    this.#head = await readHead(this.#zk, this.#path);
+  }
+
+  async #end(end: RecordedEnd): Promise<string | null> {
+    await this.#began;
+    if (this.#time === null) return this.#problem ?? "its mark was not created";
+    const record = this.#recordOf(end, this.#time);
+    const lease = this.#lease;
+    if (this.#head !== null && lease.isHeld()) {
+      try {
+        await lease.releaseWith([deletion(this.#mark, -1), ...this.#append(this.#head, [record])]);
+        return null;
+      } catch {
+        // The head was changed by another holder, or no response arrived: the mark takes the record.
+      }
+    }
+    return await this.#leaveRecord(record);
+  }
+
+  /** Stores the record in the mark, from which the next holder takes it. */
+  async #leaveRecord(record: HistoryRecord): Promise<string | null> {
+    const writing = () => nullIfNoNode(this.#zk.setData(this.#mark, toJsonData({ end: packRecord(record) }), -1));
+    try {
+      // No mark: the transaction whose response was lost has been executed, or another one has recorded this hold.
+      await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
+      if (this.#lease.isHeld()) await this.#lease.release();
+      return null;
+    } catch (thrown) {
+      return messageOf(thrown);
+    }
+  }
+
+  #recordOf(end: RecordedEnd, { beganMs, atMs }: { readonly beganMs: number; readonly atMs: number }): HistoryRecord {
+    const { info: { host, pid, user }, clock } = this.#options;
+    const { fencingToken, waitedMs } = this.#lease;
+    return {
+      ...emptyRecord(end.result),
+      ...{ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) },
+      ...{ beganMs, endedMs: Math.round(beganMs + clock.now() - atMs) },
+      ...{ exitCode: end.exitCode, signal: end.signal, why: end.why },
+    };
+  }
+
+  #append(head: HistoryHead, records: readonly HistoryRecord[]): MultiRequest[] {
+    const { acl, limits } = this.#options;
+    return appendRequests(this.#path, head, { records, acl, limits, hasParent: true });
+  }
+
+  /** Clears what is over the limits; after most ends nothing is. */
+  async #clear(): Promise<void> {
+    const { root, clock, random, kind, limits } = this.#options;
+    if (this.#head === null || this.#time === null) return;
+    const nowMs = Math.round(this.#time.beganMs + clock.now() - this.#time.atMs);
+    if (this.#head.records.length >= 8 || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#path, limits, nowMs);
+    // A lock with schedules is cleared by its ticks.
+    const mayClear = async (encodedName: string) =>
+      kind !== "lock" || await this.#zk.exists(`${folderOf("ticks", root)}/${encodedName}`) === null;
+    await clearSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
+  }
+}
+
+/** Creates the node of a history and those above it. */
+export async function createHistory(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
+  await createParents(zk, folderOfHistory(path), acl);
+  const head = await readHead(zk, path);
+  if (head.version !== null) return;
+  for (const hasParent of [true, false]) {
+    const creating = zk.multi(appendRequests(path, head, { records: [], acl, hasParent }));
+    if (await nullIfRefused(creating, "NONODE", "NODEEXISTS") !== null) return;
+  }
+}
+
+/** Returns the holds that have a mark. */
+export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData">, path: string): Promise<OpenHold[]> {
+  const names = (await childNames(zk, path)).filter((name) => name.startsWith(markPrefix));
+  const nodes = await readNodes(zk, path, names.map((name) => ({ name })));
+  return nodes.map(({ node: { name }, data, stat }) => {
+    const fields = jsonFields(data);
+    const ended = isJsonObject(fields["end"]) ? parseRecord(fields["end"]) : null;
+    const open = { ...fields, result: "lost", beganMs: Number(stat.ctime), why: lostWhy };
+    const record = ended ?? parseRecord(open) ?? emptyRecord("lost");
+    return {
+      path: `${path}/${name}`,
+      version: stat.version,
+      guid: name.slice(markPrefix.length),
+      record,
+      hasEnded: ended !== null,
+    };
+  });
+}
+
+/** Returns the ids of the grants of a lock or an election. `path`: its node. */
+export async function holderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
+  return (await childNames(zk, `${path}/h`)).flatMap((name) => parseHolder(name)?.guid ?? []);
+}
+
+const deletion = (path: string, version: number): MultiRequest => ({ type: "delete", path, version });

@@ -1,0 +1,53 @@
+/** Counts the callers that did not get a lock. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { resultWithin } from "../../support/deadline.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
+import { nullIfNoNode, nullIfRefused } from "../request_errors.ts";
+import { historyPath } from "./history_log.ts";
+import { createHistory, type HistoryOptions } from "./hold_history.ts";
+
+/** Callers that did not get a lock. */
+export interface Refusals {
+  readonly count: number;
+  /** The servers' time of the last one. */
+  readonly lastMs: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly user: string;
+}
+
+const refusalMsMax = 1000;
+
+const refusedNode = (path: string): string => `${path}/refused`;
+
+/**
+ * Counts a caller that did not get the lock: the version of one node is the number, so that calls at the same time cannot
+ * disturb each other. Never rejects; a count is lost if no server responds within a second.
+ */
+export async function countRefusal(
+  zk: ZooKeeper,
+  name: string,
+  { kind, root, info: { host, pid, user }, acl, clock }: Omit<HistoryOptions, "limits" | "random">,
+): Promise<void> {
+  const path = historyPath(name, { kind, root });
+  const data = toJsonData({ host, pid, user });
+  const writing = () => nullIfNoNode(zk.setData(refusedNode(path), data, -1));
+  const counting = async () => {
+    if (await writing() !== null) return;
+    await createHistory(zk, path, acl);
+    const made = await nullIfRefused(zk.create(refusedNode(path), data, { acl }), "NODEEXISTS");
+    if (made === null) await writing();
+  };
+  await resultWithin(clock, refusalMsMax, counting().catch(() => {}));
+}
+
+/** Returns null if no caller was refused. */
+export async function readRefusals(zk: Pick<ZooKeeper, "getData">, path: string): Promise<Refusals | null> {
+  const found = await nullIfNoNode(zk.getData(refusedNode(path)));
+  if (found === null) return null;
+  const { host, pid, user } = jsonFields(found.data);
+  return {
+    ...{ count: found.stat.version + 1, lastMs: Number(found.stat.mtime) },
+    ...{ host: stringOrEmpty(host), pid: typeof pid === "number" ? pid : 0, user: stringOrEmpty(user) },
+  };
+}

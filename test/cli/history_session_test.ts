@@ -1,0 +1,136 @@
+/** Holds that are recorded with --history, and `baton history`, on the keeper and on ZooKeeper. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    let session: BatonSession;
+    beforeAll(async () => {
+      backend = await kind.start();
+      session = new BatonSession({ BATON_SERVERS: backend.servers });
+    }, 40_000);
+    afterAll(async () => {
+      await session[Symbol.asyncDispose]();
+      await backend.close();
+    });
+    const history = async (name: string, options = "") =>
+      JSON.parse((await session.run(`"$baton" history ${name} --json ${options}`)).stdout);
+    const hold = (name: string, options = "") =>
+      session.start(
+        `exec "$baton" lock ${name} --history ${options} -- sh -c 'echo held >>"$dir/${name}"; until [ -e "$dir/go-${name}" ]; do sleep 0.05; done'`,
+      );
+
+    test("a hold is recorded with its end; calls that find the lock busy are counted; no record without the option", async () => {
+      expect(await session.run('"$baton" lock plain -- true; "$baton" history plain --json')).toMatchObject({
+        code: 1,
+      });
+      const holder = hold("db");
+      await session.said("db");
+      expect(await history("db")).toMatchObject({ records: [], running: [{ pid: holder.child.pid }] });
+      for (const options of ["-n", "-w 1", "-n -E 9"]) {
+        expect((await session.run(`"$baton" lock db --history ${options} -- true`)).code).toBe(
+          options.includes("9") ? 9 : 75,
+        );
+      }
+      await session.run("touch go-db");
+      await holder.ended;
+      expect((await session.run('BATON_HISTORY_ENABLED=on "$baton" lock db -- sh -c "exit 3"')).code).toBe(3);
+      const { records, refused, counters, running } = await history("db");
+      expect(running).toEqual([]);
+      expect(refused).toMatchObject({ count: 3, last: { pid: expect.any(Number) } });
+      expect(records).toMatchObject([
+        { result: "done", pid: holder.child.pid, exit_code: 0, tick: null, why: null, attempt: 0 },
+        { result: "failed", exit_code: 3, why: "exit code 3" },
+      ]);
+      const [first, second] = records;
+      expect(BigInt(second.token)).toBeGreaterThan(BigInt(first.token));
+      expect(Date.parse(first.began)).toBeLessThanOrEqual(Date.parse(first.ended));
+      expect(Date.parse(first.ended)).toBeLessThanOrEqual(Date.parse(second.began));
+      expect(counters).toMatchObject({
+        results: { done: 1, failed: 1, lost: 0, stopped: 0, skipped: 0, missed: 0 },
+        ...{ waited: { count: 2 }, held: { count: 2 }, late: { count: 0 }, last_done: first.ended },
+      });
+      const shown = await session.run('"$baton" history db');
+      expect(shown.stdout).toMatch(
+        /^BEGAN +RESULT +HOST +PID +WAITED +TOOK +WHY\n.* done .*\n.* failed .* exit code 3\n3 calls found it busy, .*\n$/,
+      );
+    });
+
+    test("a holder that was killed is lost, before and after the next one records it, also if that was granted in advance", async () => {
+      const holder = hold("killed");
+      await session.said("killed");
+      const next = session.start(`exec "$baton" lock killed --history -- true`);
+      await eventually(async () => {
+        return (await session.run('"$baton" who killed --json')).stdout.includes(`"pid":${next.child.pid}`) || null;
+      }, { what: "the next one to wait", withinMs: 10_000 });
+      holder.child.kill("SIGKILL");
+      await next.ended;
+      const { records, counters } = await history("killed");
+      expect(records).toMatchObject([
+        { result: "lost", pid: holder.child.pid, ended: null, why: expect.stringContaining("session ended") },
+        { result: "done", pid: next.child.pid },
+      ]);
+      expect(counters.results).toMatchObject({ lost: 1, done: 1 });
+      const last = hold("alone");
+      await eventually(async () => (await history("alone")).running.length || null, { what: "the mark of the hold" });
+      last.child.kill("SIGKILL");
+      await session.run('"$baton" lock alone -w 40 -- true');
+      expect(await history("alone")).toMatchObject({
+        records: [{ result: "lost", pid: last.child.pid }],
+        counters: { results: { lost: 1, done: 0 } },
+      });
+    });
+
+    test("readers, permits and holds of a script are recorded; a lock that was asked back is stopped", async () => {
+      const line = '"$baton" lock crowd --history -s -- sh -c "sleep 0.3" & ';
+      expect(await session.run(`${line.repeat(5)} wait`)).toMatchObject({ code: 0, stderr: "" });
+      expect((await history("crowd")).counters.results).toMatchObject({ done: 5, lost: 0 });
+      const script =
+        `"$baton" hold script --history --pid $$ >held || exit; . ./held; sleep 0.2; "$baton" release script`;
+      expect((await session.run(`sh -c '${script}'`)).code).toBe(0);
+      expect((await history("script")).records).toMatchObject([{ result: "done" }]);
+      const holder = hold("asked");
+      await session.said("asked");
+      expect((await session.run('"$baton" break asked')).code).toBe(0);
+      await holder.ended;
+      expect((await history("asked")).records).toMatchObject([{ result: "stopped", pid: holder.child.pid }]);
+    });
+
+    test("an election has a history of its own: one record for each term", async () => {
+      expect((await session.run('"$baton" elect db2 --restart never --history -- sh -c "exit 4"')).code).toBe(4);
+      expect((await session.run('"$baton" history db2')).code).toBe(1);
+      expect((await history("db2", "--kind election")).records).toMatchObject([{ result: "failed", exit_code: 4 }]);
+      const shown = await session.run('"$baton" history db2 --kind election');
+      expect(shown.stdout).toContain("exit code 4");
+    });
+
+    test("history survives the lock's nodes; forget deletes it with the counters", async () => {
+      await session.run('"$baton" lock gone --history -- true; "$baton" lock gone -n --history -- true');
+      expect((await history("gone")).records).toHaveLength(2);
+      expect(await session.run('"$baton" history forget gone')).toMatchObject({ code: 0, stdout: "", stderr: "" });
+      expect(await session.run('"$baton" history forget gone')).toMatchObject({
+        code: 1,
+        stderr: 'baton: lock "gone" has no history\n',
+      });
+      expect((await session.run('"$baton" lock gone --history -- true')).code).toBe(0);
+      expect((await history("gone")).counters.results).toMatchObject({ done: 1 });
+      expect((await session.run('"$baton" lock forget --history -- true; "$baton" history forget')).stdout).toContain(
+        " done ",
+      );
+    });
+
+    test("the records are limited, and the counters are not", async () => {
+      const runs =
+        'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do "$baton" lock many --history -- true || exit; done';
+      expect(await session.run(`BATON_HISTORY_KEEP=8 sh -c '${runs}'`)).toMatchObject({ code: 0 });
+      const { records, counters } = await history("many");
+      expect(counters.results.done).toBe(18);
+      expect(records.length).toBeLessThanOrEqual(10);
+    });
+  });
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import {
+  bucketBoundsMs,
+  countRecord,
+  noCounters,
+  parseCounters,
+} from "../../../../src/coordination/history/history_counters.ts";
+import {
+  emptyRecord,
+  type HistoryRecord,
+  packRecord,
+  parseRecord,
+} from "../../../../src/coordination/history/history_record.ts";
+
+const hold = (more: Partial<HistoryRecord>): HistoryRecord => ({
+  ...emptyRecord("done"),
+  ...{ host: "db1", pid: 812, user: "root", token: "7", beganMs: 1000, endedMs: 1000 },
+  ...more,
+});
+
+test("a duration is counted in the first bucket whose bound it does not exceed, and a longer one in the last", () => {
+  for (const [index, bound] of bucketBoundsMs.entries()) {
+    for (const [ms, place] of [[bound, index], [bound + 1, index + 1]] as const) {
+      const { held } = countRecord(noCounters, hold({ endedMs: 1000 + ms }));
+      expect(held.sumMs).toBe(ms);
+      expect(held.buckets.indexOf(1)).toBe(place);
+      expect(held.buckets.reduce((sum, one) => sum + one)).toBe(1);
+    }
+  }
+});
+
+test("what did not happen is not counted: waiting without a grant, holding without an end, lateness without a tick", () => {
+  const missed = countRecord(noCounters, { ...emptyRecord("missed", "id", 5000), count: 3, untilMs: 9000 });
+  expect(missed).toEqual({ ...noCounters, results: { ...noCounters.results, missed: 3 } });
+  const lost = countRecord(noCounters, hold({ result: "lost", endedMs: null, waitedMs: 7 }));
+  expect(lost.results.lost).toBe(1);
+  expect([lost.waited.sumMs, lost.held, lost.late]).toEqual([7, noCounters.held, noCounters.late]);
+});
+
+test("a clock that was set back counts as no time, and the last success does not go back", () => {
+  const first = countRecord(noCounters, hold({ endedMs: 9000, tickMs: 500 }));
+  const second = countRecord(first, hold({ beganMs: 4000, endedMs: 3000, tickMs: 5000 }));
+  expect([second.held.sumMs, second.late.sumMs, second.lastDoneMs]).toEqual([8000, 500, 9000]);
+});
+
+test("counters are read as they were written; damaged ones are 0", () => {
+  const counters = countRecord(noCounters, hold({ endedMs: 70_000, waitedMs: 12, tickMs: 900 }));
+  expect(parseCounters(JSON.parse(JSON.stringify(counters)))).toEqual(counters);
+  for (const damaged of [null, 3, [], { results: 5, held: { sumMs: -1, buckets: ["a", 1e99] } }]) {
+    expect(parseCounters(damaged)).toEqual(noCounters);
+  }
+});
+
+test("a record is read as it was written, without the characters that move a cursor", () => {
+  const record = hold({ exitCode: 0, why: "all is well" });
+  expect(parseRecord(packRecord(record))).toEqual(record);
+  expect(parseRecord(packRecord(hold({ why: "\u001b[2J" + "x".repeat(300) })))?.why).toMatch(/^\P{Cc}{200}$/u);
+  for (const damaged of [null, 1, {}, { result: "granted", beganMs: 1 }, { result: "done" }]) {
+    expect(parseRecord(damaged)).toBeNull();
+  }
+});
