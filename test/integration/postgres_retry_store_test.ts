@@ -117,6 +117,22 @@ describeWithPeer("postgres", "a message store in PostgreSQL whose connection is 
     expect(claimed.messages).toHaveLength(2);
   }, 60_000);
 
+  test("a result that a fail-over has undone: the message is given back after the reconnect, and tried again", async () => {
+    await using store = await open();
+    await store.call("accept", messages(1), Date.now());
+    const owner = await store.call("register", "", 0, 1, 0);
+    const claim = () => persist(() => store.call("claim", { owner, max: 9, order: "none", nowMs: Date.now() }));
+    const [{ seq, fence } = { seq: 0, fence: 0 }] = (await claim()).messages;
+    await store.call("finish", { seq, fence, owner, end: rigFailure, error: "failed", nowMs: Date.now() });
+    await server.sql(`UPDATE baton.retry SET state = 1, rev = 1, tries = 0, owner = ${owner} WHERE queue =
+      (SELECT id FROM baton.queue WHERE key = '${await store.call("storeName")}')`);
+    expect((await claim()).messages).toEqual([]);
+    cutter.cutAll();
+    let found: readonly { readonly fence: number }[] = [];
+    await eventually(async () => (found = (await claim()).messages).length > 0);
+    expect(found).toMatchObject([{ fence: 2, tries: 0, crashes: 0 }]);
+  });
+
   test("a queue that several machines use is one queue, and one of another name is another", async () => {
     const name = randomUUID();
     await using one = await open({ name });

@@ -5,7 +5,7 @@
  * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries are stopped, their
  * results are ignored, and the processor registers again.
  */
-import { BatonError, type ErrorCode } from "../../errors.ts";
+import { BatonError } from "../../errors.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { resultWithin, sleep } from "../../support/deadline.ts";
@@ -342,7 +342,7 @@ export class RetryProcessor {
           renewedMs = askedMs;
         }
       } catch (error) {
-        if (!isTemporary(error)) return this.fail(error as BatonError);
+        if (!this.#isTemporary(error)) return this.fail(error as BatonError);
         this.#options.onEvent({ kind: "store_busy", why: (error as Error).message });
       }
       await sleep(clock, everyMs, AbortSignal.any([signal, lease.lost])).catch(() => {});
@@ -363,6 +363,17 @@ export class RetryProcessor {
     if (before !== breaker.kind) this.#options.onEvent({ kind: "breaker", state: breaker.kind });
   }
 
+  /**
+   * Whether another call may succeed: nothing was changed, or the store is a database, whose calls may be repeated (postgres_retry_store.ts).
+   * A service waits for a database that cannot be reached; a run that ends by itself reports it, as the next one may be waiting behind it.
+   */
+  #isTemporary(error: unknown): boolean {
+    if (!(error instanceof BatonError)) return false;
+    const { code } = error;
+    if (code === "UNREACHABLE") return this.#options.until === "stopped";
+    return code === "STORE_FULL" || code === "LOCK_BUSY" || code === "OUTCOME_UNKNOWN";
+  }
+
   /** Repeats a call while the store is full or busy and the lease lasts; null: the lease ended, or the store failed. */
   async #retryWhileBusy<T>(
     ask: () => Promise<T>,
@@ -374,8 +385,8 @@ export class RetryProcessor {
       } catch (error) {
         const { code, message } = error as BatonError;
         if (code === "LOCK_LOST") this.#lease?.lose(message);
-        else if (!isTemporary(error)) this.fail(error as BatonError);
-        if (!isTemporary(error) || this.#failure !== null) return null;
+        else if (!this.#isTemporary(error)) this.fail(error as BatonError);
+        if (!this.#isTemporary(error) || this.#failure !== null) return null;
         this.#options.onEvent({ kind: "store_busy", why: message });
       }
       if (lost?.aborted || this.#isOver()) return null;
@@ -387,21 +398,6 @@ export class RetryProcessor {
 export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
-
-/**
- * Nothing was changed, and another call may succeed; or the store is a database that did not answer, whose calls may be repeated
- * (postgres_retry_store.ts).
- */
-function isTemporary(error: unknown): boolean {
-  return error instanceof BatonError && temporaryCodes.has(error.code);
-}
-
-const temporaryCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  "STORE_FULL",
-  "LOCK_BUSY",
-  "UNREACHABLE",
-  "OUTCOME_UNKNOWN",
-]);
 
 /** The longest wait: the wall clock may be set, and a notification of another process may be late. */
 const wakeMsMax = 1000;

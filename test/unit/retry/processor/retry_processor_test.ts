@@ -261,6 +261,24 @@ describe("the lease", () => {
     expect([bench.state(1)?.state, bench.tries.length]).toEqual(["done", 1]);
   });
 
+  test("a database that does not answer is waited for, and what was tried is recorded once", async () => {
+    for (const code of ["UNREACHABLE", "OUTCOME_UNKNOWN"] as const) {
+      await using bench = new Bench(() => done);
+      bench.refuse = (method) => (method === "finish" ? new BatonError(code, "no answer") : null);
+      await bench.clock.advance(500);
+      bench.refuse = () => null;
+      await bench.clock.advance(5000);
+      expect([bench.state(1)?.state, bench.tries.length]).toEqual(["done", 1]);
+    }
+  });
+
+  test("a run that ends by itself reports a database that cannot be reached", async () => {
+    await using bench = new Bench(() => done, { options: { until: "empty" } });
+    bench.refuse = () => new BatonError("UNREACHABLE", "no answer");
+    await bench.clock.advance(500);
+    expect(await bench.ended).toMatchObject({ code: "UNREACHABLE" });
+  });
+
   test("a store that is broken ends it, and what was tried counts nothing", async () => {
     await using bench = new Bench(() => done);
     bench.refuse = (method) => (method === "finish" ? new BatonError("IO", "broken") : null);
