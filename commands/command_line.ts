@@ -29,6 +29,7 @@ export const commandLoaders: CommandLoaders = {
   pool: async () => (await import("./pool/pool.ts")).poolCommand,
   who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
   ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
+  explain: async () => (await import("./operator/explain_command.ts")).explainCommand,
   history: async () => (await import("./operator/history.ts")).historyCommand,
   cron: async () => (await import("./cron/cron.ts")).cronCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,

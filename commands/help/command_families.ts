@@ -8,7 +8,7 @@ export interface CommandFamily {
 }
 
 const families: readonly CommandFamily[] = [
-  { heading: "Locks", names: ["lock", "hold", "release", "who", "ls", "cron", "history", "break"] },
+  { heading: "Locks", names: ["lock", "hold", "release", "who", "ls", "cron", "history", "explain", "break"] },
   { heading: "Elections", names: ["elect", "leader", "forward", "resign"] },
   { heading: "Barriers, pools", names: ["barrier", "pool"] },
   { heading: "In commands", names: ["check", "fence"] },

@@ -32,6 +32,7 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ],
   ["baton ls --json; with --watch one line per change", lock.lsShape, "ls", "ls_long"],
   ["baton history NAME --json", lock.historyShape, "history"],
+  ["baton explain NAME --json", lock.explainShape, "explain"],
   ["baton cron check FILE --json", cron.cronCheckShape, "cron_check"],
   ["baton cron next FILE --json", cron.cronNextShape, "cron_next"],
   ["baton cron reset NAME --json", cron.cronResetShape, "cron_reset"],

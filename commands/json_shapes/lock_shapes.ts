@@ -199,4 +199,17 @@ export const historyShape = z.strictObject({
   }).describe("of all records, also of those that are no longer kept"),
   records: z.array(historyRecordShape).describe("oldest first"),
 });
+export const explainShape = z.strictObject({
+  version,
+  name: z.string(),
+  state: z.enum(["free", "held", "contended"]).describe("contended: calls wait, and there is no holder at the moment"),
+  events: z.array(z.strictObject({
+    at: serverInstant,
+    what: z.enum(["ended", "left out", "held", "waits", "refused", "next"]),
+    event: z.string().describe("for people"),
+  })).describe("oldest first"),
+  explanation: z.string().describe("for people"),
+  unknown: z.array(z.string()).describe("what the servers cannot tell"),
+});
+export type ExplainJson = z.infer<typeof explainShape>;
 export type HistoryJson = z.infer<typeof historyShape>;

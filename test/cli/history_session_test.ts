@@ -109,6 +109,27 @@ for (const kind of backends) {
       expect(shown.stdout).toContain("exit code 4");
     });
 
+    test("explain prints the time line and why the lock waits; 1 if nothing is known", async () => {
+      await session.run('"$baton" lock why --history -- sh -c "exit 3"');
+      const holder = hold("why", "--reason deploy");
+      await session.said("why");
+      const { stdout, code, stderr } = await session.run('"$baton" explain why');
+      expect([code, stderr]).toEqual([0, ""]);
+      expect(stdout).toMatch(
+        new RegExp(
+          `^\\S+Z  the hold of .* ended after .*, failed: exit code 3\\n\\S+Z  .* \\(pid ${holder.child.pid}\\) began to hold it, ` +
+            `reason "deploy"\\n"why" is held by .* \\(pid ${holder.child.pid}\\), since .*; no call waits. The session .*\\n  not known: `,
+        ),
+      );
+      expect(JSON.parse((await session.run('"$baton" explain why --json')).stdout)).toMatchObject({
+        ...{ name: "why", state: "held", events: [{ what: "ended" }, { what: "held" }] },
+      });
+      await session.run("touch go-why");
+      await holder.ended;
+      expect((await session.run('"$baton" explain why')).stdout).toContain('"why" is free: the hold of ');
+      expect(await session.run('"$baton" explain unknown')).toMatchObject({ code: 1 });
+    });
+
     test("history survives the lock's nodes; forget deletes it with the counters", async () => {
       await session.run('"$baton" lock gone --history -- true; "$baton" lock gone -n --history -- true');
       expect((await history("gone")).records).toHaveLength(2);

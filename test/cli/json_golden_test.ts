@@ -82,6 +82,7 @@ test("history", async () => {
   const daily = `"$baton" lock ticked --tick "0 0 * * *" --timezone UTC --catch-up 1d -- sh -c "exit 3"`;
   expect((await session.run(daily)).code).toBe(3);
   await printed('"$baton" history ticked --json', "history");
+  await printed('"$baton" explain ticked --json', "explain");
 });
 
 test("crontab files", async () => {

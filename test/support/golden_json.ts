@@ -21,6 +21,9 @@ const plausible: Readonly<Record<string, string | number>> = {
   token: "30064771074",
   fencing_tokens: "30064771074",
   zxid: "30064771074",
+  event: "the hold of db1 (pid 812) ended after 12 m, failed: exit code 3",
+  explanation:
+    '"ticked" is free: the hold of db1 (pid 812) ended after 12 m, failed: exit code 3, 2026-01-01T12:12:04Z.',
   sum_ms: 130,
   times: 1,
   waited_ms: 12,
