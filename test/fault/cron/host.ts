@@ -169,8 +169,8 @@ export function clockEnvironment(seconds: number): Record<string, string> {
 }
 
 /** Kills a process and all of its descendants, the first ones stopped first, so that none of them acts in between. */
-function killFamily(pid: number): void {
-  const family = [pid];
+export function killFamily(pid: number): void {
+  const family = pid === 0 ? [] : [pid];
   for (const member of family) {
     send(member, "SIGSTOP");
     family.push(...childrenOf(member));

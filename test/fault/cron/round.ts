@@ -186,7 +186,7 @@ class Round {
     let runs = 0;
     const failures = [...this.#failures];
     for (const name of items.names) {
-      const marks = items.sections(name).map((section, index) => this.#markOf(section, index));
+      const marks = items.sections(name).map((section, index) => markOf(section, this.#tickMs, index));
       const records = reports.get(name)?.records ?? [];
       const found = judgeTicks({ marks, records, due: [this.#tickMs], retriesMax });
       failures.push(...found.map((failure) => `${name}: ${failure}`));
@@ -194,17 +194,6 @@ class Round {
       for (const { result } of records) recorded[result] = (recorded[result] ?? 0) + 1;
     }
     return { plan: this.#plan, runs, recorded, failures };
-  }
-
-  /** A job that was killed before it said anything has the next number. */
-  #markOf({ text, openedMs, closedMs }: Section, index: number): TickMark {
-    const [, unix, attempt, host = ""] = /^\d+ (\d+) (\d+) (\w+)\n/.exec(text) ?? [];
-    return {
-      tickMs: unix === undefined ? this.#tickMs : Number(unix) * 1000,
-      ...{ attempt: attempt === undefined ? index + 1 : Number(attempt), host },
-      ...{ beganMs: openedMs ?? 0, endedMs: closedMs },
-      result: text.endsWith("ok\n") ? "done" : text.endsWith("failed\n") ? "failed" : null,
-    };
   }
 
   /** A host whose clock is wrong runs nothing and says why; other calls end in known ways. */
@@ -234,3 +223,14 @@ class Round {
 
 /** The time that a fault lasts is a part of it. */
 const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);
+
+/** The mark of a job. One that was killed before it said anything is taken for a try of `tickMs`, after `index` others. */
+export function markOf({ text, openedMs, closedMs }: Section, tickMs: number, index: number): TickMark {
+  const [, unix, attempt, host = ""] = /^\d+ (\d+) (\d+) (\w+)\n/.exec(text) ?? [];
+  return {
+    tickMs: unix === undefined ? tickMs : Number(unix) * 1000,
+    ...{ attempt: attempt === undefined ? index + 1 : Number(attempt), host },
+    ...{ beganMs: openedMs ?? 0, endedMs: closedMs },
+    result: text.endsWith("ok\n") ? "done" : text.endsWith("failed\n") ? "failed" : null,
+  };
+}

@@ -6,22 +6,23 @@ import { killHolders } from "../lock/kill_holders.ts";
 import type { Section } from "../lock/observer.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
 
-/** Runs of one item in a round; more is a failure of its own. */
-const runsMax = 8;
-
 export class Items {
   readonly names: readonly string[];
   /** A file with the names. */
   readonly list: string;
   readonly folder: string;
   readonly #group: string;
+  readonly #runs: readonly number[];
   readonly #observer: ObserverProcess;
 
-  constructor(count: number, { folder, group, observer }: {
+  /** `runsMax`: runs of one item; more is a failure of its own. */
+  constructor(count: number, { folder, group, observer, runsMax = 8 }: {
     readonly folder: string;
     readonly group: string;
     readonly observer: ObserverProcess;
+    readonly runsMax?: number;
   }) {
+    const runs = this.#runs = Array.from({ length: runsMax }, (_, index) => index + 1);
     this.names = Array.from({ length: count }, (_, index) => `item${index + 1}`);
     this.folder = join(folder, "items");
     this.list = join(folder, "list");
@@ -38,7 +39,9 @@ export class Items {
 
   /** Its runs, as far as they began. */
   sections(name: string): Section[] {
-    return runs.map((run) => this.#observer.section(this.#groupOf(name), `run ${run}`)).filter((one) => one !== null);
+    return this.#runs.map((run) => this.#observer.section(this.#groupOf(name), `run ${run}`)).filter((one) =>
+      one !== null
+    );
   }
 
   /** Runs that are open, of the pool of this name. */
@@ -61,5 +64,3 @@ export class Items {
     return join(this.folder, name, `life-${run}`);
   }
 }
-
-const runs = Array.from({ length: runsMax }, (_, index) => index + 1);
