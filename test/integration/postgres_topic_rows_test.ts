@@ -190,6 +190,45 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     expect(await s1.execute(put(1, "one"))).toMatchObject([{ code: "OK", ids: [{ first: 1, last: 1 }] }]);
   }, 60_000);
 
+  for (const isSynchronous of [true, false]) {
+    const what = isSynchronous ? "that had all commits loses nothing" : "that may lack commits is written down";
+    test(`a fail-over to a standby ${what}`, async () => {
+      const primary = await PostgresServer.start();
+      await using _primary = primary;
+      await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+      await using standby = await primary.standby({ isSynchronous });
+      const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
+      await using s1 = new SharedTopicStore(databaseAddress(`postgres://baton@${hosts}/postgres`, "news"), "s1");
+      await s1.create("news");
+      await s1.execute(subscribe, { ...subscribe, client: "carol" });
+      expect(codes(await s1.execute(put(1, "one"), put(2, "two")))).toEqual(["OK", "OK"]);
+      await s1.execute({ ...get, client: "carol", last: 2 });
+      if (!isSynchronous) {
+        // What is committed from now on is lost.
+        await eventually(async () => await standby.sql("SELECT max(position) FROM news.topic_client") === "2");
+        await standby.stop();
+        expect(codes(await s1.execute(put(3, "lost")))).toEqual(["OK"]);
+      }
+      await primary.kill();
+      if (!isSynchronous) await standby.resume();
+      await standby.promote();
+      if (isSynchronous) await s1.open("news", 1);
+      else {
+        expect(codes(await s1.execute(put(3, "three")))).not.toEqual(["OK"]);
+        await s1.open("news", 1);
+      }
+      const first = isSynchronous ? 3 : 2 ** 32 + 4;
+      expect(await s1.execute(put(3, "three"))).toMatchObject([{ code: "OK", ids: [{ first, last: first }] }]);
+      expect(texts(await s1.execute(get))).toEqual(["one", "two"].concat(isSynchronous ? ["three"] : []));
+      expect(await s1.execute({ kind: "info", client: "carol" })).toMatchObject([{ pending: 1 }]);
+      expect(s1.losses.length).toBe(isSynchronous ? 0 : 1);
+      expect(await standby.sql("SELECT last FROM news.topic_loss")).toBe(isSynchronous ? "" : "2");
+      // It is noted once.
+      await s1.open("news", 2);
+      expect(s1.losses.length).toBe(isSynchronous ? 0 : 1);
+    }, 60_000);
+  }
+
   test("a statement that is ended to resolve a deadlock is sent again", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;

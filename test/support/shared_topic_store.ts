@@ -20,6 +20,7 @@ export class SharedTopicStore implements AsyncDisposable {
   readonly transfer: TopicTransfer;
   readonly rows: PostgresTopicRows;
   readonly lost: string[] = [];
+  readonly losses: string[] = [];
   #responses: StoreResponse[] = [];
   #ticket = 1;
 
@@ -28,6 +29,7 @@ export class SharedTopicStore implements AsyncDisposable {
     this.#lane = new DatabaseLane({ address, clock, name: server });
     this.rows = new PostgresTopicRows({
       ...{ lane: this.#lane, clock, server },
+      onLoss: (sentence) => this.losses.push(sentence),
       ...(refusedMs === undefined ? {} : { refusedMs }),
     });
     this.engine = new StoreEngine(this.rows, defaultStoreOptions, {

@@ -7,6 +7,7 @@ import type { SqlParameter, SqlStatement } from "../../postgres/primary_connecti
 import { checksumOf } from "../../storage/checksum_table.ts";
 import { encodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { encodeName } from "../store/topic_client.ts";
+import { committedState } from "./postgres_tables.ts";
 import type { ResolvedRow, RowHead, TopicChange } from "../store/topic_rows.ts";
 
 /** The state of a topic's row that this server has written last. */
@@ -151,7 +152,7 @@ const deletion = (table: string, list: ListName, condition: string) =>
 export const commitBatch: SqlStatement = {
   name: "topic_batch",
   text: `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
-  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${
+  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${committedState}, ${
     ["last", "gone", "stored", "bytes", "clients", "registration", "numbers"].map(kept).join(", ")
   } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
     RETURNING t.id),

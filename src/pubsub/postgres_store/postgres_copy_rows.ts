@@ -12,13 +12,16 @@ import type { TopicClient } from "../store/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
 import { messageSum, type OpenFence } from "./batch_statement.ts";
-import { topicPlaces } from "./postgres_tables.ts";
+import { committedState, timelineNow, topicPlaces } from "./postgres_tables.ts";
 import { nameBytes, type RunStatement } from "./row_loader.ts";
 
 const { served, staged, dropped, arriving, setAside } = topicPlaces;
 const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
-const raised = "revision = revision + 1";
+const raised = `revision = revision + 1, ${committedState}`;
+
+/** Message ids that are not used after a loss: more than were assigned to lost messages. */
+const lostIds = 2 ** 32;
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
@@ -42,6 +45,14 @@ const changes = {
       SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
       FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum))
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
+  note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
+  /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
+  note_loss: `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = last + ${lostIds},
+      last = last + ${lostIds} + 1, registration = last + ${lostIds} WHERE ${fenced}
+      RETURNING id, epoch, revision, timeline, last, last - ${lostIds} - 1 AS before),
+    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
+    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, last) SELECT id, timeline, clock_timestamp(), before FROM t)
+    SELECT epoch, revision, before FROM t`,
   stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
     bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
 } as const;
@@ -56,15 +67,18 @@ const statements = {
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
   insert:
     `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
-      bytes, clients, registration, numbers)
+      bytes, clients, registration, numbers, timeline, synchronous)
     VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
-      $4::bigint, 0, 0, $4::bigint, 0)
+      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, false)
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
-  /** A seal ends with its epoch: the server that has written the node of a higher one knows that the receiver has not. */
-  open: `UPDATE ${topic} SET ${raised}, epoch = $3::bigint, owner = $4::text,
+  /**
+   * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has written
+   * the node of a higher one knows that the receiver has not.
+   */
+  open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
     AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
-    RETURNING ${columns}`,
+    RETURNING ${columns}, timeline, synchronous, ${timelineNow} AS timeline_now`,
   find: `SELECT incarnation, base_offset, epoch, owner FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
   give_up: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
     AND base_offset < $2::bigint AND epoch < $3::bigint RETURNING id`,
@@ -113,6 +127,7 @@ const deleteTopic: SqlStatement = {
 interface FencedRows {
   readonly fences: Map<number, OpenFence>;
   readonly write: RunStatement;
+  readonly onLoss: (sentence: string) => void;
 }
 
 export class PostgresCopyRows implements TopicCopyRows {
@@ -181,7 +196,11 @@ export class PostgresCopyRows implements TopicCopyRows {
 
   async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
     const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
-    if (row !== undefined) return this.#open(row);
+    if (row !== undefined) {
+      const id = this.#open(row);
+      if (row["timeline"] !== row["timeline_now"]) await this.#noteFailover(name, id, row["synchronous"] === true);
+      return id;
+    }
     const [found] = await this.#run("find", [nameBytes(name)]);
     if (found === undefined) return null;
     throw new BatonError(
@@ -301,6 +320,19 @@ export class PostgresCopyRows implements TopicCopyRows {
     const values = [nameBytes(name), place, incarnation, baseOffset, epoch, this.#server, sender];
     const [row] = await this.#run("insert", values);
     return row === undefined ? null : this.#open(row);
+  }
+
+  /**
+   * Called when a topic is opened first after a standby was promoted. If it did not have all commits, messages that were
+   * answered OK may be missing: their ids are not used again, and the loss is written down before anything is answered.
+   */
+  async #noteFailover(name: string, id: number, wasSynchronous: boolean): Promise<void> {
+    if (wasSynchronous) return void await this.#change("note_timeline", id, []);
+    const [row] = await this.#change("note_loss", id, []);
+    this.#rows.onLoss(
+      `The database has failed over without a synchronous standby: messages of topic ${JSON.stringify(name)} after ` +
+        `message ${row?.["before"]} that were answered OK may be lost`,
+    );
   }
 
   /** Notes a row whose revision this server has raised. */

@@ -74,7 +74,10 @@ class PostgresStore {
       this.storeId = storeId;
     };
     this.#lane = new DatabaseLane({ address, clock, name: server, onConnect });
-    this.#rows = new PostgresTopicRows({ lane: this.#lane, clock, server });
+    this.#rows = new PostgresTopicRows({
+      ...{ lane: this.#lane, clock, server },
+      onLoss: (message) => emit({ kind: "problem", code: "BAD_DATA", message }),
+    });
     this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
     this.#requests = new ThreadRequests(server, (bytes, batches) => {
       emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);

@@ -7,6 +7,16 @@
 /** Places of a topic's rows; the values are those of SQLite's `topicStates`. */
 export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
 
+/** The timeline of the cluster, which increases with each promotion, in SQL. */
+export const timelineNow = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
+/**
+ * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and whether it waited
+ * for a standby. A commit that did has all commits before it on the standby, too.
+ */
+export const committedState =
+  `timeline = ${timelineNow}, synchronous = current_setting('synchronous_standby_names') <> ''
+  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
+
 /** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
 const vacuumed =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
@@ -17,7 +27,8 @@ export const topicTables: readonly string[] = [
     place smallint NOT NULL, incarnation text NOT NULL, base_offset bigint NOT NULL, epoch bigint NOT NULL,
     owner text NOT NULL, revision bigint NOT NULL, sealed_for text, sender text, last bigint NOT NULL,
     gone bigint NOT NULL, stored bigint NOT NULL, bytes bigint NOT NULL, clients bigint NOT NULL,
-    registration bigint NOT NULL, numbers bigint NOT NULL) WITH (fillfactor = 50)`,
+    registration bigint NOT NULL, numbers bigint NOT NULL, timeline int NOT NULL,
+    synchronous bool NOT NULL) WITH (fillfactor = 50)`,
   `CREATE UNIQUE INDEX IF NOT EXISTS topic_name ON SCHEMA.topic (name, place) WHERE place < ${topicPlaces.dropped}`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_message (topic bigint, first bigint, last bigint NOT NULL,
     previous bigint NOT NULL, content_sum bigint NOT NULL, sum bigint NOT NULL, records bytea NOT NULL,
@@ -39,5 +50,8 @@ export const topicTables: readonly string[] = [
     message bigint NOT NULL, fingerprint bigint NOT NULL, PRIMARY KEY (topic, client, id))`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_dropped (name bytea PRIMARY KEY, incarnation text NOT NULL,
     epoch bigint NOT NULL)`,
+  // Fail-overs after which messages behind `last` may be missing.
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_loss (topic bigint, timeline int, at timestamptz NOT NULL,
+    last bigint NOT NULL, PRIMARY KEY (topic, timeline))`,
   "CREATE TABLE IF NOT EXISTS SCHEMA.topic_mark (server text PRIMARY KEY, generation bigint NOT NULL)",
 ];

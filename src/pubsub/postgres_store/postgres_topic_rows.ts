@@ -46,6 +46,8 @@ export interface PostgresRowsOptions {
   readonly clock: Clock;
   /** The id of this server. */
   readonly server: string;
+  /** Reports that messages may be lost, for the operator. */
+  readonly onLoss: (sentence: string) => void;
   /** How long a statement waits for a connection, and is repeated if it was certainly not executed. Milliseconds. */
   readonly refusedMs?: number;
 }
@@ -55,6 +57,7 @@ export class PostgresTopicRows implements TopicRows {
   readonly #lane: DatabaseLane;
   readonly #clock: Clock;
   readonly #refusedMs: number;
+  readonly onLoss: (sentence: string) => void;
   readonly #loaded = new LoadedRows();
   readonly #loader: RowLoader;
   /** Topics that this server may write. */
@@ -66,7 +69,8 @@ export class PostgresTopicRows implements TopicRows {
   /** The statements with the names of the schema. */
   readonly #prepared = new Map<SqlStatement, SqlStatement>();
 
-  constructor({ lane, clock, server, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+  constructor({ lane, clock, server, onLoss, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+    this.onLoss = onLoss;
     this.#refusedMs = refusedMs;
     this.#lane = lane;
     this.#clock = clock;

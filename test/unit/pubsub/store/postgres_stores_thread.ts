@@ -92,7 +92,10 @@ async function open(schema: string, options: StoreOptions, isNew: boolean): Prom
     const all = ["topic", ...tableNames].map((name) => `${schema}.${name}`).join(", ");
     await lane.run({ name: "empty", text: `TRUNCATE ${all} RESTART IDENTITY` });
   }
-  const rows = new PostgresTopicRows({ lane, clock, server: "s1" });
+  const rows = new PostgresTopicRows({
+    ...{ lane, clock, server: "s1" },
+    onLoss: (sentence) => warnings.push(sentence),
+  });
   const engine = new StoreEngine(rows, options, {
     onResponse: (response) => responses.push(response),
     wallClockMs: () => nowMs,

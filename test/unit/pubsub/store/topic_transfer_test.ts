@@ -49,7 +49,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       from.transfer.seal("news", 1, "s2");
       const content = from.exported();
       received(to, content);
-      expect(to.transfer.copiesOf("news")).toEqual({
+      expect(to.transfer.copiesOf("news")).toMatchObject({
         copy: null,
         staged: { incarnation: "b", owner: "s1", epoch: 1 },
         dropped: { incarnation: "b", epoch: 2 },
