@@ -108,7 +108,6 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     });
     if (problem !== null) {
       log("error", "end_not_recorded", `${name}: the end of ${tickText} is not recorded: ${problem}`, fields);
-      if (lease.isHeld()) await tick.lease.release();
     }
     return outcome.kind === "breach";
   } finally {

@@ -1,11 +1,11 @@
 /** Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
-import { acquireTick } from "../../src/coordination/tick/acquire_tick.ts";
+import { acquireTick, type TickLease } from "../../src/coordination/tick/acquire_tick.ts";
 import { TickSettled } from "../../src/coordination/tick/tick_claim.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
@@ -101,13 +101,13 @@ class ScheduleFollower {
 
   /** `isDue`: a tick has come by the clock of this host; it waits for one that is a little behind. */
   async #try(isDue: boolean): Promise<Step> {
-    const { zk, slots, log, onBreach } = this.#context;
+    const { zk, slots, log } = this.#context;
     const { name, line } = this.#job;
     using _slot = await slots.take(this.#signal);
     try {
       const tick = await this.#acquire(isDue);
       this.#refusal = "";
-      if (await runCronJob(this.#job, tick, this.#context)) onBreach();
+      await this.#run(tick);
       return { kind: "settled", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
@@ -124,6 +124,20 @@ class ScheduleFollower {
       if (this.#refusal !== code) log("error", "tick_refused", message, fields);
       this.#refusal = code;
       return { kind: "refused" };
+    }
+  }
+
+  /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. */
+  async #run(tick: TickLease): Promise<void> {
+    const { log, onBreach } = this.#context;
+    let hasBreach = false;
+    try {
+      hasBreach = await runCronJob(this.#job, tick, this.#context);
+      if (hasBreach) onBreach();
+    } finally {
+      if (!hasBreach && tick.lease.isHeld()) {
+        await tick.lease.release().catch((thrown: unknown) => log("warning", "release_unconfirmed", messageOf(thrown)));
+      }
     }
   }
 

@@ -16,6 +16,15 @@ export function localZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
+const known = new Map<string, CivilTimes>();
+
+/** Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE for an unknown zone. */
+export function civilTimesOf(zone: string): CivilTimes {
+  const times = known.get(zone) ?? new CivilTimes(zone);
+  known.set(zone, times);
+  return times;
+}
+
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
 

@@ -5,7 +5,7 @@
  */
 import { Cron } from "croner";
 import { BatonError } from "../errors.ts";
-import { CivilTimes, localZone } from "./civil_time.ts";
+import { type CivilTimes, civilTimesOf, localZone } from "./civil_time.ts";
 import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
@@ -35,7 +35,7 @@ export class Schedule {
     const starts = (field: string) => field.startsWith("*");
     this.#follows = starts(minute) || starts(hour);
     this.#cron = new Cron(this.text, { timezone: "UTC", paused: true, domAndDow: starts(day) || starts(weekday) });
-    this.#civil = new CivilTimes(zone);
+    this.#civil = civilTimesOf(zone);
     if (this.next(Date.now()) === null) {
       throw new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: there is no such day in any year`);
     }

@@ -3,7 +3,7 @@
  * does not tell its version.
  */
 import { createHash } from "node:crypto";
-import { CivilTimes } from "./civil_time.ts";
+import { civilTimesOf } from "./civil_time.ts";
 
 const dayMs = 86_400_000;
 /** The number of years that a fingerprint covers. */
@@ -26,7 +26,7 @@ function printOfYear(zone: string, year: number): string {
   const key = `${year} ${zone}`;
   const before = known.get(key);
   if (before !== undefined) return before;
-  const civil = new CivilTimes(zone);
+  const civil = civilTimesOf(zone);
   const hash = createHash("sha256");
   for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + years, 0, 1); at += dayMs) {
     hash.update(`${civil.at(at) - at} `);

@@ -1,6 +1,7 @@
 /** Takes the lock together with a tick of a schedule; or says why no tick is for this call. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
+import { abortable } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { lockPath } from "../lock/lock_path.ts";
@@ -35,7 +36,7 @@ export async function acquireTick(
   for (let tries = 0;; tries++) {
     const claim = new TickClaim(zk, name, tick);
     try {
-      await claim.checkDue();
+      await abortable(claim.checkDue(), signal); // it only reads
       const lease = await acquireLock(zk, name, {
         ...options,
         wait: tick.waits ? options.wait ?? "forever" : "none",
