@@ -6,5 +6,6 @@ case ${1:-} in
   *) exit 0 ;;
 esac
 if [ -z "${DPKG_ROOT:-}" ] && [ -d /run/systemd/system ]; then
-  systemctl --no-reload disable --now baton-keeper.service baton-pubsub-server.service baton-pubsub-proxy.service baton-cron.service || :
+  systemctl --no-reload disable --now baton-keeper.service baton-pubsub-server.service baton-pubsub-proxy.service || :
+  systemctl stop 'baton-cron@*.service' || :
 fi
