@@ -33,6 +33,7 @@ export const commandLoaders: CommandLoaders = {
   history: async () => (await import("./operator/history.ts")).historyCommand,
   cron: async () => (await import("./cron/cron.ts")).cronCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
+  metrics: async () => (await import("./metrics/metrics.ts")).metricsCommand,
   top: async () => (await import("./top/top.ts")).topCommand,
   check: async () => (await import("./job/check.ts")).checkCommand,
   doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,

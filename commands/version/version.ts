@@ -35,7 +35,8 @@ export const versionCommand = defineCommand({
   },
 });
 
-async function versionFacts(): Promise<VersionJson> {
+/** Returns the facts of this build. */
+export async function versionFacts(): Promise<VersionJson> {
   const { default: description } = await import("../../package.json", { with: { type: "json" } });
   return {
     version: 1,

@@ -1,0 +1,32 @@
+/** Reads the counters of all histories below a root. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { decodeLockName, folderOf } from "../lock/lock_path.ts";
+import { childNames, mapInBatches } from "../request_errors.ts";
+import { type HistoryKind, historyKinds, shardPath } from "./history_log.ts";
+import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
+
+/** Number of histories that are read at the same time. */
+const batchSize = 100;
+const shards = 256;
+
+export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
+  readonly kind: HistoryKind;
+  readonly name: string;
+};
+
+/** Returns the counters of all histories, in no order. */
+export async function listHistories(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
+  const existing = new Set(await childNames(zk, folderOf("history", root)));
+  const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
+  const folders = all.map(({ kind, number }) => ({ kind, path: shardPath(kind, number, root) }))
+    .filter(({ path }) => existing.has(path.slice(path.lastIndexOf("/") + 1)));
+  const names = (await mapInBatches(
+    folders,
+    batchSize,
+    async ({ kind, path }) => (await childNames(zk, path)).map((child) => ({ kind, name: decodeLockName(child) })),
+  )).flat();
+  return await mapInBatches(names, batchSize, async ({ kind, name }) => {
+    const { counters, refusals } = await readHistoryCounters(zk, name, { kind, root });
+    return { kind, name, counters, refusals };
+  });
+}

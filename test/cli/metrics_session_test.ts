@@ -1,0 +1,68 @@
+/** `baton metrics` on the keeper and on ZooKeeper: printed, written for node_exporter, and served. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    let session: BatonSession;
+    beforeAll(async () => {
+      backend = await kind.start();
+      session = new BatonSession({ BATON_SERVERS: backend.servers });
+    }, 40_000);
+    afterAll(async () => {
+      await session[Symbol.asyncDispose]();
+      await backend.close();
+    });
+
+    test("holders, waiters, ended holds, refusals and ticks are printed", async () => {
+      const script = `
+        "$baton" lock db --history -- true
+        "$baton" lock db --history -- sh -c 'env -u BATON_HELD "$baton" lock other -n -- true; "$baton" metrics >"$dir/held"'
+        "$baton" lock nightly --tick '* * * * *' --timezone UTC -- true
+        "$baton" metrics`;
+      const { stdout } = await session.run(script);
+      const held = await session.run('cat "$dir/held"');
+      expect(held.stdout).toContain('baton_lock_holders{name="db"} 1\n');
+      expect(stdout).toContain("baton_up 1\n");
+      expect(stdout).toContain('baton_lock_ends_total{name="db",result="done"} 2\n');
+      expect(stdout).toContain('baton_lock_hold_seconds_count{name="db"} 2\n');
+      expect(stdout).toContain('baton_tick_overdue{name="nightly",schedule="* * * * *"} 0\n');
+    });
+
+    test("a file for node_exporter is replaced at once, readable by others; one that cannot be written is 73", async () => {
+      expect(await session.run('umask 077; "$baton" metrics --textfile "$dir/b.prom"')).toMatchObject({
+        code: 0,
+        stdout: "",
+      });
+      expect(statSync(join(session.folder, "b.prom")).mode & 0o777).toBe(0o644);
+      expect((await session.run('cat "$dir/b.prom"; ls "$dir"')).stdout).toMatch(/^baton_up 1$[^]*^b\.prom$/m);
+      expect((await session.run('"$baton" metrics --textfile "$dir/none/b.prom"')).code).toBe(73);
+      expect((await session.run('"$baton" metrics --textfile "$dir/b.txt"')).code).toBe(64);
+    });
+
+    test("a page is served; it says so when the servers cannot be read, and recovers", async () => {
+      const page = session.start('exec "$baton" metrics --listen "unix:$dir/page" --every 1s');
+      const ask = async (path: string) => {
+        const response = await fetch(`http://baton${path}`, { unix: join(session.folder, "page") }).catch(() => null);
+        return response === null ? null : { status: response.status, text: await response.text() };
+      };
+      await eventually(async () => (await ask("/healthz"))?.status === 200, { withinMs: 20_000 });
+      expect((await ask("/metrics"))?.text).toContain("baton_up 1\n");
+      const [node] = backend.nodes;
+      await node?.pause();
+      await eventually(async () => (await ask("/metrics"))?.text.includes("baton_up 0\n"), { withinMs: 20_000 });
+      expect((await ask("/healthz"))?.status).toBe(503);
+      await node?.resume();
+      await eventually(async () => (await ask("/metrics"))?.text.includes("baton_up 1\n"), { withinMs: 30_000 });
+      page.child.kill("SIGTERM");
+      expect(await page.ended).toMatchObject({ signal: "SIGTERM" });
+    });
+  });
+}
