@@ -34,6 +34,7 @@ const tiers: readonly Tier[] = [
   bunTest("cli", 12, "--parallel=2", "./test/cli"),
   bunTest("runtime", 8, "--parallel=2", "./test/runtime"),
   bunTest("release", 8, "--parallel=2", "./test/release"),
+  bunTest("simulation", 8, "./test/simulation"),
   bunTest("fault", 12, "./test/fault"),
 ];
 

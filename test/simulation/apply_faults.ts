@@ -1,0 +1,140 @@
+/** Applies the faults of a run to its world, each with its own end. Counts those that had something to act on. */
+import type { Fault } from "./fault_plan.ts";
+import type { SimDisk } from "./world/sim_disk.ts";
+import type { SimNetwork } from "./world/sim_network.ts";
+import type { SimMachine, SimProcess } from "./world/sim_process.ts";
+import type { SimWorld } from "./world/sim_world.ts";
+
+export interface FaultTargets {
+  readonly world: SimWorld;
+  readonly network: SimNetwork;
+  readonly disk: SimDisk;
+  /** The process that a fault names, at the time of the fault; none if there is no such process then. */
+  readonly target: (name: string) => SimProcess | undefined;
+}
+
+export function applyFaults(faults: readonly Fault[], targets: FaultTargets): void {
+  for (const fault of faults) {
+    targets.world.after(fault.at, () => {
+      const process = targets.target(fault.target);
+      if (process === undefined) return;
+      targets.world.log(() => `FAULT ${JSON.stringify(fault)}`);
+      new FaultInForce(targets, process).begin(fault);
+    });
+  }
+}
+
+class FaultInForce {
+  readonly #targets: FaultTargets;
+  readonly #world: SimWorld;
+  readonly #process: SimProcess;
+  readonly #machine: SimMachine;
+
+  constructor(targets: FaultTargets, process: SimProcess) {
+    this.#targets = targets;
+    this.#world = targets.world;
+    this.#process = process;
+    this.#machine = process.machine;
+  }
+
+  begin(fault: Fault): void {
+    const { network, disk } = this.#targets;
+    switch (fault.kind) {
+      case "reset":
+      case "half open":
+        return this.#breakConnections(fault.kind);
+      case "cut": {
+        const others = [...this.#world.machines.values()].filter((machine) => machine !== this.#machine);
+        const to = fault.direction === "from" ? [] : others.map((other) => [other, this.#machine] as const);
+        const from = fault.direction === "to" ? [] : others.map((other) => [this.#machine, other] as const);
+        for (const [one, other] of [...to, ...from]) network.cut(one, other);
+        return this.#later(fault.forMs, () => {
+          for (const [one, other] of [...to, ...from]) network.heal(one, other);
+        });
+      }
+      case "delay":
+        return this.#delay(fault.addMs, fault.forMs);
+      case "kill":
+        if (this.#process.state === "dead") return;
+        this.#took(fault.kind);
+        this.#process.die("killed");
+        return this.#later(fault.forMs, () => this.#process.start());
+      case "lose":
+        return this.#lose(fault.forMs);
+      case "stop":
+        return this.#stop(fault.forMs, "stop", () => {});
+      case "suspend":
+        return this.#stop(fault.forMs, "suspend", () => void (this.#machine.suspendedMs += fault.forMs));
+      case "wall step":
+        this.#took(fault.kind);
+        return this.#machine.stepWallClock(fault.byMs);
+      case "busy":
+        this.#took(fault.kind);
+        this.#machine.turnMs += fault.turnMs;
+        return this.#later(
+          fault.forMs,
+          () => void (this.#machine.turnMs = Math.max(0, this.#machine.turnMs - fault.turnMs)),
+        );
+      case "disk slow":
+        disk.faults.slow += fault.flushMs;
+        return this.#later(fault.forMs, () => void (disk.faults.slow = Math.max(0, disk.faults.slow - fault.flushMs)));
+      case "disk full":
+        disk.faults.full++;
+        return this.#later(fault.forMs, () => void disk.faults.full--);
+      case "disk failing":
+        disk.faults.failing++;
+        return this.#later(fault.forMs, () => void disk.faults.failing--);
+    }
+  }
+
+  #took(kind: Fault["kind"]): void {
+    this.#world.count(`effect ${kind}`);
+  }
+
+  #later(afterMs: number, end: () => void): void {
+    this.#world.after(afterMs, end);
+  }
+
+  #breakConnections(kind: "reset" | "half open"): void {
+    for (const socket of [...this.#targets.network.sockets]) {
+      if (socket.machine !== this.#machine) continue;
+      this.#took(kind);
+      if (kind === "reset") socket.peerSocket?.break();
+      socket.break();
+    }
+  }
+
+  #delay(addMs: number, forMs: number): void {
+    const { network } = this.#targets;
+    const routes = [...this.#world.machines.values()].filter((machine) => machine !== this.#machine)
+      .flatMap((other) => [network.route(other, this.#machine), network.route(this.#machine, other)]);
+    for (const route of routes) route.addedMs += addMs;
+    this.#later(forMs, () => {
+      for (const route of routes) route.addedMs = Math.max(0, route.addedMs - addMs);
+    });
+  }
+
+  /** The machine is gone without a word, and starts again. */
+  #lose(forMs: number): void {
+    if (!this.#machine.isUp) return;
+    this.#took("lose");
+    this.#machine.isUp = false;
+    this.#process.die("lost");
+    this.#later(forMs, () => {
+      this.#machine.isUp = true;
+      this.#process.start();
+    });
+  }
+
+  #stop(forMs: number, kind: "stop" | "suspend", atEnd: () => void): void {
+    if (this.#process.state !== "running") return;
+    const { life } = this.#process;
+    this.#process.stop();
+    this.#later(forMs, () => {
+      if (this.#process.life !== life) return;
+      if (this.#process.hasBacklog) this.#took(kind);
+      atEnd();
+      this.#process.resume();
+    });
+  }
+}

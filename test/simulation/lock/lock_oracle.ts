@@ -1,0 +1,168 @@
+/**
+ * Knows the truth about the locks of a simulated world: what is on the keeper's disk. Judges what the contenders believe by it.
+ * A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
+ */
+import { holderName, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { nodeOf, type StoredRow } from "../../../src/keeper/storage/stored_records.ts";
+import type { ZNode } from "../../../src/keeper/state/tree.ts";
+import type { Lease } from "../../../src/process/lease.ts";
+import type { SimDisk } from "../world/sim_disk.ts";
+import type { SimProcess } from "../world/sim_process.ts";
+import type { SimWorld } from "../world/sim_world.ts";
+
+/** A lease that a process works under. */
+export interface LeaseInUse {
+  readonly process: SimProcess;
+  readonly life: number;
+  readonly lease: Lease;
+}
+
+export class LockOracle {
+  readonly #world: SimWorld;
+  readonly #nodes = new Map<bigint, ZNode>();
+  readonly #sessions = new Set<bigint>();
+  readonly #inUse = new Set<LeaseInUse>();
+  readonly #lastTokens = new Map<string, bigint>();
+  /** Looks at all leases whenever a grant comes or goes, not only when their processes work. */
+  readonly #isEager: boolean;
+
+  constructor(world: SimWorld, disk: SimDisk, { isEager }: { readonly isEager: boolean }) {
+    this.#world = world;
+    this.#isEager = isEager;
+    disk.onFlushed = (nodes, sessions) => this.#flushed(nodes, sessions);
+  }
+
+  /** A process that works under a lease now. */
+  get holder(): SimProcess | undefined {
+    for (const { process, life } of this.#inUse) if (process.life === life) return process;
+    return undefined;
+  }
+
+  /** A process begins to work under a lease. Checks the lease's token. */
+  began(process: SimProcess, lease: Lease): LeaseInUse {
+    const used = { process, life: process.life, lease };
+    if (!this.check(used)) return used;
+    this.#inUse.add(used);
+    const last = this.#lastTokens.get(lease.path) ?? 0n;
+    const token = lease.fencingToken;
+    if (lease.mode === "exclusive") {
+      if (token <= last) this.#world.fail("fencing token", `${process.name} got token ${token} after ${last}`);
+      this.#lastTokens.set(lease.path, token);
+    }
+    const node = this.#grantOf(lease);
+    if (node !== undefined && !this.#isTokenOf(lease, node)) {
+      this.#world.fail("fencing token", `${process.name} got token ${token}; its grant was made by ${node.czxid}`);
+    }
+    return used;
+  }
+
+  ended(used: LeaseInUse): void {
+    this.#inUse.delete(used);
+  }
+
+  /** Whether the process holds, by its own account; fails the run if another one may hold. Call it in a turn of the process. */
+  check({ process, lease }: LeaseInUse): boolean {
+    if (!lease.isHeld()) return false;
+    const grants = this.grantsOf(lease.path);
+    const own = grants.find((node) => nameOf(node.path) === holderName({ ...lease, guid: lease.holderId }));
+    const what = `${process.name} believes that it holds ${lease.path} with token ${lease.fencingToken}`;
+    const state = () => grants.map((node) => `${nameOf(node.path)} by ${node.czxid}`).join(", ");
+    if (own === undefined) {
+      this.#world.fail("two holders", `${what}, but its grant is not in force; grants: ${state()}`);
+    } else if (!isInForce(own, grants, lease)) {
+      this.#world.fail("two holders", `${what}, but another grant is in force; grants: ${state()}`);
+    }
+    return true;
+  }
+
+  /** The grants of a lock on the disk, the oldest first. */
+  grantsOf(lockPath: string): ZNode[] {
+    const folder = `${lockPath}/h/`;
+    return [...this.#nodes.values()].filter(({ path }) => path.startsWith(folder))
+      .sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
+  }
+
+  /** Fails the run if ephemeral nodes or sessions are left, when all clients have ended. */
+  checkNothingLeft(): void {
+    const left = [...this.#nodes.values()].filter(({ ephemeralOwner }) => ephemeralOwner !== 0n);
+    if (left.length > 0) this.#world.fail("left nodes", left.map(({ path }) => path).join(", "));
+    if (this.#sessions.size > 0) this.#world.fail("left sessions", [...this.#sessions].join(", "));
+  }
+
+  #grantOf(lease: Lease): ZNode | undefined {
+    const name = holderName({ ...lease, guid: lease.holderId });
+    return this.grantsOf(lease.path).find((node) => nameOf(node.path) === name);
+  }
+
+  /** The token is the zxid of the grant's transaction. */
+  #isTokenOf({ fencingToken }: Lease, { czxid }: ZNode): boolean {
+    return fencingToken === czxid;
+  }
+
+  #flushed(nodes: readonly StoredRow[], sessions: readonly StoredRow[]): void {
+    let hasGrantChanged = false;
+    for (const { id, body } of sessions) body === null ? this.#sessions.delete(id) : this.#sessions.add(id);
+    for (const row of nodes) {
+      const before = this.#nodes.get(row.id);
+      const node = row.body === null ? undefined : nodeOf(row);
+      if ((before ?? node)?.path.includes("/h/") === true) {
+        hasGrantChanged = true;
+        this.#mark(before, node);
+      }
+      if (node === undefined) this.#nodes.delete(row.id);
+      else this.#nodes.set(row.id, node);
+    }
+    this.#checkOwners();
+    if (hasGrantChanged) this.#checkLimits();
+    if (hasGrantChanged && this.#isEager) this.#checkAll();
+  }
+
+  /** Counts the situations that a run must reach. */
+  #mark(before: ZNode | undefined, after: ZNode | undefined): void {
+    const { path = "", ephemeralOwner = 0n } = before ?? after ?? {};
+    if (!nameOf(path).startsWith("x")) return;
+    const grants = this.grantsOf(path.slice(0, path.indexOf("/h/")));
+    if (before === undefined && grants.length > 0) this.#world.count("mark grant in advance");
+    if (after !== undefined) return;
+    if (!this.#sessions.has(ephemeralOwner)) this.#world.count("mark session of a grant ended");
+    else if (grants[0] !== before) this.#world.count("mark grant withdrawn");
+  }
+
+  #checkOwners(): void {
+    for (const { path, ephemeralOwner } of this.#nodes.values()) {
+      if (ephemeralOwner === 0n || this.#sessions.has(ephemeralOwner)) continue;
+      this.#world.fail("node of a dead session", `${path} belongs to session ${ephemeralOwner}, which has ended`);
+    }
+  }
+
+  /** Grants of one lock that exclude each other. */
+  #checkLimits(): void {
+    const slots = new Set<string>();
+    for (const { path } of this.#nodes.values()) {
+      const at = path.indexOf("/h/");
+      const slot = at === -1 ? null : parseHolder(path.slice(at + 3))?.slot ?? null;
+      if (slot === null) continue;
+      const key = `${path.slice(0, at)} ${slot}`;
+      if (slots.has(key)) this.#world.fail("slot given twice", key);
+      slots.add(key);
+    }
+  }
+
+  #checkAll(): void {
+    for (const used of [...this.#inUse]) {
+      const { process, life } = used;
+      if (process.life !== life) this.#inUse.delete(used);
+      else if (process.state === "running") this.#world.inside(process, () => this.check(used));
+    }
+  }
+}
+
+function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
+  const [oldest] = grants;
+  if (lease.mode === "exclusive") return oldest === own;
+  const modes = grants.map((node) => parseHolder(nameOf(node.path))?.mode);
+  if (modes.some((mode) => mode !== lease.mode)) return false;
+  return lease.mode === "shared" || lease.limit === null || grants.length <= lease.limit;
+}
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -1,0 +1,123 @@
+/** The command line of the simulation; `sh scripts/simulate --help` prints its options. */
+import { readFileSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { faultKinds } from "./fault_plan.ts";
+import { minimise } from "./minimise.ts";
+import { runMutants } from "./mutants.ts";
+import { runSeeds, type SeedsReport } from "./run_seeds.ts";
+import type { RunOptions, RunPlan, Simulation } from "./simulation.ts";
+import { simulations } from "./simulations.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seed: { type: "string" },
+    seeds: { type: "string" },
+    from: { type: "string", default: "1" },
+    faults: { type: "string" },
+    keep: { type: "string" },
+    until: { type: "string" },
+    verbose: { type: "boolean", default: false },
+    twice: { type: "boolean", default: false },
+    "until-failure": { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    mutants: { type: "boolean", default: false },
+  },
+});
+
+function usage(message: string): never {
+  console.error(`${message}; sh scripts/simulate --help prints the options`);
+  process.exit(64);
+}
+
+function whole(name: string, text: string): number {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value >= 0
+    ? value
+    : usage(`--${name} is "${text}", which is not a whole number`);
+}
+
+function simulationOf(name: string): Simulation {
+  return simulations.find((one) => one.name === name) ??
+    usage(`"${name}" is no world; there are: ${simulations.map((one) => one.name).join(", ")}`);
+}
+
+const log = (line: string) => console.error(line);
+const runOptions: RunOptions = {
+  ...(values.verbose ? { log } : {}),
+  ...(values.until === undefined ? {} : { untilMs: whole("until", values.until) }),
+};
+
+/** Runs one plan, and keeps a shorter one that fails in the same way. */
+async function runOne(simulation: Simulation, plan: RunPlan): Promise<boolean> {
+  const outcome = await simulation.run(plan, runOptions);
+  const { failure, trace, counts } = outcome;
+  if (values.json) {
+    const failures = failure === null ? [] : [{ plan, outcome }];
+    console.log(
+      JSON.stringify({ world: plan.world, seeds: 1, traces: [trace], counts: Object.fromEntries(counts), failures }),
+    );
+    return failure === null;
+  }
+  console.log(`trace ${trace}`);
+  if (failure === null) return true;
+  console.log(`${failure.kind} at ${failure.atMs.toFixed(3)} ms: ${failure.message}`);
+  if (values.keep !== undefined) {
+    const shortest = await minimise(simulation, plan, failure.kind);
+    const marks = [...counts.keys()].filter((name) => name.startsWith("mark "));
+    writeFileSync(values.keep, `${JSON.stringify({ failure: failure.kind, marks, plan: shortest }, null, 2)}\n`);
+    console.log(`${shortest.faults.length} of ${plan.faults.length} faults are enough: ${values.keep}`);
+  }
+  return false;
+}
+
+function printReport({ world, seeds, realMs, simulatedMs, turns, counts, failures }: SeedsReport): void {
+  const seconds = realMs / 1000;
+  for (const { plan, outcome } of failures) {
+    console.log(
+      `${world} --seed ${plan.seed}: ${outcome.failure?.kind} at ${
+        outcome.failure?.atMs.toFixed(0)
+      } ms: ${outcome.failure?.message}`,
+    );
+  }
+  const effects = faultKinds.map((kind) => `${kind} ${counts.get(`effect ${kind}`) ?? 0}`);
+  console.log(
+    `${world}: ${seeds} seeds, ${failures.length} failed, ${(simulatedMs / 3_600_000).toFixed(2)} simulated hours in ` +
+      `${seconds.toFixed(1)} s (${(seeds / seconds).toFixed(1)} seeds/s, ${Math.round(turns / seconds)} turns/s)`,
+  );
+  console.log(`  faults that took effect: ${effects.join(", ")}`);
+  const marks = [...counts].filter(([name]) => name.startsWith("mark ")).sort();
+  console.log(`  reached: ${marks.map(([name, times]) => `${name.slice(5)} ${times}`).join(", ")}`);
+}
+
+async function main(): Promise<boolean> {
+  if (values.mutants) return runMutants(positionals);
+  if (values.faults !== undefined) {
+    const { plan } = JSON.parse(readFileSync(values.faults, "utf8")) as { plan: RunPlan };
+    return await runOne(simulationOf(plan.world), plan);
+  }
+  const chosen = positionals.length === 0 ? simulations : positionals.map(simulationOf);
+  const seed = values.seed;
+  if (seed !== undefined) {
+    let isGood = true;
+    for (const one of chosen) isGood = await runOne(one, one.plan(whole("seed", seed))) && isGood;
+    return isGood;
+  }
+  let isGood = true;
+  for (const simulation of chosen) {
+    const report = await runSeeds(simulation, {
+      ...runOptions,
+      from: whole("from", values.from),
+      seeds: whole("seeds", values.seeds ?? "100"),
+      twice: values.twice,
+      untilFailure: values["until-failure"],
+    });
+    if (values.json) console.log(JSON.stringify({ ...report, counts: Object.fromEntries(report.counts) }));
+    else printReport(report);
+    isGood &&= report.failures.length === 0;
+  }
+  return isGood;
+}
+
+process.exitCode = await main() ? 0 : 1;

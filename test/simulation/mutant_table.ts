@@ -1,0 +1,219 @@
+/** The defects that mutants.ts puts back, and how the simulation must show each. */
+
+export interface Mutant {
+  readonly name: string;
+  readonly world: string;
+  readonly changes: readonly { readonly file: string; readonly from: string; readonly to: string }[];
+  /** The failures by which it may be found. */
+  readonly kinds: readonly string[];
+  /** The first seed; 1 when left out. */
+  readonly from?: number;
+  /** The number of seeds within which it is found. */
+  readonly seeds: number;
+  /** The file of the run that shows it, in place of seeds. */
+  readonly faults?: string;
+  /** Each plan runs twice. */
+  readonly twice?: boolean;
+}
+
+const contender = "src/coordination/lock/lock_contender.ts";
+const lease = "src/coordination/zookeeper_lease.ts";
+const keeperServer = "src/keeper/lifecycle/keeper_server.ts";
+const keeperState = "src/keeper/state/keeper_state.ts";
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: "a grant does not check the version",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: "data: state, version: view.version },",
+      to: "data: state, version: -1 },",
+    }],
+    kinds: ["two holders"],
+    from: 7,
+    seeds: 100,
+  },
+  {
+    name: "a grant in advance does not check the version",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: `    const requesting = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },`,
+      to: `    const requesting = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: -1 },`,
+    }],
+    kinds: ["two holders"],
+    from: 10,
+    seeds: 300,
+  },
+  {
+    name: "a withdrawal does not check that the holder's grant is there",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: '      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },\n',
+      to: "",
+    }],
+    kinds: ["two holders"],
+    from: 180,
+    seeds: 300,
+  },
+  {
+    name: "a contender holds with a grant in advance while an older one is there",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: "      if (isCurrent && grants.isOldest) {",
+      to: "      if (isCurrent) {",
+    }],
+    kinds: ["two holders"],
+    seeds: 20,
+  },
+  {
+    name: "a lease is counted from the response instead of from the request",
+    world: "lock",
+    changes: [{
+      file: "src/zookeeper/zookeeper_link.ts",
+      from: "this.#proof.recordResponse(pending.code, err, pending.provesMs);",
+      to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
+    }],
+    kinds: ["two holders"],
+    from: 191,
+    seeds: 400,
+  },
+  {
+    name: "a lease has no margin",
+    world: "lock",
+    changes: [{
+      file: "src/zookeeper/session_timing.ts",
+      from: "return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;",
+      to: "return provenMs + timeoutMs;",
+    }],
+    kinds: ["two holders"],
+    from: 2,
+    seeds: 300,
+  },
+  {
+    name: "a holder does not notice that its machine was suspended",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    this.#clock.noticeSuspend();\n    if (this.#isOver) return false;",
+      to: "    if (this.#isOver) return false;",
+    }],
+    kinds: ["two holders"],
+    seeds: 100,
+  },
+  {
+    name: "a lease ignores the clock",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    if (this.#clock.now() < this.#zk.session.leaseEndMs()) return true;",
+      to: "    if (this.#zk.session.id !== 0n) return true;",
+    }],
+    kinds: ["two holders", "busy loop"],
+    seeds: 20,
+  },
+  {
+    name: "the keeper answers before its commit is durable",
+    world: "lock",
+    changes: [{
+      file: keeperServer,
+      from: "    await this.#store.commit(encodeChanges(changes));\n    this.#commits",
+      to:
+        "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    await Promise.resolve();\n    this.#commits",
+    }],
+    kinds: ["two holders", "node of a dead session"],
+    seeds: 20,
+  },
+  {
+    name: "the disk acknowledges before it has flushed",
+    world: "lock",
+    changes: [{
+      file: "test/simulation/world/sim_disk.ts",
+      from: "    return durationMs;\n",
+      to: "    return durationMs * 0.3;\n",
+    }],
+    kinds: ["two holders"],
+    seeds: 20,
+  },
+  {
+    name: "the keeper restores sessions with no time left",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from: "for (const session of piece.sessions) this.sessions.add(session, nowMs);",
+      to: "for (const session of piece.sessions) this.sessions.add(session, nowMs - session.timeoutMs);",
+    }],
+    kinds: ["two holders"],
+    from: 25,
+    seeds: 100,
+  },
+  {
+    name: "the end of a session fires no watches",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from: "    this.sessions.removeSession(session);\n    this.#fire(transaction);",
+      to: "    this.sessions.removeSession(session);",
+    }],
+    kinds: ["never served"],
+    from: 5,
+    seeds: 20,
+  },
+  {
+    name: "the keeper shows the zxid of a start before it is stored",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from:
+        "    if (this.tree.size > 0) return;\n    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;\n",
+      to:
+        "    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;\n    if (this.tree.size > 0) return;\n",
+    }],
+    kinds: ["never served"],
+    seeds: 1,
+    faults: "test/simulation/found/zxid_seen_but_not_stored.json",
+  },
+  {
+    name: "a holder that was granted in advance leaves its place in the queue",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);\n",
+      to: '    if (this.#holderPath !== "") return await deleteIfThere(this.#zk, this.#holderPath);\n',
+    }],
+    kinds: ["never served"],
+    seeds: 60,
+  },
+  {
+    name: "a contender that lost a response joins the queue a second time",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: '      step = { do: "recover" };\n',
+      to: '      step = { do: "contend" };\n',
+    }],
+    kinds: ["never served", "two holders"],
+    seeds: 100,
+  },
+  {
+    name: "a leak: the real wall clock reaches the nodes of a lock",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/holder_info.ts",
+      from: "export function formatNewNode(",
+      to: "const savedNow = Date.now;\nexport function formatNewNode(",
+    }, {
+      file: "src/coordination/holder_info.ts",
+      from: "sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null",
+      to: "sinceMs: savedNow(), sessionTimeoutMs: session.timeoutMs, revoke: null",
+    }],
+    kinds: ["not deterministic"],
+    seeds: 3,
+    twice: true,
+  },
+];

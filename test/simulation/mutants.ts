@@ -1,0 +1,97 @@
+/**
+ * Known defects, put back into a copy of the source one at a time: the simulation must find each. A replacement whose text is no
+ * longer there exactly once is a failure, so that no mutant is lost when the source changes.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { type Mutant, mutants } from "./mutant_table.ts";
+
+const root = join(import.meta.dirname, "../..");
+/** What a simulation loads. */
+const copied = ["src", "test/simulation", "test/support/random.ts", "package.json"];
+/** The time for one mutant, in milliseconds. */
+const mutantMsMax = 600_000;
+
+export interface MutantResult {
+  readonly name: string;
+  /** The failure that showed the defect; null when it was not found. */
+  readonly kind: string | null;
+  readonly seed: number | null;
+  readonly realMs: number;
+  readonly problem: string | null;
+}
+
+/** Runs the mutants with these names, or all. True when each of them was found. */
+export function runMutants(names: readonly string[]): boolean {
+  let isGood = true;
+  for (const mutant of mutants.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    const { kind, seed, realMs, problem } = runMutant(mutant);
+    isGood &&= problem === null;
+    console.log(
+      `${problem === null ? "found" : "MISSED"}  ${mutant.name}: ${problem ?? `${kind}, seed ${seed}`}, ${
+        (realMs / 1000).toFixed(1)
+      } s`,
+    );
+  }
+  return isGood;
+}
+
+export function runMutant(mutant: Mutant): MutantResult {
+  const startMs = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "baton-mutant-"));
+  try {
+    for (const path of copied) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      cpSync(join(root, path), join(folder, path), { recursive: true });
+    }
+    for (const { file, from, to } of mutant.changes) replaceOnce(join(folder, file), from, to);
+    const { world, from = 1, seeds, twice = false, faults } = mutant;
+    const args = faults === undefined
+      ? [world, "--from", String(from), "--seeds", String(seeds), "--until-failure", "--json"]
+      : ["--faults", faults, "--json"];
+    if (twice) args.push("--twice");
+    const runtime = "Deno" in globalThis ? ["run", "-A"] : [];
+    const { stdout, stderr } = spawnSync(process.execPath, [...runtime, "test/simulation/main.ts", ...args], {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: mutantMsMax,
+      maxBuffer: 1 << 28,
+    });
+    return { ...judge(mutant, stdout, stderr), name: mutant.name, realMs: performance.now() - startMs };
+  } catch (error) {
+    return { name: mutant.name, kind: null, seed: null, realMs: performance.now() - startMs, problem: String(error) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function replaceOnce(path: string, from: string, to: string): void {
+  const text = readFileSync(path, "utf8");
+  const count = text.split(from).length - 1;
+  if (count !== 1) throw new Error(`the text to replace is ${count} times in ${path}: ${from}`);
+  writeFileSync(path, text.replace(from, () => to));
+}
+
+function judge(mutant: Mutant, stdout: string, stderr: string): Pick<MutantResult, "kind" | "seed" | "problem"> {
+  let report;
+  try {
+    report = JSON.parse(stdout) as {
+      seeds: number;
+      failures: { plan: { seed: number }; outcome: { failure: { kind: string } } }[];
+    };
+  } catch {
+    return { kind: null, seed: null, problem: `the run printed no report: ${stderr.slice(-2000)}` };
+  }
+  const [found] = report.failures;
+  if (found === undefined) return { kind: null, seed: null, problem: `not found in ${report.seeds} seeds` };
+  const { kind } = found.outcome.failure;
+  const { seed } = found.plan;
+  return {
+    kind,
+    seed,
+    problem: mutant.kinds.includes(kind) ? null : `found as "${kind}", expected ${mutant.kinds.join(" or ")}`,
+  };
+}

@@ -1,0 +1,79 @@
+/** The dose of the gate: fixed seeds, the cases that were found, known defects put back, and equal traces on both runtimes. */
+import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { dose } from "../support/dose.ts";
+import { faultKinds } from "./fault_plan.ts";
+import { runMutant } from "./mutants.ts";
+import { mutants } from "./mutant_table.ts";
+import type { RunPlan } from "./simulation.ts";
+import { simulations } from "./simulations.ts";
+
+const root = join(import.meta.dirname, "../..");
+const foundFolder = join(import.meta.dirname, "found");
+const deno = join(root, "node_modules/.bin/deno");
+
+interface Report {
+  readonly seeds: number;
+  readonly traces: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+  readonly failures: readonly { readonly plan: RunPlan; readonly outcome: { readonly failure: unknown } }[];
+}
+
+/** Runs seeds in a process of their own: a world replaces the globals of its process. */
+function simulate(runtime: readonly string[], ...args: string[]): Report {
+  const [program = "", ...before] = runtime;
+  const { stdout, stderr } = spawnSync(program, [...before, "test/simulation/main.ts", ...args, "--json"], {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, TZ: "UTC", LANG: "C" },
+    maxBuffer: 1 << 28,
+  });
+  if (!stdout.startsWith("{")) throw new Error(`simulate ${args.join(" ")} printed no report: ${stderr}`);
+  return JSON.parse(stdout) as Report;
+}
+
+const bun = [process.execPath];
+
+describe.each(simulations)("the world of $name", ({ name, marks, gateSeeds }) => {
+  test("keeps its promises under faults; each kind of fault takes effect, and each situation is reached", () => {
+    const { failures, counts } = simulate(bun, name, "--seeds", String(dose({ gate: gateSeeds, full: 2000 })));
+    expect(failures.map(({ plan, outcome }) => ({ seed: plan.seed, ...outcome }))).toEqual([]);
+    expect(faultKinds.filter((kind) => (counts[`effect ${kind}`] ?? 0) === 0)).toEqual([]);
+    expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
+  }, 600_000);
+
+  test("a seed has the same trace when it runs twice, after other seeds, in a new process, and under Deno", () => {
+    const twice = simulate(bun, name, "--seeds", "4", "--twice");
+    expect(twice.failures).toEqual([]);
+    expect(simulate(bun, name, "--from", "3", "--seeds", "2").traces).toEqual(twice.traces.slice(2));
+    expect(simulate([deno, "run", "-A"], name, "--seeds", "4").traces).toEqual([...twice.traces]);
+  }, 300_000);
+});
+
+describe("cases that were found", () => {
+  test.each(readdirSync(foundFolder))("%s does not fail, and still reaches its situations", (file) => {
+    const path = join(foundFolder, file);
+    const { plan, marks } = JSON.parse(readFileSync(path, "utf8")) as { plan: RunPlan; marks: readonly string[] };
+    const { failures, counts } = simulate(bun, "--faults", path);
+    expect(failures).toEqual([]);
+    expect(plan.faults.length).toBeGreaterThan(0);
+    expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
+  }, 60_000);
+});
+
+describe("known defects are found", () => {
+  test.each(mutants)("$name", (mutant) => {
+    const { problem, seed, kind } = runMutant(mutant);
+    expect({ problem, seed, kind }).toEqual({ problem: null, seed: expect.any(Number), kind: expect.any(String) });
+  }, 600_000);
+
+  test("a replacement that no longer applies is a failure", () => {
+    const [mutant] = mutants;
+    if (mutant === undefined) throw new Error("there are no mutants");
+    const changes = [{ file: "src/errors.ts", from: "no source has this text", to: "" }];
+    expect(runMutant({ ...mutant, changes }).problem).toContain("is 0 times in");
+  });
+});

@@ -1,0 +1,143 @@
+/**
+ * The simulated disk of a keeper: rows that are flushed, and commits on their way. A killed process leaves what was written; a power
+ * cut leaves any of the sectors that were not flushed, and a commit whose sectors are not all there never happened.
+ */
+import { BatonError } from "../../../src/errors.ts";
+import { decodeRows, encodeRows, type StoredRow } from "../../../src/keeper/storage/stored_records.ts";
+import type { Chance } from "./chance.ts";
+import type { SimProcess } from "./sim_process.ts";
+import type { SimWorld } from "./sim_world.ts";
+
+const sectorBytes = 512;
+
+/** A commit that is not flushed. */
+interface PendingCommit {
+  readonly bytes: Uint8Array;
+  readonly writtenMs: number;
+  isOver: boolean;
+}
+
+export class SimDisk {
+  readonly world: SimWorld;
+  readonly #chance: Chance;
+  readonly nodes = new Map<bigint, Uint8Array>();
+  readonly sessions = new Map<bigint, Uint8Array>();
+  zxid = 0n;
+  /** The usual time of a flush, in milliseconds. */
+  flushMs = 1;
+  /** Faults that are in force. */
+  faults = { slow: 0, full: 0, failing: 0 };
+  #pending: PendingCommit[] = [];
+  #lockedBy: { readonly process: SimProcess; readonly life: number } | null = null;
+  #owner: object | null = null;
+  /** Called with the rows of each commit that is on the disk for good. */
+  onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
+
+  constructor(world: SimWorld, name: string) {
+    this.world = world;
+    this.#chance = world.chance.fork(`disk ${name}`);
+  }
+
+  /** Opens the rows for a process. Throws LOCK_BUSY while another process has them open. */
+  open(process: SimProcess, thread: { spendMs(delayMs: number): void }): SimKeeperRows {
+    const locked = this.#lockedBy;
+    if (locked !== null && locked.process.life === locked.life) {
+      throw new BatonError("LOCK_BUSY", "Another keeper owns the data");
+    }
+    this.#lockedBy = { process, life: process.life };
+    process.whenDead((how) => this.#processDied(how));
+    const rows = new SimKeeperRows(this, thread);
+    this.#owner = rows;
+    return rows;
+  }
+
+  isOwner(rows: SimKeeperRows): boolean {
+    return this.#owner === rows;
+  }
+
+  /** Writes a commit. Returns the time until it is on the disk. Throws when the disk is full or fails. */
+  commit(bytes: Uint8Array): number {
+    const { full, failing, slow } = this.faults;
+    if (full > 0) {
+      this.world.count("effect disk full");
+      throw Object.assign(new Error("database or disk is full"), { code: "ENOSPC" });
+    }
+    if (failing > 0) {
+      this.world.count("effect disk failing");
+      throw new Error("disk I/O error");
+    }
+    if (slow > 0) this.world.count("effect disk slow");
+    const usualMs = this.flushMs * this.#chance.between(0.3, this.#chance.is(0.03) ? 20 : 2);
+    const durationMs = slow > 0 ? slow * this.#chance.between(0.5, 1) : usualMs;
+    const pending = { bytes: bytes.slice(), writtenMs: this.world.nowMs + durationMs * 0.3, isOver: false };
+    this.#pending.push(pending);
+    this.world.after(durationMs, () => this.#flush(pending));
+    return durationMs;
+  }
+
+  #flush(pending: PendingCommit): void {
+    if (pending.isOver) return;
+    pending.isOver = true;
+    this.#pending = this.#pending.filter((one) => one !== pending);
+    const { zxid, nodes, sessions } = decodeRows(pending.bytes);
+    this.zxid = zxid;
+    for (const [rows, changed] of [[this.nodes, nodes], [this.sessions, sessions]] as const) {
+      for (const { id, body } of changed) body === null ? rows.delete(id) : rows.set(id, body);
+    }
+    this.onFlushed(nodes, sessions);
+  }
+
+  /** Decides which of the commits on their way are there for the next process. */
+  #processDied(how: "killed" | "lost"): void {
+    let isLost = false;
+    for (const pending of [...this.#pending]) {
+      const isWritten = pending.writtenMs <= this.world.nowMs;
+      isLost ||= how === "killed" ? !isWritten : !this.#keepsSectors(pending);
+      if (isLost) pending.isOver = true;
+      else this.#flush(pending);
+    }
+    this.#pending = [];
+  }
+
+  #keepsSectors({ bytes }: PendingCommit): boolean {
+    const sectors = Math.ceil(bytes.byteLength / sectorBytes);
+    let kept = 0;
+    for (let sector = 0; sector < sectors; sector++) kept += Number(this.#chance.is(0.6));
+    this.world.count(kept === sectors ? "effect commit kept by a power cut" : "effect commit torn by a power cut");
+    return kept === sectors;
+  }
+}
+
+/** The rows as the storage thread of a keeper sees them, in place of KeeperDatabase. */
+export class SimKeeperRows {
+  readonly #disk: SimDisk;
+  readonly #thread: { spendMs(delayMs: number): void };
+
+  constructor(disk: SimDisk, thread: { spendMs(delayMs: number): void }) {
+    this.#disk = disk;
+    this.#thread = thread;
+  }
+
+  *load(): Generator<Uint8Array, void, void> {
+    const { zxid, nodes, sessions } = this.#disk;
+    yield encodeRows(zxid, [], rowsOf(sessions));
+    yield encodeRows(0n, rowsOf(nodes), []);
+  }
+
+  confirmOwner(): void {
+    if (!this.#disk.isOwner(this)) throw new BatonError("LOCK_BUSY", "Another keeper owns the data");
+  }
+
+  commit(changes: Uint8Array): void {
+    this.confirmOwner();
+    this.#thread.spendMs(this.#disk.commit(changes));
+  }
+
+  checkpoint(): void {}
+  reserveLog(): void {}
+  close(): void {}
+}
+
+function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): StoredRow[] {
+  return [...rows].sort(([left], [right]) => (left < right ? -1 : 1)).map(([id, body]) => ({ id, body }));
+}
