@@ -27,7 +27,7 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
 /** Two files at a time, since tests wait for most of their time; not the faults, each of which runs many rounds at once. */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
-  bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support"),
+  bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support", "./test/checker"),
   bunTest("model", 6, "--parallel=2", "./test/model"),
   bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
   bunTest("integration", 12, "--parallel=2", "./test/integration"),
