@@ -133,6 +133,31 @@ describeWithPeer("postgres", "a message store in PostgreSQL whose connection is 
     expect(found).toMatchObject([{ fence: 2, tries: 0, crashes: 0 }]);
   });
 
+  test("a result that a fail-over undoes while it is compared is written again", async () => {
+    await using store = await open();
+    await store.call("accept", messages(1), Date.now());
+    const owner = await store.call("register", "", 0, 1, 0);
+    const claim = await store.call("claim", { owner, max: 9, order: "none", nowMs: Date.now() });
+    const [{ seq, fence } = { seq: 0, fence: 0 }] = claim.messages;
+    cutter.arm("after", "queue_write");
+    const finishing = store.call("finish", { seq, fence, owner, end: rigFailure, error: "", nowMs: Date.now() });
+    await eventually(() => !cutter.isArmed, { everyMs: 1 });
+    // The comparison does not reach the database before the change is undone there.
+    let isHeld = true;
+    const holding = eventually(() => {
+      if (isHeld && !cutter.isArmed) cutter.arm("before", "queue_compare");
+      return !isHeld;
+    }, { everyMs: 1 });
+    await eventually(() => cutter.isArmed, { everyMs: 1 });
+    await server.sql(`UPDATE baton.retry SET state = 1, rev = 1, tries = 0, owner = ${owner} WHERE queue =
+      (SELECT id FROM baton.queue WHERE key = '${await store.call("storeName")}')`);
+    isHeld = false;
+    await holding;
+    cutter.disarm();
+    expect(await finishing).toMatchObject({ state: "waiting", tries: 1 });
+    expect(await store.call("show", "1")).toMatchObject({ state: "waiting", tries: 1 });
+  });
+
   test("a queue that several machines use is one queue, and one of another name is another", async () => {
     const name = randomUUID();
     await using one = await open({ name });

@@ -44,6 +44,11 @@ export class StatementCutter implements AsyncDisposable {
     this.#armed = { cut, marker };
   }
 
+  /** Cuts nothing more. */
+  disarm(): void {
+    this.#armed = null;
+  }
+
   /** Cuts all connections. */
   cutAll(): void {
     for (const socket of this.#sockets) socket.destroy();

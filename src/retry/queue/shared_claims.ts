@@ -167,8 +167,14 @@ export class SharedClaims {
       this.#known.set(seq, { rev, life, decided: null, mayBeWritten: false });
       messages.push({ ...storedMessageOf(queue, row), ...content });
     }
-    await queue.write(damaged);
-    return { messages, nextMs: this.#hasMore ? null : (await this.#look(owner, order, 0)).nextMs };
+    // Messages that cannot be written now are given back, and found damaged again.
+    await queue.write(damaged).catch(() => this.#isUnknown = true);
+    return { messages, nextMs: this.#hasMore ? null : await this.#nextMs(owner, order) };
+  }
+
+  /** The messages of a claim are returned whatever this finds: no other process tries them. Null: the next due time is not known. */
+  async #nextMs(owner: number, order: ClaimOrder["order"]): Promise<number | null> {
+    return await this.#look(owner, order, 0).then(({ nextMs }) => nextMs, () => null);
   }
 
   async #claimRows(owner: number, order: ClaimOrder["order"], max: number, age: number): Promise<PostgresRow[]> {
@@ -200,6 +206,11 @@ export class SharedClaims {
     return { isDue, nextMs: next === null ? null : this.#queue.toLocalMs(Number(next)) };
   }
 
+  /** Whether this process has the claim itself, not only an earlier one of the same message. */
+  #isKnown(row: PostgresRow): boolean {
+    return this.#known.get(Number(row["seq"]))?.life.fence === Number(row["fence"]);
+  }
+
   #mayBeUnknown(): boolean {
     return this.#isUnknown || this.#reconnects !== this.#queue.reconnects;
   }
@@ -215,7 +226,7 @@ export class SharedClaims {
     for (;;) {
       const found = await this.#inFlight([this.#owner]);
       const nowMs = this.#queue.nowMs();
-      const changes = found.filter((row) => !this.#known.has(Number(row["seq"]))).flatMap((row): LifeChange[] => {
+      const changes = found.filter((row) => !this.#isKnown(row)).flatMap((row): LifeChange[] => {
         const life = lifeOf(row);
         const next = lifeAfterReturn(life, life.fence, nowMs);
         return next === null ? [] : [{ seq: Number(row["seq"]), rev: Number(row["rev"]), next, nowMs }];

@@ -176,9 +176,24 @@ export class SharedQueue implements AsyncDisposable {
    * lost; the others were changed by another process first. `mayBeWritten`: an earlier call may have written these changes.
    */
   async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
-    if (changes.length === 0) return new Set();
-    const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
+    const written = new Set<number>();
     let isRepeated = mayBeWritten;
+    for (let left = changes; left.length > 0;) {
+      for (const seq of await this.#writeOnce(left, () => isRepeated = true)) written.add(seq);
+      left = left.filter(({ seq }) => !written.has(seq));
+      if (left.length === 0) break;
+      const found = await this.#durableRows(left);
+      for (const change of isRepeated ? left : []) {
+        if (hasChange(found.get(change.seq), change)) written.add(change.seq);
+      }
+      // A fail-over since the write has undone what it found: such a change is still to be made.
+      left = left.filter(({ seq, rev }) => Number(found.get(seq)?.["rev"]) === rev);
+    }
+    return written;
+  }
+
+  async #writeOnce(changes: readonly LifeChange[], onRepeat: () => void): Promise<number[]> {
+    const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
     const rows = await this.run("queue_write", writeText, [
       this.id,
       all(({ seq }) => seq),
@@ -192,30 +207,19 @@ export class SharedQueue implements AsyncDisposable {
       all(({ tried }) => tried !== undefined),
       all(({ next }) => this.forwardingOf(next)),
       all(({ redrive }) => redrive ?? null),
-    ], { lane: "writes", onRepeat: () => isRepeated = true });
-    const written = new Set(rows.map((row) => Number(row["seq"])));
-    const missing = changes.filter(({ seq }) => !written.has(seq));
-    if (!isRepeated || missing.length === 0) return written;
-    for (const seq of await this.#alreadyWritten(missing)) written.add(seq);
-    return written;
+    ], { lane: "writes", onRepeat });
+    return rows.map((row) => Number(row["seq"]));
   }
 
   /**
-   * Finds changes that an earlier copy of the statement made. A message whose revision has grown has the change, unless its tries and crashes
-   * tell that another process made one. The statement also writes: its commit waits for the standby, which has then what was read. After a
-   * restart the primary shows commits that the standby lacks.
+   * Reads messages by a statement that also writes: its commit waits for the standby, which has then what was read. After a restart the primary
+   * shows commits that the standby lacks.
    */
-  async #alreadyWritten(changes: readonly LifeChange[]): Promise<number[]> {
+  async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM durable, SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[])";
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
-    const found = new Map(rows.map((row) => [Number(row["seq"]), row]));
-    return changes.filter(({ seq, rev, next }) => {
-      const row = found.get(seq);
-      if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
-      const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
-      return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
-    }).map(({ seq }) => seq);
+    return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
 
   forwardingOf({ state, reason }: MessageLife): number {
@@ -269,6 +273,16 @@ export class SharedQueue implements AsyncDisposable {
 }
 
 const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
+
+/**
+ * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its tries and crashes do not
+ * tell that another process made one.
+ */
+function hasChange(row: PostgresRow | undefined, { rev, next }: LifeChange): boolean {
+  if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
+  const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
+  return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
+}
 
 export function errorBytes(error: string | null): Buffer | null {
   return error === null ? null : Buffer.from(error.slice(0, errorCharsMax));
