@@ -188,10 +188,11 @@ class SimContender {
     const endMs = clock.now() + longestMs * this.chance.next();
     const stepMs = this.chance.oneOf([1, 20, 100]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
-      if (!oracle.check(used)) return this.#process.world.count("mark lock lost at work");
+      if (!oracle.check(used)) break;
       await sleep(clock, stepMs * this.chance.next());
     }
     oracle.check(used);
-    if (isRevoked(used.lease.lost)) this.#process.world.count("mark leadership revoked");
+    const { lost } = used.lease;
+    if (lost.aborted) this.#process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
   }
 }
