@@ -19,7 +19,12 @@ import { keeperTimes } from "../../../src/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
 import { allSettings } from "../../../src/config/settings.ts";
-import { connectionSettings, lockSettings, secretVariables } from "../../../src/config/coordination_settings.ts";
+import {
+  connectionSettings,
+  historySettings,
+  lockSettings,
+  secretVariables,
+} from "../../../src/config/coordination_settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);
@@ -42,9 +47,9 @@ test("no two settings share a name, a key or a variable", () => {
     pubsubClientSettings,
   ];
   expect(Object.keys(allSettings).length).toBe(
-    [connectionSettings, lockSettings, poolSettings, ...commands, ...pubsub, retrySettings].flatMap((table) =>
-      Object.keys(table)
-    )
+    [connectionSettings, lockSettings, historySettings, poolSettings, ...commands, ...pubsub, retrySettings].flatMap((
+      table,
+    ) => Object.keys(table))
       .length,
   );
 });
