@@ -23,6 +23,7 @@ const {
   minHold: _minHold,
   shellLine: _shellLine,
   leaveRunning: _leaveRunning,
+  onBusyFor: _onBusyFor,
   skip: _skip, // exit code 0 means that the lock is held
   // A script that holds a lock is not started for a tick.
   tick: _tick,
@@ -74,6 +75,7 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
     minHold: undefined,
     shellLine: undefined,
     leaveRunning: false,
+    onBusyFor: undefined,
     skip: false,
     ...{ tick: undefined, timezone: undefined, catchUp: undefined, retry: undefined, overlap: undefined },
     ...{ skew: 0, replaceSchedule: false },

@@ -60,6 +60,7 @@ export async function lockAndRun(
   const moreMs = values.tick === undefined ? 0 : values.skew;
   using limit = callDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
   let guarded = false;
+  let notices: TakenLocks["notices"] = [];
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
@@ -71,6 +72,7 @@ export async function lockAndRun(
     };
     const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
     limit.cancel();
+    notices = taken.notices;
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = combineLeases(taken.leases);
@@ -102,6 +104,7 @@ export async function lockAndRun(
   } finally {
     if (!guarded) deps.guard.end();
     if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    await Promise.all(notices.map((notice) => stop.signal.aborted ? notice.kill() : notice.end()));
   }
 }
 
@@ -213,6 +216,9 @@ async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
     const { refuseTickPairs, scheduleOf } = await import("./tick_lock.ts");
     refuseTickPairs(options);
     scheduleOf(options.values, call.io.env); // throws for an invalid one
+  }
+  if (options.values.onBusyFor !== undefined) {
+    (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramNames(call, call.io.env["PATH"]);
   const guard = startGuard(); // starts in a few milliseconds, in parallel with all that follows

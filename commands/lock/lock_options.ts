@@ -64,6 +64,11 @@ const flags = {
     group: "command",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
+  onBusyFor: flag("--on-busy-for", textType("duration command"), {
+    group: "waiting",
+    help:
+      "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h ./tell.sh'; it may take 30s",
+  }),
   leaveRunning: toggle("--leave-running", {
     aliases: "-o, --close",
     group: "command",
@@ -204,9 +209,11 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
     [values.recipe !== undefined, "--recipe", flags.has("history"), "--history"],
+    [values.recipe !== undefined, "--recipe", values.onBusyFor !== undefined, "--on-busy-for"],
     [values.tick !== undefined, "--tick", values.shared, "-s"],
     [values.tick !== undefined, "--tick", values.limit !== undefined, "-N"],
     [values.tick !== undefined, "--tick", values.recipe !== undefined, "--recipe"],
+    [values.tick !== undefined, "--tick", values.onBusyFor !== undefined, "--on-busy-for"],
     ...Object.entries<SettingTable[string]>(tickSettings).map(([name, { flag }]) =>
       [flags.has(name) && values.tick === undefined, flag ?? "", true, "no --tick"] as const
     ),

@@ -11,6 +11,8 @@ import { quotedNames } from "../job/job.ts";
 import { type NestedJob, nestedJob } from "../job/held_job.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import type { RecordedHold } from "../job/recorded_hold.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { BusyNoticeWatch } from "./busy_notice_watch.ts";
 import type { HeldTick } from "./tick_lock.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
@@ -34,6 +36,8 @@ export interface TakenLocks {
   readonly tick?: HeldTick | undefined;
   /** The holds whose end is to be recorded. */
   readonly recorded: readonly RecordedHold[];
+  /** Notices whose command may still run. */
+  readonly notices: readonly BusyNoticeWatch[];
 }
 
 /**
@@ -52,17 +56,20 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const taken = await takeLock(zk, first, { options, context });
   const leases: [Lease, ...Lease[]] = [taken.lease];
   const recorded = [taken.recorded];
+  const notices = [taken.notice];
   for (const name of others) {
     // The locks acquired so far can be lost or revoked during the wait for the next one.
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
     const next = await takeLock(zk, name, { options, context: { ...context, signal } });
     leases.push(next.lease);
     recorded.push(next.recorded);
+    notices.push(next.notice);
   }
   const grantedAtMs = clock.now();
   return {
     ...{ leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick },
     recorded: recorded.filter((hold) => hold !== undefined),
+    notices: notices.filter((notice) => notice !== undefined),
   };
 };
 
@@ -81,7 +88,14 @@ async function takeLock(
   zk: ZooKeeper,
   name: string,
   { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
-): Promise<{ readonly lease: Lease; readonly tick?: HeldTick; readonly recorded?: RecordedHold | undefined }> {
+): Promise<
+  {
+    readonly lease: Lease;
+    readonly tick?: HeldTick;
+    readonly recorded?: RecordedHold | undefined;
+    readonly notice?: BusyNoticeWatch | undefined;
+  }
+> {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
   using progress = showProgress(name, options, context.io);
@@ -110,10 +124,34 @@ async function takeLock(
     return { lease, tick, recorded: tick };
   }
   const permits = limit === undefined ? {} : { limit };
-  const acquire = () => acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits });
-  if (!values.history) return { lease: await acquire() };
-  const { HoldRecorder } = await import("../job/recorded_hold.ts");
-  const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
-  const lease = await recorder.countIfRefused(name, acquire());
-  return { lease, recorded: recorder.begin(lease) };
+  const notice = await startNotice(zk, name, { options, context });
+  const acquire = () =>
+    acquireLock(zk, name, {
+      ...{ ...common, priority, limitPolicy, root, ...permits },
+      ...(notice === undefined ? {} : { onQueued: () => notice.start() }),
+    }).finally(() => notice?.stop());
+  try {
+    if (!values.history) return { lease: await acquire(), notice };
+    const { HoldRecorder } = await import("../job/recorded_hold.ts");
+    const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
+    const lease = await recorder.countIfRefused(name, acquire());
+    return { lease, notice, recorded: recorder.begin(lease) };
+  } catch (thrown) {
+    const isBusy = thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
+    await (isBusy ? notice?.checkOnce() : notice?.kill());
+    throw thrown;
+  }
+}
+
+async function startNotice(
+  zk: ZooKeeper,
+  name: string,
+  { options: { values }, context }: { readonly options: LockCommandOptions; readonly context: TakeLocksContext },
+): Promise<BusyNoticeWatch | undefined> {
+  if (values.onBusyFor === undefined) return undefined;
+  const { BusyNoticeWatch, parseBusyNotice } = await import("./busy_notice_watch.ts");
+  const { io, clock, acl = zk.acl } = context;
+  return new BusyNoticeWatch(zk, name, {
+    ...{ notice: parseBusyNotice(values.onBusyFor), io, clock, acl, root: values.root, random: Math.random },
+  });
 }

@@ -2,8 +2,8 @@
 import { printJson } from "../../src/terminal/io.ts";
 import { type SettingTable, toggle } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { holdStartMs } from "../../src/coordination/history/busy_notice.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
-import { parseNodeInfo } from "../../src/coordination/holder_info.ts";
 import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
@@ -84,11 +84,7 @@ async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<Rea
     readNodes(zk, path.queue, contenders),
   ]);
   return new Map([
-    ...held.map(({ node, data, stat }): [string, number] => {
-      // A holder that was granted in advance writes its node when it begins to hold; a request to stop writes it too.
-      const hasBegun = stat.version > (parseNodeInfo(data).revoke === null ? 0 : 1);
-      return [`h ${node.guid}`, Number(hasBegun ? stat.mtime : stat.ctime)];
-    }),
+    ...held.map((read): [string, number] => [`h ${read.node.guid}`, holdStartMs(read)]),
     ...queued.map(({ node, stat }): [string, number] => [`q ${node.guid}`, Number(stat.ctime)]),
   ]);
 }

@@ -39,7 +39,7 @@ export type ChildVariable = keyof typeof childVariables;
 /** A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set. */
 export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;
 
-/** Variables of a command that runs for a message, without a lock: `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`. */
+/** Variables of a command that runs without a lock, for a message or for a lock that is busy: `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`. */
 export const messageVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
   BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",
@@ -49,4 +49,7 @@ export const messageVariables = {
   BATON_MESSAGE_FENCE: "only under baton retry-processor: fencing token; it increases with each try",
   BATON_MESSAGE_KEY: "only under baton retry-processor: --key of the message, or empty",
   BATON_MESSAGE_STORE: "only under baton retry-processor: name of the store",
+  BATON_BUSY_NAME: "only under baton lock --on-busy-for: name of the lock",
+  BATON_BUSY_HOLDER: "only under baton lock --on-busy-for: its holder, for people",
+  BATON_BUSY_MS: "only under baton lock --on-busy-for: how long it has been held, in milliseconds",
 } as const;

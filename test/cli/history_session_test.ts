@@ -31,6 +31,7 @@ for (const kind of backends) {
       });
       const holder = hold("db");
       await session.said("db");
+      await eventually(async () => (await history("db")).running.length || null, { what: "the mark of the hold" });
       expect(await history("db")).toMatchObject({ records: [], running: [{ pid: holder.child.pid }] });
       for (const options of ["-n", "-w 1", "-n -E 9"]) {
         expect((await session.run(`"$baton" lock db --history ${options} -- true`)).code).toBe(
@@ -128,6 +129,35 @@ for (const kind of backends) {
       await holder.ended;
       expect((await session.run('"$baton" explain why')).stdout).toContain('"why" is free: the hold of ');
       expect(await session.run('"$baton" explain unknown')).toMatchObject({ code: 1 });
+    });
+
+    test("--on-busy-for runs its command once for a hold, by a call that is refused or waits; exit codes stay", async () => {
+      const notice = (after: string, line = "echo $BATON_BUSY_NAME $BATON_BUSY_MS >>rang") =>
+        `--on-busy-for '${after} ${line}'`;
+      const holder = hold("long");
+      await session.said("long");
+      expect((await session.run(`"$baton" lock long -n ${notice("1h")} -- true; r=$?; ls rang; exit $r`)).code).toBe(
+        75,
+      );
+      const calls = `"$baton" lock -q long -n ${notice("50ms")} -- true & `;
+      expect(await session.run(`${calls.repeat(4)} wait`)).toMatchObject({ code: 0, stderr: "" });
+      expect(session.read("rang")).toMatch(/^long \d+\n$/);
+      await session.run("touch go-long");
+      await holder.ended;
+      const next = hold("later");
+      await session.said("later");
+      const waiting = session.start(
+        `exec "$baton" lock later ${notice("300ms", "echo waited >>waited; exit 3")} -- sh -c "exit 4"`,
+      );
+      await session.said("waited");
+      await session.run("touch go-later");
+      await next.ended;
+      await waiting.ended;
+      expect(await waiting.ended).toMatchObject({
+        code: 4,
+        stderr: expect.stringContaining("--on-busy-for exited with 3"),
+      });
+      expect((await session.run('"$baton" lock long --on-busy-for 1h -- true')).code).toBe(64);
     });
 
     test("history survives the lock's nodes; forget deletes it with the counters", async () => {

@@ -54,7 +54,13 @@ class Bench {
     },
     takeLocks: () => {
       this.log.push("take");
-      return Promise.resolve({ leases: [this.lease], waitedMs: 12, grantedAtMs: this.clock.now(), recorded: [] });
+      return Promise.resolve({
+        leases: [this.lease],
+        waitedMs: 12,
+        grantedAtMs: this.clock.now(),
+        recorded: [],
+        notices: [],
+      });
     },
     supervise: (options) => {
       this.log.push("supervise");

@@ -1,0 +1,105 @@
+/**
+ * One notice for each long hold of a lock, over all hosts: the first caller that finds the hold too long creates
+ * `<root>/notices/<00-ff>/<guid of the holder>`. Ages are differences of the servers' clock.
+ */
+import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { Clock } from "../../support/clock.ts";
+import { newGuid } from "../../support/guid.ts";
+import { toJsonData } from "../../support/json_fields.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import { containerRequest, createParents } from "../lock/create_nodes.ts";
+import { parseHolder } from "../lock/lock_nodes.ts";
+import { folderOf, type LockPath } from "../lock/lock_path.ts";
+import { heldGrants } from "../lock/queue_position.ts";
+import {
+  childNames,
+  deleteIfThere,
+  isRefusal,
+  nullIfNoNode,
+  readNodes,
+  retryOnConnectionLoss,
+} from "../request_errors.ts";
+import { clearShard } from "./clear_history.ts";
+
+export interface Hold {
+  readonly guid: string;
+  readonly info: NodeInfo;
+  /** Start on the servers' clock. */
+  readonly sinceMs: number;
+}
+
+/** Returns the start of a hold on the servers' clock, from the holder's node. */
+export function holdStartMs(
+  { data, stat }: {
+    readonly data: Uint8Array;
+    readonly stat: { readonly version: number; readonly ctime: bigint; readonly mtime: bigint };
+  },
+): number {
+  // A holder that was granted in advance writes its node when it begins to hold; a request to stop writes it too.
+  const hasBegun = stat.version > (parseNodeInfo(data).revoke === null ? 0 : 1);
+  return Number(hasBegun ? stat.mtime : stat.ctime);
+}
+
+/** Returns the oldest hold of a lock; null if it is free. */
+export async function oldestHold(zk: ZooKeeper, path: LockPath): Promise<Hold | null> {
+  const grants = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);
+  const nodes = await readNodes(zk, path.holders, grants);
+  nodes.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
+  const [oldest] = heldGrants(nodes.map((read) => ({ ...read, mode: read.node.mode })));
+  if (oldest === undefined) return null;
+  return { guid: oldest.node.guid, info: parseNodeInfo(oldest.data), sinceMs: holdStartMs(oldest) };
+}
+
+/** Returns the servers' time in Unix milliseconds: the creation of a node that is deleted immediately. */
+export async function serversTime(
+  zk: ZooKeeper,
+  { root, acl }: { readonly root: string; readonly acl: Acl[] },
+): Promise<number> {
+  const folder = folderOf("notices", root);
+  const create = () => zk.create(`${folder}/t-`, new Uint8Array(), { mode: "ephemeralSequential", acl });
+  let made = await nullIfNoNode(create());
+  if (made === null) {
+    await createParents(zk, `${folder}/t-`, acl);
+    made = await create();
+  }
+  const stat = made.stat ?? await zk.exists(made.path);
+  await deleteIfThere(zk, made.path);
+  return Number(stat?.ctime ?? 0);
+}
+
+export interface NoticeOptions {
+  readonly root: string;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** Returns a number below 1. */
+  readonly random: () => number;
+}
+
+/** Returns true to the first caller of all for this hold. `nowMs`: the servers' time. */
+export async function claimNotice(
+  zk: ZooKeeper,
+  { guid }: Pick<Hold, "guid">,
+  { root, acl, clock, random, nowMs }: NoticeOptions & { readonly nowMs: number },
+): Promise<boolean> {
+  const shard = `${folderOf("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
+  const path = `${shard}/${guid}`;
+  const own = newGuid();
+  const create = { type: "create", path, data: toJsonData({ by: own }), acl, flags: createFlag.persistent } as const;
+  const isFirst = await retryOnConnectionLoss(zk, async () => {
+    for (const more of [[], [containerRequest(shard, acl)], []]) {
+      try {
+        await zk.multi([...more, create]);
+        return true;
+      } catch (thrown) {
+        if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
+        // The own node may be there, from a try whose response was lost.
+        const found = await nullIfNoNode(zk.getData(path));
+        if (found !== null) return new TextDecoder().decode(found.data).includes(own);
+      }
+    }
+    return false;
+  }, { clock });
+  if (isFirst) await clearShard(zk, shard, { nowMs, random, mayClear: () => Promise.resolve(true) }).catch(() => {});
+  return isFirst;
+}
