@@ -1,8 +1,10 @@
 /** What a round showed, and whether that is as it must be. Pure. */
+import { checkHistory } from "../../checker/check_history.ts";
 import type { Exit } from "./contender.ts";
 import type { Expectation } from "./faults.ts";
 import { overlapMs, type Section } from "./observer.ts";
 import type { RoundPlan } from "./plan.ts";
+import { sectionHistory } from "./section_history.ts";
 
 export interface RoundResult {
   readonly plan: RoundPlan;
@@ -53,7 +55,12 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
     .sort((a, b) => (a.openedMs ?? 0) - (b.openedMs ?? 0));
   const overlap = overlapMs(sections, endMs);
   if (overlap > 0) failures.push(`two holders at once for ${Math.ceil(overlap)} ms`);
-  failures.push(...tokenFailures(sections));
+  const wrongTokens = tokenFailures(sections);
+  failures.push(...wrongTokens);
+  if (overlap === 0 && wrongTokens.length === 0) {
+    const { violated, undecided } = checkHistory(sectionHistory(`of round ${plan.number}`, sections));
+    failures.push(...[...violated, ...undecided].map(({ why }) => why));
+  }
   for (const other of others) {
     if (other.exit?.code !== 0) failures.push(`${describe(other)}; expected 0`);
   }

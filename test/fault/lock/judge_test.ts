@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
+import { checkHistory } from "../../checker/check_history.ts";
 import { keeper } from "../../support/backends.ts";
 import { faults } from "./faults.ts";
 import { type Evidence, judge } from "./judge.ts";
 import type { Section } from "./observer.ts";
 import type { RoundPlan } from "./plan.ts";
+import { sectionHistory } from "./section_history.ts";
 
 function planOf(expectation: string): RoundPlan {
   const fault = faults.find((each) => each.expect === expectation);
@@ -39,6 +41,17 @@ test("an overlap is a failure", () => {
   const result = judge(planOf("loses"), evidence({ ...lost, sections: closedAt(4150) }, next));
   expect(result.overlapMs).toBe(50);
   expect(result.failures).toEqual(["two holders at once for 50 ms"]);
+});
+
+test("the checker of histories rejects an overlap and a token that goes back, by itself", () => {
+  const verdictOf = (closedMs: number | null, token: string) => {
+    const sections = [...closedAt(closedMs), ...contender("next", [4100, 4200], { text: token }).sections];
+    return checkHistory(sectionHistory("l", sections)).partitions.map(({ verdict }) => verdict);
+  };
+  expect(verdictOf(4000, "9\n")).toEqual(["linearizable"]);
+  expect(verdictOf(4150, "9\n")).toEqual(["violated"]);
+  expect(verdictOf(null, "9\n")).toEqual(["violated"]);
+  expect(verdictOf(4000, "6\n")).toEqual(["violated"]);
 });
 
 test("a section that never ended overlaps to the end of the round", () => {
