@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Backend, backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { CuratorPrograms, runKazooRecipes, runZkCli } from "../support/interop_clients.ts";
-import { describeWithPeer, hasPeer } from "../support/peers.ts";
+import { currentKazoo, describeWithPeer, hasPeer } from "../support/peers.ts";
 
 const within = 120_000;
 const timing = { tickTimeMs: 200, sessionTimeoutMinMs: 600, sessionTimeoutMaxMs: 20_000, containerCheckMs: 1500 };
@@ -21,6 +21,7 @@ class Runs {
   readonly #server: RunningBackend;
   readonly zkCli: ReturnType<typeof runZkCli> | null;
   readonly kazoo: Promise<string[]> | null;
+  readonly currentKazoo: Promise<string[]> | null;
   readonly curator: Promise<string[]> | null;
 
   private constructor(server: RunningBackend, programs: Promise<CuratorPrograms> | null) {
@@ -29,8 +30,11 @@ class Runs {
     this.zkCli = hasPeer("zookeeper") ? runZkCli(servers) : null;
     // Its recipes make nodes in the root, which zkCli.sh lists.
     this.kazoo = hasPeer("kazoo") ? settled(this.zkCli).then(() => runKazooRecipes(servers, "/kazoo")) : null;
+    this.currentKazoo = hasPeer("kazoo211")
+      ? settled(this.kazoo ?? this.zkCli).then(() => runKazooRecipes(servers, "/kazoo211", currentKazoo))
+      : null;
     this.curator = programs && settled(this.zkCli).then(async () => (await programs).run("CuratorRecipes", servers));
-    for (const run of [this.zkCli, this.kazoo, this.curator]) run?.catch(() => {}); // its test has the promise
+    for (const run of [this.zkCli, this.kazoo, this.currentKazoo, this.curator]) run?.catch(() => {}); // its test has the promise
   }
 
   static async start(backend: Backend, programs: Promise<CuratorPrograms> | null): Promise<Runs> {
@@ -38,7 +42,7 @@ class Runs {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.zkCli, this.kazoo, this.curator].map(settled));
+    await Promise.all([this.zkCli, this.kazoo, this.currentKazoo, this.curator].map(settled));
     await this.#server.close();
   }
 }
@@ -81,6 +85,12 @@ for (const backend of backends) {
     describeWithPeer("kazoo", "kazoo", () => {
       test("runs all its recipes", async () => {
         expect(await (await runs()).kazoo).toEqual(expected("kazoo_recipes.txt"));
+      }, within);
+    });
+
+    describeWithPeer("kazoo211", "kazoo 2.11.0", () => {
+      test("runs all its recipes", async () => {
+        expect(await (await runs()).currentKazoo).toEqual(expected("kazoo_recipes.txt"));
       }, within);
     });
 

@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import process from "node:process";
 import { promisify } from "node:util";
 import { curatorJars, zkCli } from "./peers.ts";
 
@@ -20,18 +21,24 @@ const jvmOptions = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 const execute = promisify(execFile);
 
 /** What it wrote to stdout and to stderr; rejects, with both, when it does not end well or in time. */
-async function outputOf(command: readonly string[], input?: string): Promise<{ stdout: string; stderr: string }> {
+async function outputOf(
+  command: readonly string[],
+  { input, env = process.env }: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<{ stdout: string; stderr: string }> {
   const [program = "", ...args] = command;
-  const running = execute(program, args, { timeout: endsMsMax, maxBuffer: 1 << 24 });
+  const running = execute(program, args, { timeout: endsMsMax, maxBuffer: 1 << 24, env });
   running.child.stdin?.end(input ?? "");
   return await running;
 }
 
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
-/** One line per recipe, at `path` and numbers behind it. `servers` is host:port. */
-export async function runKazooRecipes(servers: string, path: string): Promise<string[]> {
-  return linesOf((await outputOf([python, join(fixtures, "kazoo_recipes.py"), servers, path])).stdout);
+/**
+ * One line per recipe, at `path` and numbers behind it. `servers` is host:port; `wheel` a release of kazoo, Debian's when left out.
+ */
+export async function runKazooRecipes(servers: string, path: string, wheel?: string): Promise<string[]> {
+  const env = wheel === undefined ? process.env : { ...process.env, PYTHONPATH: wheel };
+  return linesOf((await outputOf([python, join(fixtures, "kazoo_recipes.py"), servers, path], { env })).stdout);
 }
 
 /** Compiled programs of Curator; the folder is the caller's to remove by `close`. */
@@ -68,7 +75,7 @@ export class CuratorPrograms {
  */
 export async function runZkCli(servers: string): Promise<{ answers: string[]; messages: string[]; events: string[] }> {
   const commands = readFileSync(join(fixtures, "zkcli_commands.txt"), "utf8");
-  const { stdout, stderr } = await outputOf([zkCli, "-server", servers], commands);
+  const { stdout, stderr } = await outputOf([zkCli, "-server", servers], { input: commands });
   const answers = linesOf(stdout).map(withoutChance);
   const isEvent = (line: string) => line.startsWith("WatchedEvent");
   return {

@@ -13,7 +13,10 @@ import { canMakeLinuxPackages } from "../../scripts/packages/linux_packages.ts";
 const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
 /** Where scripts/install_peers puts the jars of test/support/zookeeper_jars.sha256. */
-const jarsFolder = join(process.env["BATON_PEERS_DIR"] ?? join(homedir(), ".cache/baton-peers"), "zookeeper");
+const fetchedFolder = process.env["BATON_PEERS_DIR"] ?? join(homedir(), ".cache/baton-peers");
+const jarsFolder = join(fetchedFolder, "zookeeper");
+/** The wheel of test/support/python_wheels.sha256, as an entry of PYTHONPATH. */
+export const currentKazoo = join(fetchedFolder, "python/kazoo-2.11.0-py2.py3-none-any.whl");
 /** A current release of ZooKeeper, or Debian's. */
 export type ZooKeeperRelease = "debian" | "3.8.7" | "3.9.6";
 /** Debian's TLS needs them, and its manifest of zookeeper.jar does not name them. */
@@ -79,6 +82,11 @@ const peers = {
     title: "kazoo",
     packages: "python3-kazoo",
     installed: () => inPath("python3") && existsSync("/usr/lib/python3/dist-packages/kazoo"),
+  },
+  kazoo211: {
+    title: "kazoo 2.11.0",
+    packages: "python3-kazoo, then sh scripts/install_peers for its wheel",
+    installed: () => inPath("python3") && existsSync(currentKazoo),
   },
   zeromq: {
     title: "libzmq in Node.js",
