@@ -35,6 +35,7 @@ export const commandLoaders: CommandLoaders = {
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
   metrics: async () => (await import("./metrics/metrics.ts")).metricsCommand,
   top: async () => (await import("./top/top.ts")).topCommand,
+  ui: async () => (await import("./ui/ui.ts")).uiCommand,
   check: async () => (await import("./job/check.ts")).checkCommand,
   doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
   fence: async () => (await import("./fence/fence.ts")).fenceCommand,

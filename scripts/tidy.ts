@@ -78,7 +78,7 @@ async function taskStarts(): Promise<Outcome> {
   return { name: "tasks start", ok: failed.length === 0, output };
 }
 
-const sources = read("commands", "src", "test", "scripts").filter((file) => file.path.endsWith(".ts"));
+const sources = read("commands", "src", "test", "scripts").filter((file) => /\.tsx?$/.test(file.path));
 const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
@@ -105,6 +105,8 @@ const outcomes = [
     tool("format", "deno", "fmt", "--check"),
     tool("lint", "deno", "lint", "--quiet"),
     tool("types", "tsc", "-p", "."),
+    tool("types of the page", "tsc", "-p", "src/ui/page"),
+    tool("page", "bun", "scripts/gen_page.ts", "--check"),
     tool("generated pages", "bun", "scripts/gen_docs.ts", "--check"),
   ]),
 ];

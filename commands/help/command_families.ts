@@ -14,7 +14,7 @@ const families: readonly CommandFamily[] = [
   { heading: "In commands", names: ["check", "fence"] },
   { heading: "Messages", names: ["publish", "subscribe", "pubsub"] },
   { heading: "Retries", names: ["retry-processor"] },
-  { heading: "Operation", names: ["top", "metrics", "keeper", "doctor", "config"] },
+  { heading: "Operation", names: ["top", "ui", "metrics", "keeper", "doctor", "config"] },
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 

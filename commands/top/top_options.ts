@@ -11,6 +11,23 @@ import { sortKeys } from "./top_keys.ts";
 /** Addresses that processes of this machine listen on: from files and variables only, the flag is theirs. */
 const configured = <T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> => declaration;
 
+/** Where `baton top` and `baton ui` read. */
+export const sourcesSettings = {
+  metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
+    once: true,
+    help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
+    unset: "the metrics_listen addresses of the configuration that respond",
+  }),
+  retryName: retryStoreSettings.retryName,
+  retryStore: retryStoreSettings.retryStore,
+  keeperMetricsListen: configured(keeperSettings.keeperMetricsListen),
+  pubsubMetricsListen: configured(pubsubServiceSettings.pubsubMetricsListen),
+  retryMetricsListen: configured(retryProcessorSettings.retryMetricsListen),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+const { metrics, ...otherSources } = sourcesSettings;
+
 export const topSettings = {
   interval: flag("--interval", durationType({ minMs: 100 }), {
     help: "time between two readings; longer if a reading takes long",
@@ -21,18 +38,9 @@ export const topSettings = {
   once: toggle("--once", {
     help: "print everything once; so it does where stdout is no terminal",
   }),
-  metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
-    once: true,
-    help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
-    unset: "the metrics_listen addresses of the configuration that respond",
-  }),
+  metrics,
   json: toggle("--json", { help: "print one JSON object" }),
-  retryName: retryStoreSettings.retryName,
-  retryStore: retryStoreSettings.retryStore,
-  keeperMetricsListen: configured(keeperSettings.keeperMetricsListen),
-  pubsubMetricsListen: configured(pubsubServiceSettings.pubsubMetricsListen),
-  retryMetricsListen: configured(retryProcessorSettings.retryMetricsListen),
-  ...connectionSettings,
+  ...otherSources,
 } satisfies SettingTable;
 
 export type TopCall = Call<typeof topSettings>;

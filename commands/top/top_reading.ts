@@ -43,19 +43,23 @@ export interface TopProcess {
   readonly gauges: Readonly<Record<string, number>>;
 }
 
-export interface TopReading {
+/** Publish/subscribe, message stores and processes. */
+export interface ServicesReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
-  /** The servers in the form of --servers. */
-  readonly servers: string;
-  readonly root: string;
-  readonly uses: readonly TopUse[];
   readonly topics: readonly ShownTopic[];
   readonly pubsubServers: readonly ShownServer[];
   readonly stores: readonly TopStore[];
   readonly processes: readonly TopProcess[];
   /** Sentences about parts that could not be read. */
   readonly problems: readonly string[];
+}
+
+export interface TopReading extends ServicesReading {
+  /** The servers in the form of --servers. */
+  readonly servers: string;
+  readonly root: string;
+  readonly uses: readonly TopUse[];
 }
 
 /** Rates per second between two readings, by what they belong to; empty before the second reading. */
@@ -69,7 +73,7 @@ export interface TopRates {
 export const noRates: TopRates = { stores: new Map(), processes: new Map() };
 
 /** A counter that has become lower is that of a new process or store: it has no rate yet. */
-export function ratesBetween(before: TopReading, after: TopReading): TopRates {
+export function ratesBetween(before: ServicesReading, after: ServicesReading): TopRates {
   const seconds = (after.atMs - before.atMs) / 1000;
   if (seconds <= 0) return noRates;
   const rate = (old: number | undefined, now: number) => old === undefined || now < old ? null : (now - old) / seconds;

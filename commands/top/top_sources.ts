@@ -14,19 +14,23 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { serverRows, topicRows } from "../pubsub/overview_view.ts";
 import { storeLocationOf } from "../retry/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
-import type { TopCall } from "./top_options.ts";
-import type { TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
+import type { Call } from "../command.ts";
+import type { sourcesSettings } from "./top_options.ts";
+import type { ServicesReading, TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
 /** Holders are read of this many objects, those with the longest queues. */
 const detailsMax = 500;
 
+/** The part of a call that names the sources. */
+export type SourcesCall = Pick<Call<typeof sourcesSettings>, "values" | "sources">;
+
 export class TopSources implements AsyncDisposable {
-  readonly #call: TopCall;
+  readonly #call: SourcesCall;
   readonly #stores = new Map<string, CommandStore>();
   readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
 
   /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
-  constructor(call: TopCall) {
+  constructor(call: SourcesCall) {
     this.#call = call;
     this.#addresses = metricsAddresses(call);
     if (isStoreNamed(call)) storeLocationOf(call.values, call.sources);
@@ -35,16 +39,22 @@ export class TopSources implements AsyncDisposable {
   /** Rejects for a failure of the coordination service. Other parts that fail are reported as problems. */
   async read(zk: ZooKeeper, servers: string, signal: AbortSignal): Promise<TopReading> {
     const { root } = this.#call.values;
+    const [uses, services] = await Promise.all([readUses(zk, root), this.readServices(zk, signal)]);
+    const hidden = `holders are shown for ${detailsMax} of ${uses.length} rows`;
+    const problems = [...(uses.length > detailsMax ? [hidden] : []), ...services.problems];
+    return { ...services, servers, root, uses, problems };
+  }
+
+  /** Everything but locks, elections, barriers and pools. Rejects as `read` does. */
+  async readServices(zk: ZooKeeper, signal: AbortSignal): Promise<ServicesReading> {
     const problems: string[] = [];
-    const [uses, overview, processes] = await Promise.all([
-      readUses(zk, root),
-      readPubsub(zk, new PubsubPath(root)),
+    const [overview, processes] = await Promise.all([
+      readPubsub(zk, new PubsubPath(this.#call.values.root)),
       this.#readProcesses(signal),
     ]);
-    if (uses.length > detailsMax) problems.push(`holders are shown for ${detailsMax} of ${uses.length} rows`);
     const stores = await this.#readStores(problems);
     return {
-      ...{ atMs: Date.now(), servers, root, uses, stores, processes, problems },
+      ...{ atMs: Date.now(), stores, processes, problems },
       topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
       pubsubServers: serverRows(overview),
     };
@@ -114,10 +124,10 @@ async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOvervi
   return await zk.exists(path.base) === null ? [] : await readOverview(zk, path);
 }
 
-const isStoreNamed = ({ sources: { flags } }: TopCall) => flags.has("retryName") || flags.has("retryStore");
+const isStoreNamed = ({ sources: { flags } }: SourcesCall) => flags.has("retryName") || flags.has("retryStore");
 
 /** The store that --store or --name names; without these the configured store and all stores beside it. */
-function storesOf(call: TopCall): StoreLocation[] {
+function storesOf(call: SourcesCall): StoreLocation[] {
   const { values, sources } = call;
   if (isStoreNamed(call)) return [storeLocationOf(values, sources)];
   try {
@@ -145,7 +155,9 @@ function foldersIn(parent: string): string[] {
 }
 
 /** Addresses of --metrics, and those on which this machine's configuration lets processes listen. */
-function metricsAddresses({ values, sources }: TopCall): { readonly address: Address; readonly isTyped: boolean }[] {
+function metricsAddresses(
+  { values, sources }: SourcesCall,
+): { readonly address: Address; readonly isTyped: boolean }[] {
   const isTyped = sources.flags.has("metrics");
   const configured = [values.keeperMetricsListen, values.pubsubMetricsListen, values.retryMetricsListen];
   const texts = values.metrics ?? configured.filter((text) => text !== undefined);

@@ -79,6 +79,9 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "retry/http_proxy": ["retry/queue", "retry/targets", "http", "sockets", ...ground],
 
+  ui: ["support", "errors"],
+  "ui/page": ["ui", "support", "errors"],
+
   library: [
     ...[
       "coordination/*",
@@ -96,7 +99,7 @@ const mayImport: Record<string, readonly string[]> = {
   baton_pubsub: ["library", "pubsub/store"],
   baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
-    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config", "schedule"],
+    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "ui", "config", "schedule"],
     ...["zookeeper", "zeromq", "kafka", "postgres", "storage", "sockets", "http", ...ground],
   ],
 };
@@ -125,6 +128,11 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     specifier: /^pg(\/|$)/,
     where: /^src\/postgres\//,
     why: "one module knows what a lost connection means for a statement",
+  },
+  {
+    specifier: /^(preact|@preact\/signals)(\/|$)/,
+    where: /^src\/ui\/page\//,
+    why: "it is for the page of baton ui, which runs in a browser",
   },
   { specifier: /^bun:ffi$/, where: /^src\/process\/libc\.ts$/, why: "libc is called from one file" },
 ];

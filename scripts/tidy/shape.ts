@@ -11,7 +11,7 @@ export function checkShape(file: SourceFile): Finding[] {
   const findings: Finding[] = [];
   const say = (line: number, message: string) => findings.push({ path: file.path, line, message });
   if (drawers.test(file.path)) say(1, "a file is named after what is in it, not after a drawer");
-  if (!/^[a-z0-9_/]+(\.d)?\.ts$/.test(file.path)) say(1, "file and folder names are snake_case");
+  if (!/^[a-z0-9_/]+(\.d)?\.tsx?$/.test(file.path)) say(1, "file and folder names are snake_case");
   const lines = file.text.trimEnd().split("\n");
   if (lines.length > fileLinesMax) say(1, `the file has ${lines.length} lines; ${fileLinesMax} are the limit`);
   if (!file.path.startsWith("test/") && !/^(#!.*\n)?\/\*\*/.test(file.text)) {

@@ -80,6 +80,11 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
     return hiddenIfNoAuth(childNames(zk, folder));
   }));
   if (!Array.isArray(granted) || !Array.isArray(queue)) return { holders: grants, waiters: queued };
+  return countUses(granted, queue);
+}
+
+/** Counts holders and waiters by the names of the nodes in `h` and `q`. Pure. */
+export function countUses(granted: readonly string[], queue: readonly string[]): { holders: number; waiters: number } {
   const known = granted.map(parseHolder).filter((node) => node !== null);
   const held = heldGrants(known).length;
   const contenders = queue.map(parseContender).filter((node) => node !== null);

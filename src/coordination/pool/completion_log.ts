@@ -8,7 +8,7 @@ import { isInstant, latestInstantMs } from "../../support/instant.ts";
 import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { ItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -23,6 +23,17 @@ export interface ItemResult {
   /** The time at which the result expires. */
   readonly untilMs: number;
 }
+
+/** The results of a pool in numbers. */
+export interface ResultCounts {
+  readonly done: number;
+  readonly failed: number;
+  /** The failed items that were read, the newest first. */
+  readonly failures: readonly { readonly item: string; readonly failure: ItemResult }[];
+}
+
+/** The number of results that are read at the same time. */
+const batchSize = 50;
 
 export class CompletionLog {
   readonly #zk: ZooKeeper;
@@ -48,10 +59,28 @@ export class CompletionLog {
   }
 
   /** The completed items, including expired ones. */
-  async listCompletedItems(): Promise<Set<string>> {
-    const { done } = this.#trees;
-    const lists = await Promise.all((await done.listUsedShards() ?? []).map((shard) => done.listItems(shard)));
-    return new Set(lists.flat());
+  listCompletedItems(): Promise<Set<string>> {
+    return listAll(this.#trees.done);
+  }
+
+  /**
+   * Counts the results by the names of their nodes, expired ones included, so that it is cheap for 100,000 items. Reads the results of up
+   * to `failuresMax` failed items.
+   */
+  async countResults(failuresMax: number): Promise<ResultCounts> {
+    const [completed, failed] = await Promise.all([this.listCompletedItems(), listAll(this.#trees.failed)]);
+    const names = [...failed];
+    const read = await mapInBatches(names.slice(0, failuresMax), batchSize, async (item) => {
+      const found = await nullIfNoNode(this.#zk.getData(this.#trees.failed.nodeOf(item)));
+      const failure = found === null ? null : parseResult(found.data);
+      // An item may have failed and completed: the newer result counts.
+      const done = failure !== null && completed.has(item) ? await this.findResult(item, 0, true) : null;
+      return failure === null || (done !== null && done.atMs >= failure.atMs) ? null : { item, failure };
+    });
+    const failures = read.filter((one) => one !== null).sort((a, b) => b.failure.atMs - a.failure.atMs);
+    const unread = names.slice(failuresMax).filter((item) => !completed.has(item)).length;
+    const isAgain = failures.filter(({ item }) => completed.has(item)).length;
+    return { done: completed.size - isAgain, failed: failures.length + unread, failures };
   }
 
   /** A request that stores a result within a transaction. It fails if a parent is missing or the node exists. */
@@ -128,6 +157,11 @@ export class CompletionLog {
   async #delete(tree: ItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
     return await tree.delete((await tree.readRows(shard)).filter(({ data }) => isWanted(parseResult(data))));
   }
+}
+
+async function listAll(tree: ItemTree): Promise<Set<string>> {
+  const lists = await Promise.all((await tree.listUsedShards() ?? []).map((shard) => tree.listItems(shard)));
+  return new Set(lists.flat());
 }
 
 const formatResult = (ended: ItemResult): Uint8Array => toJsonData(ended);

@@ -1,0 +1,112 @@
+/** Runs `baton ui`: checks who may reach the page, listens, and serves it until a signal. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
+import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { serveHttp } from "../../src/http/serve_http.ts";
+import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
+import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
+import { aborted } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { checkPrivateFile } from "../../src/support/private_file.ts";
+import { processLog } from "../../src/terminal/process_log.ts";
+import { RequestGuard } from "../../src/ui/request_guard.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import { parseListenFlag } from "../listen_address.ts";
+import { UiFeed } from "./ui_feed.ts";
+import { type UiCall, uiSettings } from "./ui_options.ts";
+import { UiSite } from "./ui_site.ts";
+
+type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
+
+/** Rejects with StoppedBySignal: it ends in no other way than by a signal or an error. */
+export async function runUi(call: UiCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const clock = systemClock();
+  const address = listenAddressOf(call);
+  const tls = tlsOf(call);
+  const isLocal = isLoopback(address.host);
+  if (!isLocal && (tls === null || values.tokenFile === undefined)) {
+    throw new BatonError(
+      "CONFIG",
+      `Cannot serve the page on ${
+        formatAddress(address)
+      }, which other machines reach: give --listen-cert, --listen-key and --token-file, ` +
+        "or listen on 127.0.0.1 and use ssh -L",
+    );
+  }
+  const readToken = values.tokenFile === undefined ? newToken() : tokenIn(values.tokenFile);
+  const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
+  using stop = new StopRequest(processSignals());
+  await using feed = new UiFeed(call, { clock, log, version });
+  const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
+  const guard = new RequestGuard({ hosts, readToken, actToken: null, clock });
+  const site = new UiSite({ feed, guard, clock });
+  await using service = await serveHttp(address, {
+    handle: (request) => site.handle(request),
+    clock,
+    action: `serve the page on ${formatAddress(address)}`,
+    onFailure: (error) => log("detail", "failed", messageOf(error)),
+    ...(tls === null ? {} : { tls }),
+  });
+  const link = `${tls === null ? "http" : "https"}://${linkHost(service.address, values.hostName)}/`;
+  io.out(values.tokenFile === undefined ? `${link}#token=${readToken}\n` : `${link}\n`);
+  await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
+  throw stop.signal.reason;
+}
+
+const lower = (name: string) => name.toLowerCase();
+
+const hostText = ({ host }: TcpAddress) => lower(host.includes(":") ? `[${host}]` : host);
+
+/** Throws USAGE. */
+function listenAddressOf({ values, sources }: UiCall): TcpAddress {
+  const address = addOriginToErrors("listen", uiSettings.listen, sources, () => parseListenFlag(values.listen));
+  if (address.kind === "tcp") return address;
+  throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
+}
+
+/** Throws USAGE or CONFIG for files that cannot be used. */
+function tlsOf({ values, sources }: UiCall): TlsOptions | null {
+  const { listenCert: tlsCert, listenKey: tlsKey } = values;
+  if (tlsCert === undefined && tlsKey === undefined) return null;
+  const names = { tlsCa: "listenCert", tlsCert: "listenCert", tlsKey: "listenKey" } as const;
+  return tlsFilesOf(
+    { tlsCa: undefined, tlsCert, tlsKey },
+    (name, act) => addOriginToErrors(names[name], uiSettings[names[name]], sources, act),
+  );
+}
+
+const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
+/** 256 random bits. */
+const newToken = () => randomBytes(32).toString("base64url");
+
+const tokenCharactersMin = 32;
+
+/** The first line of a file that only this user can read. Throws CONFIG. */
+function tokenIn(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${messageOf(cause)}`, { cause });
+  }
+  checkPrivateFile(file, "--token-file");
+  const [token = ""] = text.split(/\r?\n/);
+  if (token.length >= tokenCharactersMin && /^[\w.~+/=-]+$/.test(token)) return token;
+  throw new BatonError(
+    "CONFIG",
+    `--token-file ${file}: its first line must have at least ${tokenCharactersMin} of the characters A-Z a-z 0-9 - _ . ~ + / =, such as the ` +
+      "output of: openssl rand -hex 32",
+  );
+}
+
+/** The address for a link: an address of all interfaces is none of a browser. */
+function linkHost(address: Address, [name]: readonly string[] = []): string {
+  if (address.kind === "unix") return formatAddress(address);
+  const isAll = address.host === "0.0.0.0" || address.host === "::";
+  return formatAddress({ ...address, host: isAll ? name ?? "localhost" : address.host });
+}

@@ -1,0 +1,30 @@
+/** Options of `baton ui`. */
+import { logSettings } from "../../src/config/command_settings.ts";
+import { flag, type SettingTable } from "../../src/config/setting.ts";
+import { listType, textType } from "../../src/config/value_types.ts";
+import type { Call } from "../command.ts";
+import { sourcesSettings } from "../top/top_options.ts";
+
+export const uiSettings = {
+  listen: flag("--listen", textType("host:port"), {
+    help:
+      "address to listen on; :PORT is reachable from this machine only, any other needs --listen-cert and --token-file",
+    default: "127.0.0.1:8610",
+  }),
+  tokenFile: flag("--token-file", textType("file"), {
+    help:
+      "file with the token of the page, and with --allow-actions in its second line the token for actions; mode 600",
+    unset: "new tokens at each start, in the links that are printed",
+  }),
+  hostName: flag("--host-name", listType("name,…"), {
+    once: true,
+    help: "further names under which browsers reach the page",
+    unset: "localhost, 127.0.0.1, [::1], and the host of --listen",
+  }),
+  listenCert: flag("--listen-cert", textType("file"), { help: "PEM file with the certificate of the page, for TLS" }),
+  listenKey: flag("--listen-key", textType("file"), { help: "PEM file with the private key of --listen-cert" }),
+  ...logSettings,
+  ...sourcesSettings,
+} satisfies SettingTable;
+
+export type UiCall = Call<typeof uiSettings>;

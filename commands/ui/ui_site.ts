@@ -1,0 +1,117 @@
+/** Answers the requests of the page: its files, and the stream of its rows. Owns nothing. */
+import { type HttpRequest, type HttpResponse } from "../../src/http/serve_http.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { pageHtml, pageScript, pageStyle } from "../../src/ui/page_files.ts";
+import type { Access, RequestGuard } from "../../src/ui/request_guard.ts";
+import type { UiHello } from "../../src/ui/ui_rows.ts";
+import type { UiFeed } from "./ui_feed.ts";
+
+type ResponseStream = Parameters<Extract<HttpResponse["body"], (...args: never) => unknown>>[0];
+
+interface UiSiteOptions {
+  readonly feed: UiFeed;
+  readonly guard: RequestGuard;
+  readonly clock: Clock;
+}
+
+/** Only this program's own script and style; the page cannot be shown in a frame. */
+const contentSecurityPolicy = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
+].join("; ");
+
+/** Headers of every response. */
+const securityHeaders = {
+  "content-security-policy": contentSecurityPolicy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store, no-transform",
+};
+
+const files: ReadonlyMap<string, { readonly type: string; readonly text: string }> = new Map([
+  ["/", { type: "text/html; charset=utf-8", text: pageHtml }],
+  ["/page.js", { type: "text/javascript; charset=utf-8", text: pageScript }],
+  ["/page.css", { type: "text/css; charset=utf-8", text: pageStyle }],
+]);
+
+/** A comment is sent after this time without a change, so that a page notices a lost connection. Milliseconds. */
+const commentEveryMs = 15_000;
+/** Bytes of one write: the time limit of the connection is one of each write. */
+const pieceBytes = 64 << 10;
+
+export class UiSite {
+  readonly #options: UiSiteOptions;
+
+  constructor(options: UiSiteOptions) {
+    this.#options = options;
+  }
+
+  handle(request: HttpRequest): HttpResponse {
+    const file = files.get(request.path);
+    const access: Access = request.path === "/stream" ? "read" : "page";
+    const refusal = this.#options.guard.check(request, access);
+    if (refusal !== null) {
+      const { status, why, headers } = refusal;
+      return { status, headers: { ...securityHeaders, ...headers }, body: `${why}\n` };
+    }
+    if (access === "read") return this.#stream(request);
+    if (file === undefined) return { status: 404, headers: securityHeaders, body: "There is no such page\n" };
+    return { status: 200, headers: { ...securityHeaders, "content-type": file.type }, body: file.text };
+  }
+
+  #stream(request: HttpRequest): HttpResponse {
+    const hello: UiHello = {
+      nowMs: Date.now(),
+      mayAct: this.#options.guard.mayAct(request),
+      showsBodies: false,
+    };
+    const last = request.headers["last-event-id"];
+    return {
+      status: 200,
+      headers: { ...securityHeaders, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" },
+      body: (stream) => this.#sendRows(stream, hello, this.#resumeAfter(typeof last === "string" ? last : "")),
+    };
+  }
+
+  /** The number of the last patch that the page has; null: it needs all rows. */
+  #resumeAfter(lastEventId: string): number | null {
+    const [instance, number] = lastEventId.split("-");
+    return instance === this.#options.feed.instance && number !== undefined && /^\d{1,15}$/.test(number)
+      ? Number(number)
+      : null;
+  }
+
+  /** Writes until the page is closed. A page that reads slowly gets fewer, larger patches, or all rows again. */
+  async #sendRows(stream: ResponseStream, hello: UiHello, resumeAfter: number | null): Promise<void> {
+    const { feed } = this.#options;
+    const { model } = feed;
+    using _reader = feed.open();
+    await writeEvent(stream, "hello", null, JSON.stringify(hello));
+    const send = (event: string, patch: { readonly number: number; readonly text: string }) =>
+      writeEvent(stream, event, `${feed.instance}-${patch.number}`, patch.text);
+    let number = resumeAfter;
+    for (;;) {
+      const patches = number === null ? null : model.patchesAfter(number);
+      if (patches === null) {
+        const snapshot = model.snapshot();
+        await send("tables", snapshot);
+        number = snapshot.number;
+      }
+      for (const patch of patches ?? []) {
+        await send("patch", patch);
+        number = patch.number;
+      }
+      const sent = number ?? 0;
+      await feed.nextPatch(sent, commentEveryMs, stream.signal);
+      if (model.number === sent) await stream.write(":\n\n");
+    }
+  }
+}
+
+/** The text is JSON, and so has no line breaks. */
+async function writeEvent(stream: ResponseStream, event: string, id: string | null, text: string): Promise<void> {
+  const bytes = Buffer.from(`event: ${event}\n${id === null ? "" : `id: ${id}\n`}data: ${text}\n\n`);
+  for (let at = 0; at < bytes.length; at += pieceBytes) await stream.write(bytes.subarray(at, at + pieceBytes));
+}

@@ -1,0 +1,169 @@
+/** The rows of the page: what `baton ui` sends of each object. Shared by the program and the page; only types. */
+
+/** A process that holds something or waits for it. */
+export interface PersonRow {
+  /** Id for `break`; null for a gate. */
+  readonly id: string | null;
+  readonly user: string;
+  readonly host: string;
+  readonly pid: number;
+  /** First word of its command. */
+  readonly command: string;
+  /** Wall clock of its host, in milliseconds; 0: unknown. */
+  readonly sinceMs: number;
+  /** `exclusive`, `shared`, `permit`; null for a barrier or a gate. */
+  readonly mode: string | null;
+  readonly reason: string;
+  /** Value of a candidate of an election. */
+  readonly value: string;
+  /** Fencing token in decimal digits; null for a waiter. */
+  readonly token: string | null;
+  /** Place in the queue, or rank in a barrier; null for a holder. */
+  readonly place: number | null;
+  /** The user who asked for the release; null: no user has. */
+  readonly askedBy: string | null;
+}
+
+/** A lock, an election, a barrier or a gate. */
+export interface UseRow {
+  readonly kind: "lock" | "election" | "barrier" | "gate";
+  readonly name: string;
+  /** Null if an ACL hides the number. */
+  readonly holding: number | null;
+  readonly waiting: number | null;
+  /** Number of permits, or of members that a barrier needs. */
+  readonly limit: number | null;
+  /** The first ones; `holding` and `waiting` count all. */
+  readonly holders: readonly PersonRow[];
+  readonly waiters: readonly PersonRow[];
+  /** The reason why it could not be read. */
+  readonly problem: string | null;
+}
+
+export interface PoolRow {
+  readonly name: string;
+  readonly running: number;
+  readonly done: number;
+  readonly failed: number;
+  /** Items that run, and items that failed: the first ones of each. */
+  readonly items: readonly PoolItemRow[];
+}
+
+export interface PoolItemRow {
+  readonly item: string;
+  readonly state: "running" | "failed";
+  readonly by: string;
+  readonly sinceMs: number;
+  /** The end of the command: `exited with 3`. */
+  readonly what: string;
+}
+
+/** One try of a tick, or ticks that were left out. */
+export interface TickRunRow {
+  readonly result: string;
+  readonly tickMs: number;
+  readonly untilMs: number;
+  readonly count: number;
+  readonly attempt: number;
+  readonly host: string;
+  readonly beganMs: number | null;
+  readonly endedMs: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly why: string;
+}
+
+/** One schedule of a lock. */
+export interface TickRow {
+  readonly name: string;
+  readonly schedule: string;
+  readonly zone: string;
+  readonly nextMs: number | null;
+  readonly open: {
+    readonly tickMs: number;
+    readonly host: string;
+    readonly beganMs: number;
+    readonly isHeld: boolean;
+  } | null;
+  /** Newest last. */
+  readonly runs: readonly TickRunRow[];
+}
+
+export interface TopicRow {
+  readonly topic: string;
+  readonly server: string;
+  readonly epoch: number;
+  readonly state: string;
+}
+
+export interface ServerRow {
+  readonly server: string;
+  readonly endpoint: string | null;
+  readonly topics: number;
+  readonly draining: boolean;
+}
+
+/** A message store of this machine. */
+export interface StoreRow {
+  readonly name: string;
+  readonly folder: string;
+  readonly isPaused: boolean;
+  readonly waiting: number;
+  readonly inFlight: number;
+  readonly dead: number;
+  readonly done: number;
+  readonly oldestMs: number | null;
+  readonly nextMs: number | null;
+  /** Messages a second that were delivered since the previous reading; null before the second one. */
+  readonly rate: number | null;
+}
+
+/** A process that serves /metrics. */
+export interface ProcessRow {
+  readonly address: string;
+  readonly process: string | null;
+  readonly error: string | null;
+  readonly gauges: Readonly<Record<string, number>>;
+  /** Rates a second. */
+  readonly rates: Readonly<Record<string, number>>;
+}
+
+/** The state of the program itself. */
+export interface AboutRow {
+  readonly servers: string;
+  readonly root: string;
+  readonly version: string;
+  /** False while no coordination server responds: the other rows are old. */
+  readonly isConnected: boolean;
+  /** Sentences about parts that could not be read. */
+  readonly problems: readonly string[];
+  /** False while the first reading is not complete. */
+  readonly isComplete: boolean;
+}
+
+/** The first event of a stream: what this page may do. */
+export interface UiHello {
+  /** The program's wall clock, in milliseconds: the page counts ages with it. */
+  readonly nowMs: number;
+  readonly mayAct: boolean;
+  readonly showsBodies: boolean;
+}
+
+/** The tables of the page and their rows, by key. */
+export interface UiTables {
+  readonly locks: UseRow;
+  readonly elections: UseRow;
+  readonly barriers: UseRow;
+  readonly pools: PoolRow;
+  readonly ticks: TickRow;
+  readonly topics: TopicRow;
+  readonly servers: ServerRow;
+  readonly stores: StoreRow;
+  readonly processes: ProcessRow;
+  readonly about: AboutRow;
+}
+
+export type TableName = keyof UiTables;
+
+/** Rows that changed, and rows that are gone (null), by table and key. */
+export type UiPatch = { readonly [Name in TableName]?: Readonly<Record<string, UiTables[Name] | null>> };
