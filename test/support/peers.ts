@@ -136,6 +136,11 @@ const peers = {
     packages: "libfaketime",
     installed: () => readdirIfThere("/usr/lib").some((folder) => existsSync(`/usr/lib/${folder}/${fakeTimeFile}`)),
   },
+  chromium: {
+    title: "Chromium",
+    packages: "chromium",
+    installed: () => existsSync("/usr/bin/chromium"),
+  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 
