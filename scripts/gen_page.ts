@@ -19,8 +19,11 @@ const bytesMax = 80_000;
 /** Names of XML namespaces, which are never fetched. */
 const namespaces = /^http:\/\/www\.w3\.org\/(1999\/xhtml|2000\/svg|1998\/Math\/MathML|1999\/xlink)$/;
 
+/** The bundle for development has more arguments for each element. */
+const define = { "process.env.NODE_ENV": '"production"' };
+
 async function bundle(entry: string): Promise<string> {
-  const built = await Bun.build({ entrypoints: [join(source, entry)], minify: true, target: "browser" });
+  const built = await Bun.build({ entrypoints: [join(source, entry)], minify: true, target: "browser", define });
   const [file, ...more] = built.outputs;
   if (file === undefined || more.length > 0) throw new Error(`${entry} does not become one file`);
   return (await file.text()).trim();

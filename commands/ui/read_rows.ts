@@ -8,12 +8,13 @@ import {
   type UseWaiter,
 } from "../../src/coordination/admin/use_status.ts";
 import type { NodeInfo } from "../../src/coordination/holder_info.ts";
+import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
 import { electionPath, folderOf, lockPath, objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { childNames, hiddenIfNoAuth, nullIfNoNode } from "../../src/coordination/request_errors.ts";
-import { readTickReport } from "../../src/coordination/tick/tick_report.ts";
+import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/ui/ui_rows.ts";
@@ -152,17 +153,21 @@ async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): P
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
     childNames(zk, lockPath(name, root).holders, { watch }), // the host that runs a tick may be lost
   ]);
-  const { schedules, records } = await readTickReport(zk, name, root);
+  const schedules = await readSchedules(zk, name, root);
+  const { records } = await readHistoryReport(zk, name, { kind: "lock", root });
   const rows = schedules.map(({ id, schedule, zone, nextMs, open }): [string, TickRow] => {
-    const runs = records.filter((record) => record.schedule === id).slice(-runsMax);
+    const runs = records.flatMap((record) => {
+      const { result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, exitCode, signal, why } = record;
+      if (record.schedule !== id || tickMs === null) return [];
+      const times = { tickMs, untilMs: untilMs ?? tickMs, beganMs, endedMs };
+      return [{ ...times, result, count, attempt, host, exitCode, signal, why }];
+    });
     return [`${name} ${id}`, {
       ...{ name, schedule, zone, nextMs },
       open: open === null ? null : {
         ...{ tickMs: open.tickMs, host: open.host, beganMs: open.beganMs, isHeld: open.isHeld },
       },
-      runs: runs.map(({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, exitCode, signal, why }) => {
-        return { result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, exitCode, signal, why };
-      }),
+      runs: runs.slice(-runsMax),
     }];
   });
   return { table: "ticks", rows: new Map(rows) };

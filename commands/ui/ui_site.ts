@@ -1,12 +1,11 @@
 /** Answers the requests of the page: its files, and the stream of its rows. Owns nothing. */
 import { type HttpRequest, type HttpResponse } from "../../src/http/serve_http.ts";
+import type { ResponseStream } from "../../src/http/response_stream.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { pageHtml, pageScript, pageStyle } from "../../src/ui/page_files.ts";
 import type { Access, RequestGuard } from "../../src/ui/request_guard.ts";
 import type { UiHello } from "../../src/ui/ui_rows.ts";
 import type { UiFeed } from "./ui_feed.ts";
-
-type ResponseStream = Parameters<Extract<HttpResponse["body"], (...args: never) => unknown>>[0];
 
 interface UiSiteOptions {
   readonly feed: UiFeed;

@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../support/clock.ts";
 
-/** What a request needs: the page without data, the data, or an action. */
+/** The need of a request: the page without data, the data, or an action. */
 export type Access = "page" | "read" | "act";
 
 export interface GuardedRequest {

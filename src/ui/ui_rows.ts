@@ -89,7 +89,7 @@ export interface TickRow {
   readonly runs: readonly TickRunRow[];
 }
 
-export interface TopicRow {
+export interface ShownTopicRow {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
@@ -119,7 +119,7 @@ export interface StoreRow {
 }
 
 /** A process that serves /metrics. */
-export interface ProcessRow {
+export interface MetricsRow {
   readonly address: string;
   readonly process: string | null;
   readonly error: string | null;
@@ -156,10 +156,10 @@ export interface UiTables {
   readonly barriers: UseRow;
   readonly pools: PoolRow;
   readonly ticks: TickRow;
-  readonly topics: TopicRow;
+  readonly topics: ShownTopicRow;
   readonly servers: ServerRow;
   readonly stores: StoreRow;
-  readonly processes: ProcessRow;
+  readonly processes: MetricsRow;
   readonly about: AboutRow;
 }
 

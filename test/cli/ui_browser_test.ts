@@ -12,7 +12,7 @@ import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { type RunningBackend, backends, describeBackend } from "../support/backends.ts";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { makeParents, seedLocks } from "../support/ui_rows_seed.ts";
@@ -151,6 +151,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.keyboard.press("?");
         await page.locator("dialog[open] h2", { hasText: "Keys" }).waitFor();
         await page.keyboard.press("Escape");
+        await page.locator("dialog[open]").waitFor({ state: "hidden" });
         await page.locator("#filter").fill("");
       });
 
@@ -179,7 +180,9 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
               await other.locator(`nav a[href="#${name}"]`).click();
               await other.locator("#filter").fill(name === "locks" ? "nightly" : "");
               const found = await other.evaluate(`axe.run(document, ${options})`) as { violations: AxeViolation[] };
-              const problems = found.violations.map(({ id, nodes }) => `${name} ${colorScheme} ${id}: ${nodes[0]?.html}`);
+              const problems = found.violations.map(({ id, nodes }) =>
+                `${name} ${colorScheme} ${id}: ${nodes[0]?.html}`
+              );
               expect(problems).toEqual([]);
             }
           }
@@ -187,7 +190,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         });
       }
 
-      test("the page recovers by itself when the servers and baton ui start again", async () => {
+      test("the page recovers by itself when the servers start again", async () => {
         await view("locks");
         await servers.kill();
         await page.getByText("no coordination server responds").waitFor();
@@ -211,6 +214,8 @@ interface AxeViolation {
 
 describe("pictures", () => {
   test("docs/ui.md has the pictures that the tests above make", () => {
-    for (const name of ["ui_overview", "ui_lock", "ui_phone"]) expect(existsSync(join(pictures, `${name}.png`))).toBe(true);
+    for (const name of ["ui_overview", "ui_lock", "ui_phone"]) {
+      expect(existsSync(join(pictures, `${name}.png`))).toBe(true);
+    }
   });
 });

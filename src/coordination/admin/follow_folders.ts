@@ -4,7 +4,7 @@ import { resultWithin, sleep } from "../../support/deadline.ts";
 import type { WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName } from "../lock/lock_path.ts";
 import { readAgain } from "../read_again.ts";
-import { hiddenIfNoAuth, isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { restMsAfter } from "./follow_reads.ts";
 
 export interface FollowedFolder<Value> {
@@ -24,7 +24,7 @@ export interface FolderChange<Value> {
   readonly value: Value | null;
 }
 
-/** What one round has read. */
+/** Result of one round of reading. */
 export interface FolderRound<Value> {
   readonly changes: readonly FolderChange<Value>[];
   /** Number of objects that are still to be read. */
@@ -97,6 +97,8 @@ class FolderFollower<Value> {
   #wake = () => {};
   #nextSweepMs: number;
   #sweep: FollowedObject[] = [];
+  /** Changes that were read, of rounds that failed, too. */
+  #changes: FolderChange<Value>[] = [];
 
   constructor(
     zk: ZooKeeper,
@@ -119,14 +121,15 @@ class FolderFollower<Value> {
     this.#wake = wake;
     this.#markAfterReconnect();
     this.#markForSweep();
-    const changes: FolderChange<Value>[] = [];
-    for (const one of this.#folders) if (one.isListUnread) changes.push(...await this.#readList(one));
+    for (const one of this.#folders) if (one.isListUnread) await this.#readList(one);
     let room = roundMax;
     for (const one of this.#folders) {
       const read = [...one.unread].slice(0, room);
       room -= read.length;
-      changes.push(...await this.#readObjects(one, read));
+      await this.#readObjects(one, read);
     }
+    const changes = this.#changes;
+    this.#changes = [];
     const sum = (count: (one: FolderObjects<Value>) => number) =>
       this.#folders.reduce((total, one) => total + count(one), 0);
     return { changes, unread: sum(({ unread }) => unread.size), omitted: sum(({ omitted }) => omitted) };
@@ -157,7 +160,7 @@ class FolderFollower<Value> {
     }
   }
 
-  async #readList(one: FolderObjects<Value>): Promise<FolderChange<Value>[]> {
+  async #readList(one: FolderObjects<Value>): Promise<void> {
     const { folder, objects, unread } = one;
     one.isListUnread = false;
     let names: readonly string[];
@@ -189,7 +192,7 @@ class FolderFollower<Value> {
       unread.add(object);
     }
     one.omitted = listed.length - objects.size;
-    return gone.map((name) => ({ folder: folder.path, name, value: null }));
+    this.#changes.push(...gone.map((name) => ({ folder: folder.path, name, value: null })));
   }
 
   /** Watches the folder, or its creation. */
@@ -216,22 +219,21 @@ class FolderFollower<Value> {
   }
 
   async #readObjects(
-    one: FolderObjects<Value>,
+    { folder, objects, unread }: FolderObjects<Value>,
     wanted: readonly FollowedObject[],
-  ): Promise<FolderChange<Value>[]> {
-    const { folder, objects, unread } = one;
-    const changes = await mapInBatches(wanted, batchSize, async (object) => {
+  ): Promise<void> {
+    await mapInBatches(wanted, batchSize, async (object) => {
+      const { name } = object;
       unread.delete(object);
       try {
-        const read = folder.read(this.#zk, object.name, object.watch);
-        return { folder: folder.path, name: object.name, value: await nullIfNoNode(read) };
+        const value = await hiddenIfNoAuth(nullIfNoNode(folder.read(this.#zk, name, object.watch)));
+        if (!objects.has(name)) return;
+        this.#changes.push({ folder: folder.path, name, value: value === "hidden" ? null : value });
       } catch (thrown) {
-        if (isRefusal(thrown, "NOAUTH")) return { folder: folder.path, name: object.name, value: null };
         unread.add(object);
         throw thrown;
       }
     });
-    return changes.filter(({ name }) => objects.has(name));
   }
 }
 

@@ -1,4 +1,4 @@
-/** What an operator should look at, from the rows of all tables. */
+/** Sentences about what an operator should look at, from the rows of all tables. */
 import { countText, shownText } from "../shown_text.ts";
 import { about, nowMinuteMs, tables, type TableState } from "./page_state.ts";
 import { tickState, type ViewName } from "./views.tsx";

@@ -7,9 +7,9 @@ import type { TableState } from "./page_state.ts";
 export interface Column<Row> {
   readonly id: string;
   readonly head: string;
-  /** For the filter, the order, and the cell if there is no `cell`. */
+  /** Text for the filter, the order, and the cell if there is no `cell`. */
   readonly text: (row: Row) => string;
-  /** For the order of numbers and times. */
+  /** Number for the order of numbers and times. */
   readonly order?: (row: Row) => number;
   readonly cell?: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;

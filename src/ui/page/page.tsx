@@ -127,7 +127,7 @@ function Connection(): JSX.Element | null {
   return null;
 }
 
-/** For a page that was opened without its link. */
+/** Shown on a page that was opened without its link. */
 function TokenForm(): JSX.Element {
   const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
     event.preventDefault();

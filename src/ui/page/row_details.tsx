@@ -186,7 +186,7 @@ function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
       <Fields
         fields={[
           ["Schedule", shownText(`${schedule} (${zone})`)],
-          ["State", <State kind={kind} text={text} />],
+          ["State", <State key="state" kind={kind} text={text} />],
           ["Next", nextMs === null ? "none" : timeText(nextMs)],
           ...(open === null ? [] : [["Runs since", timeText(open.beganMs)] as const]),
         ]}

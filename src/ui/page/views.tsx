@@ -1,7 +1,7 @@
 /** The views of the page, and the columns of their tables. */
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../shown_text.ts";
-import type { PoolRow, ProcessRow, ServerRow, StoreRow, TickRow, TopicRow, UseRow } from "../ui_rows.ts";
+import type { MetricsRow, PoolRow, ServerRow, ShownTopicRow, StoreRow, TickRow, UseRow } from "../ui_rows.ts";
 import type { Column } from "./data_table.tsx";
 import { nowMinuteMs } from "./page_state.ts";
 import { Age, lineMs, People, personText, Progress, Relative, State, TimeLine, whyText } from "./row_parts.tsx";
@@ -173,7 +173,7 @@ export const tickColumns: readonly Column<TickRow>[] = [
   },
 ];
 
-export const topicColumns: readonly Column<TopicRow>[] = [
+export const topicColumns: readonly Column<ShownTopicRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
   {
@@ -239,7 +239,7 @@ export const serverColumns: readonly Column<ServerRow>[] = [
 const numbersText = (numbers: Readonly<Record<string, number>>, unit = "") =>
   Object.entries(numbers).map(([what, number]) => `${what} ${countText(number)}${unit}`).join(", ");
 
-export const processColumns: readonly Column<ProcessRow>[] = [
+export const processColumns: readonly Column<MetricsRow>[] = [
   { id: "address", head: "Metrics at", text: ({ address }) => address },
   {
     id: "process",

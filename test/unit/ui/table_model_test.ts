@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { patchesKeptMax, rowsMax, TableModel } from "../../../src/ui/table_model.ts";
-import type { TopicRow } from "../../../src/ui/ui_rows.ts";
+import type { ShownTopicRow } from "../../../src/ui/ui_rows.ts";
 
-const topic = (name: string, epoch = 1): TopicRow => ({ topic: name, server: "s1", epoch, state: "stored" });
+const topic = (name: string, epoch = 1): ShownTopicRow => ({ topic: name, server: "s1", epoch, state: "stored" });
 const parse = (patch: { text: string } | null) => patch === null ? null : JSON.parse(patch.text) as unknown;
 
 test("a patch has the changed rows only, and a row that was set to the same value is not one", () => {

@@ -138,3 +138,14 @@ test("an object that goes while it is read is not reported, and leaves no watch 
   expect(zk.sent.length - before).toBeLessThanOrEqual(5);
   end();
 });
+
+test("a connection that is lost while many objects are read loses none of them", async () => {
+  await makeFolder();
+  for (let index = 0; index < 120; index++) await put3(`lock${index}`);
+  for (let cut = 1; cut <= 240; cut += 7) {
+    const { shown, end } = follow(bench.client({ answered: cut, executed: cut }), 1000);
+    await bench.clock.advance(10_000);
+    end();
+    expect(shown.size).toBe(120);
+  }
+});
