@@ -38,7 +38,10 @@ export function followedFolders(root: string): readonly FollowedFolder<ObjectRow
   const folder = (
     kind: string,
     read: (zk: ZooKeeper, name: string, watch: Watch) => Promise<ObjectRows | null>,
-  ): FollowedFolder<ObjectRows> => ({ path: folderOf(kind, root), read });
+  ): FollowedFolder<ObjectRows> => ({
+    path: folderOf(kind, root),
+    read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
+  });
   return [
     folder("locks", (zk, name, watch) => readQueue(zk, { kind: "lock", name, root, watch })),
     folder("elections", (zk, name, watch) => readQueue(zk, { kind: "election", name, root, watch })),
@@ -47,6 +50,16 @@ export function followedFolders(root: string): readonly FollowedFolder<ObjectRow
     folder("pools", (zk, name, watch) => readPool(zk, { name, root, watch })),
     folder("ticks", (zk, name, watch) => readTicks(zk, { name, root, watch })),
   ];
+}
+
+/** A node that this version of baton does not know must not hide all others: `baton doctor` reports it. */
+async function nullIfUnknown<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (thrown instanceof BatonError && (thrown.code === "CONFIG" || thrown.code === "USAGE")) return null;
+    throw thrown;
+  }
 }
 
 interface RowRequest<Kind extends UseRow["kind"] = UseRow["kind"]> {

@@ -33,6 +33,10 @@ async function seed(zk: ZooKeeper, storeFolder: string): Promise<Map<string, str
     { name: "<img src=x>\u202e&amp;", user: "eve" },
     ...jobs,
   ]);
+  // Nodes of other programs, and of another version, must not hide the others.
+  await makeParents(zk, "/baton/locks/not%00baton");
+  await makeParents(zk, "/baton/locks/other/child");
+  await makeParents(zk, "/baton/ticks/other/id");
   const path = new PubsubPath("/baton");
   await makeParents(zk, path.topics);
   const nodes = new TopicNodes(zk, path);
@@ -140,6 +144,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.keyboard.type("nightly");
         await count("1 of 1,000 row");
         await page.keyboard.press("Escape");
+        expect(await page.locator("#filter").inputValue()).toBe("nightly");
         await page.keyboard.press("j");
         await page.keyboard.press("Enter");
         await page.locator("dialog[open] h2", { hasText: "Lock nightly" }).waitFor();
@@ -192,6 +197,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
 
       test("the page recovers by itself when the servers start again", async () => {
         await view("locks");
+        await page.locator("#filter").fill("");
         await servers.kill();
         await page.getByText("no coordination server responds").waitFor();
         await servers.restart();

@@ -20,7 +20,10 @@ export function watchKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target instanceof Element ? event.target : null;
     const isTyping = target?.matches("input, textarea, select") === true;
-    if (event.key === "Escape" && isTyping && target instanceof HTMLElement) return target.blur();
+    if (event.key === "Escape" && isTyping && target instanceof HTMLElement) {
+      event.preventDefault(); // Chromium would empty the field and report no input
+      return target.blur();
+    }
     if (keys.choice.value === "off" || isTyping || document.querySelector("dialog[open]") !== null) return;
     const action = actions[event.key];
     if (action === undefined) return;
