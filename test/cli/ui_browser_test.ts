@@ -124,7 +124,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await count("0 of 1,000 rows");
         await seedLocks(zk, [{ name: "fresh", waiters: 2, reason: "new" }]);
         await page.locator("button.name", { hasText: "fresh" }).waitFor();
-        expect(await page.locator("td[data-head=Waiting]").textContent()).toBe("2");
+        await page.locator("td[data-head=Waiting]", { hasText: /^2$/ }).waitFor(); // the lock may be seen before its queue
         await page.locator("button.name").click();
         await page.locator("dialog[open] caption", { hasText: "Queue, in its order (2)" }).waitFor();
         const { holders, queue } = lockPath("fresh");
