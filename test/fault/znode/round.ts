@@ -26,7 +26,9 @@ export interface ZnodeRound {
 }
 
 const clientCount = 5;
-const keys = ["/znode-a", "/znode-b", "/znode-c"];
+const names = ["a", "b", "c"];
+/** Milliseconds for which the clients use the same nodes: changes of unknown outcome make a search longer, the more of them a history has. */
+const sameNodesMs = 2000;
 const sessionTimeoutMs = 6000;
 /** The server has given it to a node of its own. */
 async function firstZxidOf(servers: string): Promise<bigint> {
@@ -45,6 +47,8 @@ export async function runZnodeRound({ backend, seed, workMs }: ZnodeRoundOptions
   const server = await backend.start();
   const firstZxid = await firstZxidOf(server.servers);
   const states: { at: number; state: string }[] = [];
+  const startMs = monotonicMs();
+  const keys = () => names.map((name) => `/znode-${name}${Math.floor((monotonicMs() - startMs) / sameNodesMs)}`);
   const clients = Array.from({ length: clientCount }, (_, number) =>
     new ZnodeClient(server.nodes, {
       name: `c${number}`,
@@ -55,7 +59,7 @@ export async function runZnodeRound({ backend, seed, workMs }: ZnodeRoundOptions
       firstZxid,
     }));
   try {
-    const endMs = monotonicMs() + workMs;
+    const endMs = startMs + workMs;
     const isOver = () => monotonicMs() >= endMs;
     const working = Promise.all(clients.map((client) => client.work(isOver)));
     working.catch(() => {}); // awaited below

@@ -11,7 +11,8 @@ type Call = Pick<HistoryOperation, "do" | "keys" | "input"> & { readonly send: (
 
 export interface ZnodeClientOptions {
   readonly name: string;
-  readonly keys: readonly string[];
+  /** The nodes of the moment. */
+  readonly keys: () => readonly string[];
   readonly random: () => number;
   readonly sessionTimeoutMs: number;
   /** Reads may show a past state: those of several servers. */
@@ -73,7 +74,8 @@ export class ZnodeClient implements AsyncDisposable {
   }
 
   #chosen(): Call {
-    const { random, keys, hasStaleReads } = this.#options;
+    const { random, hasStaleReads } = this.#options;
+    const keys = this.#options.keys();
     const pick = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)] as T;
     const key = pick(keys);
     const data = `${this.#options.name}-${this.#written++}`;
