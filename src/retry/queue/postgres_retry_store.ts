@@ -244,11 +244,15 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return groups.map((group) => group.map(() => ({ id: queue.idOf(seq++), life: lives[at++] as MessageLife })));
   }
 
-  /** Counts again when the last count is old for the time that it took: counting reads all messages of the queue. */
+  /** Returns the last count unless it is old for the time that it took: counting reads all messages of the queue. */
+  async #recentTotals(): Promise<Record<MessageState, StateTotals>> {
+    const counted = this.#counted;
+    return counted !== null && systemClock().now() < counted.untilMs ? counted.totals : await this.#totals();
+  }
+
   async #totals(): Promise<Record<MessageState, StateTotals>> {
     const clock = systemClock();
     const startMs = clock.now();
-    if (this.#counted !== null && startMs < this.#counted.untilMs) return this.#counted.totals;
     const totals = await this.#admin.totals();
     const tookMs = clock.now() - startMs;
     this.#counted = { totals, untilMs: clock.now() + 20 * tookMs };
@@ -259,7 +263,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   /** Throws STORE_FULL if this many more exceed a limit. What other processes accept at the same time may exceed it. */
   async #requireRoom(count: number, bytes: number): Promise<void> {
     const { maxMessages, maxBytes } = this.#options.rules;
-    const totals = await this.#totals();
+    const totals = await this.#recentTotals();
     const sum = (what: keyof StateTotals) =>
       statesWithBody.reduce((all, state) => all + totals[state][what], this.#added[what]);
     const where = `The message store "${this.#queue.name}" in ${this.#queue.where} is full`;
