@@ -116,7 +116,7 @@ interface ReadNodes {
   readonly hasShard: boolean;
 }
 
-/** Number of refused writes to an unchanged schedule after which the history is left out: it must not stop the ticks. */
+/** Number of refused writes to an unchanged schedule and history after which the history is left out: it must not stop the ticks. */
 const refusalsMax = 8;
 /** Maximum time to clear old nodes at the end of a call, in milliseconds. */
 const clearMsMax = 1000;
@@ -133,7 +133,7 @@ export class TickClaim implements GrantClaim {
   /** Time of the servers, and the time on the own clock at which it was known; null before the first read of the own node. */
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
-  #refusals = { version: -1, count: 0 };
+  #refusals = { of: "", count: 0 };
 
   constructor(zk: ZooKeeper, name: string, options: TickOptions) {
     this.#zk = zk;
@@ -223,7 +223,7 @@ export class TickClaim implements GrantClaim {
         // Another server may not have seen the claim yet, until a write of the own session.
         const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
         await retryOnConnectionLoss(this.#zk, reading, { clock, isWanted: () => lease.isHeld() });
-        const requests = this.#endRequests(lease, end, tries < refusalsMax / 2);
+        const requests = this.#endRequests(lease, end, tries < refusalsMax - 1);
         if (requests === null && tries === 0) continue;
         if (requests === null) return "another call has taken the tick for lost";
         await lease.releaseWith(requests);
@@ -330,7 +330,8 @@ export class TickClaim implements GrantClaim {
       ...(hasFolder ? [] : [containerRequest(this.#folder, acl)]),
       { type: "create", path: this.#path, data, acl, flags: createFlag.persistent },
     ];
-    this.#refusals = { version, count: this.#refusals.version === version ? this.#refusals.count + 1 : 0 };
+    const of = `${version} ${head.version}`; // a write of another call is no sign that the history cannot be written
+    this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax;
     return isHistoryWritten
       ? [...ticks, ...appendRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
