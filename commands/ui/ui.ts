@@ -17,7 +17,7 @@ export const uiCommand = defineCommand({
     ["baton ui", "the page of this user's keeper"],
     ["baton ui --servers zk1:2181,zk2:2181,zk3:2181 --listen :9000", "of an ensemble, on another port"],
     [
-      "baton ui --listen 0.0.0.0:8610 --host-name ops.example.org --listen-cert ops.pem --listen-key ops.key --token-file ui.token",
+      "baton ui --listen 0.0.0.0:8610 --host-name ops --listen-cert c.pem --listen-key k.pem --token-file token",
       "for other machines",
     ],
   ],
