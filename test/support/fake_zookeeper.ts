@@ -42,6 +42,9 @@ export class FakeZooKeeper implements api.ZooKeeper {
   /** The leader of that server has been replaced; the next sync is answered all the same. */
   #isDeposed = false;
   #pending: Pending[] = [];
+  #isLosing = false;
+  /** What the connection that was lost first had sent. */
+  #lost: (() => void)[] = [];
 
   constructor(tree: FakeTree, clock: Clock, options: { readonly cut?: Cut; readonly timeoutMs?: number } = {}) {
     this.#tree = tree;
@@ -117,6 +120,21 @@ export class FakeZooKeeper implements api.ZooKeeper {
     for (const deliver of this.#untaken.splice(0)) deliver();
   }
 
+  /**
+   * From now on no request is answered, each ends with CONNECTIONLOSS, until `end`: then the server executes those of the
+   * first connection, in their order, and answers the requests that follow.
+   */
+  loseResponses(): { readonly end: () => Promise<void> } {
+    this.#isLosing = true;
+    return {
+      end: async () => {
+        this.#isLosing = false;
+        for (const execute of this.#lost.splice(0)) execute();
+        await Promise.resolve();
+      },
+    };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -156,6 +174,16 @@ export class FakeZooKeeper implements api.ZooKeeper {
     this.sent.push(name);
     const number = this.sent.length;
     this.onSent(number);
+    if (this.#isLosing) {
+      if (this.#lost.length === 0) {
+        this.#lost.push(() => {
+          try {
+            execute();
+          } catch { /* the refusal has no receiver */ }
+        });
+      }
+      return Promise.reject(refuse("CONNECTIONLOSS", name, ""));
+    }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const pending: Pending = { number, fail: () => reject(refuse("CONNECTIONLOSS", name, "")) };
     this.#pending.push(pending);

@@ -14,7 +14,7 @@ import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { waitForFreshLease } from "../session_waits.ts";
-import { isRefusal, isTransient, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import { deleteIfThere, isRefusal, isTransient, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {
@@ -45,7 +45,8 @@ export interface UncontendedLock {
 
 /**
  * Returns null when the lock exists already, held or not, or when a bundled request was refused. Sends the request before
- * the first await. Rejects with a refusal of the server, and when the session has ended; no node outlives the session.
+ * the first await. Rejects with a refusal of the server, when the session has ended, and when no server has responded within
+ * T. Then the session may live on: a holder that the request may still create is deleted as soon as a server responds.
  */
 export async function acquireUncontended(
   zk: ZooKeeper,
@@ -106,10 +107,25 @@ async function requestGrant(
       if (!isTransient(thrown)) throw thrown;
     }
     // The outcome is unknown.
-    const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(`${path.holders}/${node}`));
-    const stat = await retryOnConnectionLoss(zk, reading, { clock });
-    return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;
+    const holder = `${path.holders}/${node}`;
+    const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(holder));
+    try {
+      const stat = await retryOnConnectionLoss(zk, reading, { clock });
+      return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;
+    } catch (thrown) {
+      void deleteLater(zk, holder, clock);
+      throw thrown;
+    }
   }
+}
+
+/**
+ * Deletes the holder of a request that may still be executed: its session may go on, and no process would hold what it holds.
+ * Ends when that is done or the session has ended.
+ */
+async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
+  const deleting = () => deleteIfThere(zk, holder);
+  await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {}); // the session has ended, and its nodes with it
 }
 
 /** Number of requests that precede the bundled ones, and maximum number of tries. */

@@ -1,7 +1,11 @@
 /** A server that takes everything and answers nothing, from each request on: how long the wait lasts, and what stays of it. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { unknownHolder } from "../../../../src/coordination/holder_info.ts";
 import type { AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
+import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { waitLimit } from "../../../../src/support/deadline.ts";
+import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
 let bench: LockBench;
@@ -123,4 +127,19 @@ test("who is told to stop while nothing is answered is out within a second", asy
   stop.abort(new Error("enough"));
   expect(await bench.failure(waiting)).toMatchObject({ message: "enough" });
   expect(bench.clock.now() - startMs).toBeLessThan(1000);
+});
+
+test("a grant that a server executes after the request was given up leaves no holder in a session that lives on", async () => {
+  await bench.take().then(({ lease }) => bench.within(lease.release()));
+  const zk = bench.client();
+  const silent = zk.loseResponses();
+  const { acl, session } = zk;
+  const request = { path: lockPath("new"), info: unknownHolder, acl, clock: bench.clock, kind: "lock" };
+  const failed = acquireUncontended(zk, "new", request).catch((thrown) => thrown);
+  expect(await bench.within(failed, 70_000)).toMatchObject({ reason: "CONNECTIONLOSS" });
+  expect(session.ended.aborted).toBe(false);
+  await silent.end();
+  expect(childrenIn(bench.tree.nodes, "/baton/locks")).toContain("new"); // the server had the request
+  await bench.clock.advance(5000);
+  expect(childrenIn(bench.tree.nodes, "/baton/locks/new/h")).toEqual([]);
 });
