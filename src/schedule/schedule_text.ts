@@ -63,7 +63,7 @@ function canonicalField(text: string, field: Field, refuse: (why: string) => Bat
   if (text.includes("~")) throw wrong("is a random time, which each host would choose differently");
   const value = (word: string, isEnd: boolean): number => {
     const named = field.names.indexOf(word);
-    // FRI-SUN is 5-7: the end of a range is not before its start.
+    // FRI-SUN is 5-7: the end of a range is not before its start. SUN-SUN is 0-0.
     if (named !== -1) return named === 0 && isEnd && field.max === 7 ? 7 : named + field.min;
     const number = /^\d{1,4}$/.test(word) ? Number(word) : NaN;
     if (number >= field.min && number <= field.max) return number;
@@ -81,7 +81,8 @@ function canonicalField(text: string, field: Field, refuse: (why: string) => Bat
       if (suffix !== "") throw wrong("has a step after a single value; a step follows * or a range");
       return String(field.max === 7 ? value(start, false) % 7 : value(start, false));
     }
-    const [low, high] = [value(start, false), value(end, true)];
+    const low = value(start, false);
+    const high = value(end, low > 0);
     if (low > high) throw wrong(`has the range ${JSON.stringify(range)}, whose end is before its start`);
     return `${low}-${high}${suffix}`;
   }).join(",");

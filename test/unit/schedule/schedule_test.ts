@@ -13,6 +13,7 @@ test("all spellings of a schedule have one text and one id", () => {
     ["0 3 * * *", " 0  3 * *\t* "],
     ["0 0 * * 0", "@weekly", "0 0 * * SUN", "0 0 * * 7", "00 0 * * sun"],
     ["*/15 8-17 1,15 1-3 5-7", "*/15 8-17 1,15 JAN-mar Fri-Sun"],
+    ["0 0 * * 0-0", "0 0 * * sun-sun"],
     ["0 0 * * *", "@daily", "@midnight"],
     ["0 0 1 1 *", "@yearly", "@annually"],
   ];
