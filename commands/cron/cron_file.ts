@@ -32,7 +32,7 @@ export function readCrontab(file: string, env: Io["env"], timezone?: string): Cr
   }
   const zone = scheduleZone(timezone, env);
   const users = usersOfMachine();
-  const isUser = (word: string) => users.has(word) && resolveCommand(word, cronPath).kind !== "found";
+  const isUser = (word: string, path = cronPath) => users.has(word) && resolveCommand(word, path).kind !== "found";
   return parseCrontab(decodeUtf8(bytes, file), { group: groupOf(file), zone, isUser });
 }
 

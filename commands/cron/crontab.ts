@@ -52,19 +52,20 @@ export interface CrontabContext {
   readonly group: string;
   /** Time zone of lines that have no CRON_TZ. */
   readonly zone: string;
-  /** True if the first word of a command is certainly the name of a user. */
-  isUser(word: string): boolean;
+  /** True if the first word of a command is certainly the name of a user. `path`: PATH of the command; undefined: the one of cron. */
+  isUser(word: string, path: string | undefined): boolean;
 }
 
 /** Maximum number of jobs of a file. */
 const jobsMax = 1000;
-/** Maximum length of a line: a command with its input is passed to a shell. */
-const lineLengthMax = 64 * 1024;
+/** Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one. */
+const lineBytesMax = 64 * 1024;
 
 export function parseCrontab(text: string, context: CrontabContext): Crontab {
   return new CrontabReader(context).read(text);
 }
 
+const utf8 = new TextEncoder();
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
 const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
 
@@ -106,15 +107,16 @@ class CrontabReader {
     if (text === "") return;
     if (written.endsWith("\r")) throw wrong("the line ends with a carriage return; save the file with Unix line ends");
     if (/\0/.test(text)) throw wrong("the line contains a NUL character");
-    if (written.length > lineLengthMax) {
-      throw wrong(`the line has ${written.length} characters; the maximum is ${lineLengthMax}`);
-    }
+    const bytes = utf8.encode(written).length;
+    if (bytes > lineBytesMax) throw wrong(`the line has ${bytes} bytes; the maximum is ${lineBytesMax}`);
     if (/^#baton(\s|$)/.test(text)) return this.#readOptions(text.slice("#baton".length), line);
-    if (/^#\s+baton\s+[\w-]+=/.test(text)) throw wrong("options of a job begin with #baton, without a space after #");
+    if (/^#\s*baton:?\s+[\w-]+=/i.test(text)) {
+      throw wrong("options of a job begin with #baton in small letters, without a space after # and without a colon");
+    }
     if (text.startsWith("#")) return;
     const [, name, value] = variableLine.exec(text) ?? [];
     if (name !== undefined && value !== undefined) this.#readVariable(unquoted(name), unquoted(value), line);
-    else this.#readJob(text, line);
+    else this.#readJob(written.trimStart(), line);
   }
 
   #readVariable(name: string, value: string, line: number): void {
@@ -159,7 +161,7 @@ class CrontabReader {
     this.#pending = null;
     const [, fields, rest = ""] = jobLine.exec(text) ?? [];
     if (fields === undefined) {
-      const count = text.split(/\s+/).length;
+      const count = text.trim().split(/\s+/).length;
       throw wrong(
         `the line has ${count} ${count === 1 ? "word" : "words"}, expected NAME=VALUE, or five fields of a schedule ` +
           "or a macro such as @daily, and a command",
@@ -169,7 +171,7 @@ class CrontabReader {
     const [command, ...input] = splitAtPercent(rest);
     if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
     const [first = "", ...more] = command.trim().split(/\s+/);
-    if (more.length > 0 && this.#context.isUser(first)) {
+    if (more.length > 0 && this.#context.isUser(first, this.#variables.get("PATH"))) {
       throw wrong(
         `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
           "all jobs of a file run as the user of the service",
@@ -187,7 +189,7 @@ class CrontabReader {
     }
     this.#jobs.push({
       ...{ line, name, schedule, command: command.trim(), variables: this.#variables },
-      input: input.length === 0 ? null : `${input.join("\n")}\n`,
+      input: input.length === 0 ? null : input.join("\n").replace(/(?<=[^\n])$/, "\n"),
       options: jobOptionsOf(given),
     });
   }

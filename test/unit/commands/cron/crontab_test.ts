@@ -3,7 +3,7 @@ import { type Crontab, parseCrontab } from "../../../../commands/cron/crontab.ts
 import { scheduleId } from "../../../../src/schedule/schedule_text.ts";
 
 const read = (text: string): Crontab =>
-  parseCrontab(text, { group: "fleet", zone: "UTC", isUser: (word) => word === "root" });
+  parseCrontab(text, { group: "fleet", zone: "UTC", isUser: (word, path) => word === "root" && path !== "/srv/bin" });
 
 /** The only mistake of a text, with its line. */
 function mistakeOf(text: string): string {
@@ -47,8 +47,17 @@ CRON_TZ=
 });
 
 test("text after the first % is the standard input, with a line feed for each %; a backslash keeps it", () => {
-  const [job] = read("* * * * * date +\\%F; cat%first%second \\% line%\n").jobs;
-  expect([job?.command, job?.input]).toEqual(["date +%F; cat", "first\nsecond % line\n\n"]);
+  const [job] = read("* * * * * date +\\%F; cat%first%second \\% line \n").jobs;
+  expect([job?.command, job?.input]).toEqual(["date +%F; cat", "first\nsecond % line \n"]);
+});
+
+test("the standard input ends with a line feed, as in cron: one is added only where none is, and not to an empty input", () => {
+  const inputOf = (text: string) => read(`* * * * * cat${text}`).jobs[0]?.input;
+  expect(["", "%", "%%", "%a", "%a%", "%a%%"].map(inputOf)).toEqual([null, "", "\n", "a\n", "a\n", "a\n\n"]);
+});
+
+test("a command with the name of a user is found on the PATH of its line", () => {
+  expect(read("PATH=/srv/bin\n0 3 * * * root --now").mistakes).toEqual([]);
 });
 
 test("each mistake has its line and what was expected", () => {
@@ -68,6 +77,8 @@ test("each mistake has its line and what was expected", () => {
     ["0 3 * * * root /srv/x.sh", '1: "root" is a user of this machine, and no command; expected a command'],
     ["CRON_TZ=Mars/Base", '1: "Mars/Base" is not a time zone of this machine'],
     ['""=x', '1: "" is not the name of a variable'],
+    ["#BATON name=a\n@daily x", "1: options of a job begin with #baton in small letters"],
+    ["#baton: name=a\n@daily x", "1: options of a job begin with #baton in small letters"],
     ["#baton name\n@daily x", '1: "name" is not an option; expected KEY=VALUE'],
     ["#baton nam=a\n@daily x", "1: the option nam is unknown; did you mean name?"],
     ["#baton hosts=db*\n@daily x", "1: the option hosts is unknown; expected one of name, catch-up"],
@@ -77,14 +88,14 @@ test("each mistake has its line and what was expected", () => {
     ["#baton catch-up=40d\n@daily x", '1: the option catch-up: "40d" is not a duration of at most 720h'],
     ["#baton overlap=stop\n@daily x", '1: the option overlap: "stop" is not one of skip, wait'],
     ["#baton name=..\u0007\n@daily x", "cannot be the name of a lock: it contains a control character"],
-    ["# baton name=a\n@daily x", "1: options of a job begin with #baton, without a space after #"],
+    ["# baton name=a\n@daily x", "1: options of a job begin with #baton in small letters"],
     ["#baton name=a\n#baton name=b\n@daily x", "1: no job follows these options"],
     ["@daily x\n#baton name=a\n", "2: no job follows these options"],
     ["@daily x\n0 0 * * * y", "2: line 1 has the same schedule and also no name, and so the same ticks"],
     ["#baton name=a\n@daily x\n#baton name=a\n@daily y", "4: line 2 has the same name and schedule"],
     ["@daily x\r", "1: the line ends with a carriage return; save the file with Unix line ends"],
     ["@daily x\0y", "1: the line contains a NUL character"],
-    [`@daily ${"x".repeat(70_000)}`, "1: the line has 70007 characters; the maximum is 65536"],
+    [`@daily ${"€".repeat(22_000)}`, "1: the line has 66007 bytes; the maximum is 65536"],
   ];
   for (const [text, says] of mistakes) expect(mistakeOf(text)).toContain(says);
   const many = Array.from({ length: 1001 }, (_, index) => `#baton name=j${index}\n@daily x`).join("\n");
