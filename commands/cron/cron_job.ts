@@ -1,13 +1,14 @@
 /** Runs the command of one tick under its lease, beside the commands of other jobs, and records the end. */
-import { closeSync, existsSync } from "node:fs";
+import { closeSync, statSync } from "node:fs";
 import process from "node:process";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { TickLease } from "../../src/coordination/tick/acquire_tick.ts";
-import { messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import { ResignableLease } from "../../src/process/lease.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import type { JobTable } from "../../src/process/proc/job_table.ts";
+import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
@@ -25,11 +26,12 @@ import { tickEndOf } from "../lock/tick_lock.ts";
 import { cronPath } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
-import { OutputFolder, printOutput } from "./job_output.ts";
+import { type LogSink, OutputFolder, printOutput } from "./job_output.ts";
 
 export interface CronJobContext {
   readonly values: CronValues;
   readonly io: Io;
+  readonly stderr: LogSink;
   readonly clock: Clock;
   readonly log: Log;
   readonly place: Coordination;
@@ -47,7 +49,7 @@ const outputMsMax = 2000;
 
 /** Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a bug. */
 export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
-  const { io, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
+  const { io, stderr, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
   const grantedAtMs = clock.now();
@@ -59,6 +61,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   }`;
   const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
   let reading: Promise<unknown> = Promise.resolve();
+  const reader = new AbortController();
   const input = job.input === null ? null : openBodyFile(new TextEncoder().encode(job.input));
   const environment = cronEnvironment(io, job);
   const home = environment.HOME;
@@ -69,7 +72,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         clock,
         signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
       }),
-      ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: existsSync(home) ? home : "/" },
+      ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: isFolder(home) ? home : "/" },
       ...(input === null ? { readsNothing: true } : { input }),
       env: {
         ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
@@ -83,24 +86,21 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
         if (output === null) return;
         const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt, format: values.log };
-        reading = (folder === null ? printOutput(io, of, output) : folder.write(of, output)).catch((thrown: unknown) =>
+        const writing = folder?.write(of, output) ?? printOutput(stderr, of, output, reader.signal);
+        reading = writing.catch((thrown: unknown) =>
           log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
         );
       },
     });
     await resultWithin(clock, outputMsMax, reading);
+    reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const ending = lockEndingOf(outcome, { what: `"${name}"`, lost: lease.lost, maxHoldMs });
     const end = tickEndOf(outcome);
     const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
     const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);
-    const how = outcome.kind === "exited"
-      ? `exited with ${outcome.code}`
-      : outcome.kind === "signaled"
-      ? `was ended by ${outcome.signal}`
-      : ending?.message ?? "was not started";
     const isGood = outcome.kind === "exited" && outcome.code === 0;
     const tookMs = Math.round(outcome.heldMs);
-    const sentence = `${name}: ${tickText} ${how} after ${formatDuration(tookMs)}`;
+    const sentence = `${name}: ${tickText} ${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
     log(isGood ? "info" : "warning", "job_ended", sentence, {
       ...fields,
       exit_code: ending?.exitCode ?? 0,
@@ -111,8 +111,19 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     }
     return outcome.kind === "breach";
   } finally {
+    reader.abort();
     if (input !== null) closeSync(input);
   }
+}
+
+function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof lockEndingOf>): string {
+  if (outcome.kind === "exited") return `exited with ${outcome.code}`;
+  if (outcome.kind === "signaled") return `was ended by ${outcome.signal}`;
+  return ending?.message ?? "was not started";
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function asDisposable(end: () => void): Disposable {

@@ -1,12 +1,15 @@
 /** `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have the same file. */
+import process from "node:process";
 import { type Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
+import { loadLibc } from "../../src/process/libc.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { listenForStops } from "../../src/process/supervise/signal_source.ts";
 import { aborted, TaskScope } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { ListenerSet } from "../../src/support/event.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -24,19 +27,21 @@ import { demandValid, readCrontab } from "./cron_file.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
 import { followSchedule } from "./follow_schedule.ts";
-import { OutputFolder } from "./job_output.ts";
+import { type LogSink, OutputFolder, serviceStderr } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
 /** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
 export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
-  const { io, values } = call;
+  const { values } = call;
+  const stderr = serviceStderr(call.io, { libc: await loadLibc(), clock: systemClock() });
+  const io: Io = { ...call.io, err: stderr.err };
   const crontab = readCrontab(file, io.env, values.timezone);
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
   const log = processLog(io, { who: "baton cron", format, quiet, verbose });
   const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
   const place = announceCoordination({ ...call, quiet, verbose }, io, { what: `crontab ${file}`, scope: values.scope });
-  return await new CronService(file, crontab, { call, log, folder, place }).run();
+  return await new CronService(file, crontab, { call: { ...call, io }, stderr, log, folder, place }).run();
 }
 
 interface RunningSchedule {
@@ -48,6 +53,7 @@ class CronService {
   readonly #file: string;
   readonly #call: Call<typeof cronSettings>;
   readonly #io: Io;
+  readonly #stderr: LogSink;
   readonly #log: Log;
   readonly #folder: OutputFolder | null;
   readonly #place: Coordination;
@@ -61,8 +67,9 @@ class CronService {
   #jobs: readonly CronJob[];
   #hasBreach = false;
 
-  constructor(file: string, crontab: Crontab, { call, log, folder, place }: {
+  constructor(file: string, crontab: Crontab, { call, stderr, log, folder, place }: {
     readonly call: Call<typeof cronSettings>;
+    readonly stderr: LogSink;
     readonly log: Log;
     readonly folder: OutputFolder | null;
     readonly place: Coordination;
@@ -70,6 +77,7 @@ class CronService {
     this.#file = file;
     this.#call = call;
     this.#io = call.io;
+    this.#stderr = stderr;
     this.#log = log;
     this.#folder = folder;
     this.#place = place;
@@ -91,7 +99,7 @@ class CronService {
       onUnreachable: (why) => this.#log("warning", "unreachable", `${why}; retrying`),
     });
     using _signals = new TaskScope(
-      signals.listen(["SIGHUP"], () => this.#reload()),
+      onHangUp(() => this.#reload()),
       listenForStops(signals, clock, {
         signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
         onFirstSignal: (signal) => this.#drain(signal),
@@ -159,6 +167,7 @@ class CronService {
       ...{
         values: this.#call.values,
         io: this.#io,
+        stderr: this.#stderr,
         clock,
         log: this.#log,
         place: this.#place,
@@ -220,6 +229,12 @@ class CronService {
     const jobs = countWithNoun(this.#jobs.length, "job");
     this.#log("info", "serving", `${this.#file}: ${jobs}, on ${this.#place.servers}`, { jobs: this.#jobs.length });
   }
+}
+
+/** Listens also if baton was started by nohup: for a service the signal means something else. Returns the function that undoes it. */
+function onHangUp(listener: () => void): () => void {
+  process.on("SIGHUP", listener);
+  return () => process.off("SIGHUP", listener);
 }
 
 /** Two jobs with one key are the same job in two versions of a file. */

@@ -3,12 +3,15 @@ import { closeSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
+import type { Libc } from "../../src/process/libc.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 import type { Io } from "../../src/terminal/io.ts";
 
-/** A longer line is divided, because it is kept in memory until its end. Characters. */
-const lineLengthMax = 8192;
+/** A longer line is divided, because it is kept in memory until its end. UTF-16 units, of which each may be three bytes. */
+const lineLengthMax = 1200;
 
 export interface OutputRun {
   readonly name: string;
@@ -17,29 +20,94 @@ export interface OutputRun {
   readonly pid: number;
 }
 
-/** Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. */
+/** Writes at most this much together, in bytes: a pipe or a socket that accepts anything accepts it without blocking (PIPE_BUF of Linux). */
+const pieceBytesMax = 4096;
+
+/** Where output is printed. */
+export interface LogSink {
+  err(text: string): void;
+  /** Resolves when the next piece does not block, after other work of this process. Rejects with the signal's reason. */
+  ready(signal: AbortSignal): Promise<void>;
+}
+
+/** How long a message of the service itself may wait for a reader of stderr that has stopped reading, in milliseconds. Then it is dropped. */
+const messageMsMax = 100;
+/** Time between two looks at a full stderr, in milliseconds. */
+const fullMs = 20;
+
+/**
+ * The stderr of the service. A reader that has stopped reading delays the output of commands, and may lose messages of the service, but
+ * never blocks the service: the locks of all jobs would be lost. `libc` null: it blocks.
+ */
+export function serviceStderr({ err }: Pick<Io, "err">, { libc, clock }: {
+  readonly libc: Pick<Libc, "waitWritable"> | null;
+  readonly clock: Clock;
+}): LogSink {
+  return {
+    err(text) {
+      if (libc === null || libc.waitWritable(2, messageMsMax)) err(text);
+    },
+    async ready(signal) {
+      await nextTurn();
+      signal.throwIfAborted();
+      while (libc !== null && !libc.waitWritable(2, 0)) await sleep(clock, fullMs, signal);
+    },
+  };
+}
+
+/** Resolves after what the event loop has to do now. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
+
+/**
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lines are written in pieces, and other work
+ * of the process goes first: the session of the locks must not wait for a command that prints without end, or for a reader of the log.
+ */
 export async function printOutput(
-  { err }: Pick<Io, "err">,
+  sink: LogSink,
   { name, pid, format }: OutputRun & { readonly format: "text" | "json" },
   output: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
 ): Promise<void> {
   const decoder = new TextDecoder();
+  const label = `${printable(name)}[${pid}]: `;
   let rest = "";
-  const print = (message: string) => {
-    if (format === "text") return err(`${printable(name)}[${pid}]: ${message}\n`);
-    err(`${JSON.stringify({ time: new Date().toISOString(), level: "info", event: "output", message, name, pid })}\n`);
+  let piece = { text: "", bytes: 0 };
+  const flush = async () => {
+    if (piece.bytes === 0) return;
+    await sink.ready(signal);
+    sink.err(piece.text);
+    piece = { text: "", bytes: 0 };
+  };
+  const formatted = (message: string) => {
+    if (format === "text") return `${label}${message}\n`;
+    return `${
+      JSON.stringify({ time: new Date().toISOString(), level: "info", event: "output", message, name, pid })
+    }\n`;
+  };
+  const print = async (lines: readonly string[]) => {
+    for (const line of lines) {
+      const text = formatted(line);
+      const bytes = Buffer.byteLength(text);
+      if (piece.bytes + bytes > pieceBytesMax) await flush();
+      piece = { text: piece.text + text, bytes: piece.bytes + bytes };
+    }
+    await flush();
   };
   for await (const chunk of output) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n").flatMap(dividedLine);
     rest = lines.pop() ?? "";
-    for (const line of lines) print(line);
-    while (rest.length >= lineLengthMax) {
-      print(rest.slice(0, lineLengthMax));
-      rest = rest.slice(lineLengthMax);
-    }
+    await print(lines);
   }
   rest += decoder.decode();
-  if (rest !== "") print(rest);
+  if (rest !== "") await print([rest]);
+}
+
+function dividedLine(line: string): string[] {
+  const parts: string[] = [];
+  for (; line.length > lineLengthMax; line = line.slice(lineLengthMax)) parts.push(line.slice(0, lineLengthMax));
+  return [...parts, line];
 }
 
 /** A folder with a folder for each name, which has a file for each run: `2026-11-24T0300Z-1.log`. */

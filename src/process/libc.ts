@@ -75,13 +75,19 @@ function openInDeno(name: string): Library {
 
 function describe({ call, addressOf }: Library) {
   const linux = process.platform === "linux";
-  const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1;
+  const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1, POLLOUT = 4;
   const LOCK_EX = 2, LOCK_NB = 4;
   // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
   const timeBytes = new Uint8Array(time.buffer);
   const none = new Uint8Array(8);
+  const waitFor = (fd: number, events: number, timeoutMs: number): boolean => {
+    const request = new DataView(new ArrayBuffer(8)); // struct pollfd { int fd; short events; short revents }
+    request.setInt32(0, fd, true);
+    request.setInt16(4, events, true);
+    return Number(call.poll(new Uint8Array(request.buffer), 1n, wholeMs(timeoutMs))) > 0;
+  };
   let isSubreaper = false;
   let isRestored = false;
   return {
@@ -110,12 +116,9 @@ function describe({ call, addressOf }: Library) {
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
     },
     /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
-    waitReadable(fd: number, timeoutMs: number): boolean {
-      const request = new DataView(new ArrayBuffer(8)); // struct pollfd { int fd; short events; short revents }
-      request.setInt32(0, fd, true);
-      request.setInt16(4, POLLIN, true);
-      return Number(call.poll(new Uint8Array(request.buffer), 1n, wholeMs(timeoutMs))) > 0;
-    },
+    waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
+    /** Waits until `fd` accepts PIPE_BUF bytes or has no reader. As waitReadable. */
+    waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
     /** Sleeps. Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
     /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */

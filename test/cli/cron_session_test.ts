@@ -191,6 +191,16 @@ for (const kind of backends) {
       expect((await service.ended).code).toBe(0);
     });
 
+    test("HUP reads the file again also in a service that nohup started", async () => {
+      writeFileSync(session.path("nohup.cron"), "#baton name=nohup\n0 0 1 1 * true\n");
+      const service = session.start(`trap "" HUP; exec "$baton" cron nohup.cron`);
+      await eventually(() => service.stderr().includes("nohup.cron: 1 job, on "));
+      service.child.kill("SIGHUP");
+      await eventually(() => service.stderr().includes(" nohup.cron: 1 job\n"));
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+    });
+
     test("TERM waits for a running job, and stops it after --drain; a second one stops it immediately", async () => {
       const start = async (name: string, options: string, rest: string) => {
         const service = serve(`${name}.cron`, [

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
+import { OutputFolder, printOutput, serviceStderr } from "../../../../commands/cron/job_output.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));
@@ -16,7 +17,8 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8A
 }
 async function printed(format: "text" | "json", ...parts: (string | Uint8Array)[]): Promise<string> {
   let text = "";
-  await printOutput({ err: (line) => void (text += line) }, { ...run, format }, chunks(...parts));
+  const sink = { err: (line: string) => void (text += line), ready: () => Promise.resolve() };
+  await printOutput(sink, { ...run, format }, chunks(...parts), new AbortController().signal);
   return text;
 }
 
@@ -30,7 +32,40 @@ test("each line has the name and the process, however it was divided; a last lin
 
 test("a long line is divided, because it is kept in memory", async () => {
   const lines = (await printed("text", "x".repeat(10_000), "x".repeat(10_000))).split("\n");
-  expect(lines.map((line) => line.length - "backup[7]: ".length)).toEqual([8192, 8192, 20_000 - 2 * 8192, -11]);
+  expect(lines.map((line) => line.length - "backup[7]: ".length)).toEqual([...Array(16).fill(1200), 800, -11]);
+});
+
+test("output without end is written in pieces that a pipe takes whole, and other work goes on between them", async () => {
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    for (;;) yield await Promise.resolve(new TextEncoder().encode("€\n".repeat(20_000)));
+  }
+  const reader = new AbortController();
+  const pieces: string[] = [];
+  const sink = serviceStderr({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
+  setTimeout(() => reader.abort(new Error("enough")), 1);
+  await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
+  expect(pieces.length).toBeGreaterThan(0);
+  const sizes = pieces.map((piece) => new TextEncoder().encode(piece).length);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(4096);
+  expect(pieces.every((piece) => piece.endsWith("\n"))).toBe(true);
+});
+
+test("a stderr that nobody reads delays the output of commands, and drops messages of the service", async () => {
+  let [isFull, waits] = [true, 0];
+  const written: string[] = [];
+  const libc = {
+    waitWritable(_fd: number, timeoutMs: number) {
+      if (timeoutMs === 0 && ++waits === 3) isFull = false;
+      return !isFull;
+    },
+  };
+  const sink = serviceStderr({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
+  sink.err("a message\n");
+  expect(written).toEqual([]);
+  const { signal } = new AbortController();
+  await printOutput(sink, { ...run, format: "text" }, chunks("x\n"), signal);
+  sink.err("another\n");
+  expect([written, waits]).toEqual([["backup[7]: x\n", "another\n"], 3]);
 });
 
 test("in a JSON log each line is an object", async () => {
