@@ -15,6 +15,7 @@ const signatures = {
   sigaction: ["i32", "i32", "u64", "ptr"],
   clock_gettime: ["i32", "i32", "ptr"],
   poll: ["i32", "ptr", "u64", "i32"],
+  pipe: ["i32", "ptr"],
   read: ["i64", "i32", "ptr", "u64"],
   write: ["i64", "i32", "ptr", "u64"],
   close: ["i32", "i32"],
@@ -119,6 +120,8 @@ function describe({ call, addressOf }: Library) {
     waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
     /** Waits until `fd` accepts PIPE_BUF bytes or has no reader. As waitReadable. */
     waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
+    /** pipe(2): writes two int, the read end and the write end, into `ends`. False for an error. */
+    openPipe: (ends: Uint8Array): boolean => Number(call.pipe(ends)) === 0,
     /** Sleeps. Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
     /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */

@@ -191,6 +191,16 @@ for (const kind of backends) {
       expect((await service.ended).code).toBe(0);
     });
 
+    test("a command can open /dev/stdout and /dev/stderr, as under cron, and both are printed", async () => {
+      const command = "echo one >/dev/stderr; echo two >/dev/stdout; echo three | tee /dev/stderr >/dev/null";
+      const service = serve("devices.cron", ["#baton name=devices catch-up=1h", `${await due("devices")} ${command}`]);
+      await eventually(async () => (await results("devices")).length > 0, { withinMs: 20_000 });
+      service.child.kill("SIGTERM");
+      const { stderr } = await service.ended;
+      const output = stderr.split("\n").flatMap((line) => /^devices\[\d+\]: (.*)/.exec(line)?.[1] ?? []);
+      expect(output).toEqual(["one", "two", "three"]);
+    });
+
     test("HUP reads the file again also in a service that nohup started", async () => {
       writeFileSync(session.path("nohup.cron"), "#baton name=nohup\n0 0 1 1 * true\n");
       const service = session.start(`trap "" HUP; exec "$baton" cron nohup.cron`);

@@ -47,6 +47,8 @@ export type SpawnResult =
 interface ResolvedStart extends StartOptions {
   readonly path: string;
   readonly argv: readonly string[];
+  /** The write end of the pipe, for `isRead`. */
+  readonly pipe?: number | null;
 }
 
 export interface StartedProcess {
@@ -75,6 +77,10 @@ export function prepareSpawn(command: readonly string[], options: StartOptions):
 export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promise<SpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
+  if (start.isRead && start.pipe === undefined && "Bun" in globalThis) {
+    const { withOutputPipe } = await import("./output_pipe.ts");
+    return withOutputPipe((pipe) => spawnReady({ kind: "ready", start: { ...start, pipe } }, terms));
+  }
   const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
   const attempt = async (start: ResolvedStart): Promise<SpawnResult> => {
     if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
@@ -141,7 +147,7 @@ function openFilesMax(): string | null {
 
 /** Avoids node:child_process, which takes some milliseconds to load. */
 function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptions): StartedProcess {
-  const output = start.isRead ? "pipe" : "inherit";
+  const output = start.pipe ?? (start.isRead ? "pipe" : "inherit");
   const child = Bun.spawn({
     cmd: [start.path, ...start.argv.slice(1)],
     ...startSettings(start, ownGroup),
@@ -153,7 +159,7 @@ function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptio
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
   );
-  return { pid: child.pid, ended, output: child.stdout ?? null };
+  return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
 }
 
 async function loadSpawnWithNode(): Promise<(start: ResolvedStart, terms: LaunchOptions) => Promise<StartedProcess>> {

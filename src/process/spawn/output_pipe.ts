@@ -1,0 +1,33 @@
+/**
+ * A pipe for the output of a command. Bun's own is a socket, and a command cannot open that as /dev/stdout or /dev/stderr. Bun only.
+ */
+import { closeSync } from "node:fs";
+import { loadLibc } from "../libc.ts";
+
+/**
+ * Calls `start`, which starts a command with the write end as its output, and returns its result. If it is "started" it has the output,
+ * which is to be read once: its reader closes the pipe. `start` gets null if libc cannot be called or opens no pipe.
+ */
+export async function withOutputPipe<T extends { readonly kind: string }>(
+  start: (writeEnd: number | null) => Promise<T>,
+): Promise<T> {
+  const ends = new Int32Array(2);
+  if (!(await loadLibc())?.openPipe(new Uint8Array(ends.buffer))) return await start(null);
+  const [readEnd = -1, writeEnd = -1] = ends;
+  try {
+    const result = await start(writeEnd);
+    if (result.kind === "started") return { ...result, output: readToEnd(readEnd) };
+    closeSync(readEnd);
+    return result;
+  } finally {
+    closeSync(writeEnd);
+  }
+}
+
+async function* readToEnd(fd: number): AsyncGenerator<Uint8Array> {
+  try {
+    yield* Bun.file(fd).stream();
+  } finally {
+    closeSync(fd);
+  }
+}
