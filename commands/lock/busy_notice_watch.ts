@@ -8,6 +8,7 @@ import {
   serversTime,
 } from "../../src/coordination/history/busy_notice.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { isTransient } from "../../src/coordination/request_errors.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { shellHealthCheck } from "../../src/process/supervise/health_watch.ts";
 import { deadlineAfter, sleep } from "../../src/support/deadline.ts";
@@ -23,6 +24,8 @@ export interface BusyNoticeText {
 
 /** Maximum time of the line of shell, in milliseconds. */
 const lineMsMax = 30_000;
+/** Time until the next look, in milliseconds, after one that no server answered. */
+const retryMs = 1000;
 /** Added to a wait, in milliseconds: the servers' clock is known to about this. */
 const marginMs = 20;
 
@@ -97,7 +100,10 @@ export class BusyNoticeWatch {
   async #watch(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      const waitMs = await this.#check();
+      const waitMs = await this.#check().catch((thrown) => {
+        if (!isTransient(thrown) || this.#zk.session.ended.aborted) throw thrown;
+        return retryMs;
+      });
       await sleep(this.#options.clock, waitMs + marginMs, signal).catch(() => {});
     }
   }
