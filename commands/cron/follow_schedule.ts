@@ -11,7 +11,7 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
 import { type CronJobContext, runCronJob } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
-import type { JobSlots } from "./job_slots.ts";
+import type { JobSlot, JobSlots } from "./job_slots.ts";
 
 export interface FollowContext extends CronJobContext {
   readonly zk: ZooKeeper;
@@ -103,11 +103,11 @@ class ScheduleFollower {
   async #try(isDue: boolean): Promise<Step> {
     const { zk, slots, log } = this.#context;
     const { name, line } = this.#job;
-    using _slot = await slots.take(this.#signal);
+    using slot = await slots.take(this.#signal);
     try {
-      const tick = await this.#acquire(isDue);
+      const tick = await this.#acquire(isDue, slot);
       this.#refusal = "";
-      await this.#run(tick);
+      await this.#run(tick, slot);
       return { kind: "settled", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
@@ -128,10 +128,14 @@ class ScheduleFollower {
   }
 
   /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. */
-  async #run(tick: TickLease): Promise<void> {
+  async #run(tick: TickLease, slot: JobSlot): Promise<void> {
     const { log, onBreach } = this.#context;
     let hasBreach = false;
     try {
+      await slot.return(this.#signal).catch(async (thrown: unknown) => {
+        await tick.end({ result: "stopped", exitCode: null, signal: null, why: `not started: ${messageOf(thrown)}` });
+        throw thrown;
+      });
       hasBreach = await runCronJob(this.#job, tick, this.#context);
       if (hasBreach) onBreach();
     } finally {
@@ -141,7 +145,8 @@ class ScheduleFollower {
     }
   }
 
-  async #acquire(isDue: boolean) {
+  /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */
+  async #acquire(isDue: boolean, slot: JobSlot) {
     const { zk, clock, values, place } = this.#context;
     const { name, schedule, command, options: { catchUpMs, retriesMax, overlap } } = this.#job;
     const { acl = zk.acl } = place.connect;
@@ -150,6 +155,7 @@ class ScheduleFollower {
     const info = holderInfo({ command: [program], values: { publishCommand } });
     return await acquireTick(zk, name, {
       ...{ clock, signal: this.#signal, info, root, acl },
+      ...(overlap === "wait" ? { onQueued: () => slot.leave() } : {}),
       tick: {
         ...{
           schedule,

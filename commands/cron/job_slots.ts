@@ -10,11 +10,17 @@ export class JobSlots {
   }
 
   /** Waits for a slot, first come, first served. Rejects with the signal's reason. Dispose of the slot to free it. */
-  async take(signal: AbortSignal): Promise<Disposable> {
+  async take(signal: AbortSignal): Promise<JobSlot> {
+    await this.#take(signal, { isFirst: false });
+    return new JobSlot({ take: (signal) => this.#take(signal, { isFirst: true }), free: () => this.#giveOn() });
+  }
+
+  async #take(signal: AbortSignal, { isFirst }: { readonly isFirst: boolean }): Promise<void> {
     if (this.#free > 0) this.#free--;
     else {
       const turn = Promise.withResolvers<void>();
-      this.#waiting.push(turn);
+      if (isFirst) this.#waiting.unshift(turn);
+      else this.#waiting.push(turn);
       try {
         await abortable(turn.promise, signal);
       } catch (thrown) {
@@ -24,12 +30,42 @@ export class JobSlots {
         throw thrown;
       }
     }
-    return { [Symbol.dispose]: () => this.#giveOn() };
   }
 
   #giveOn(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free++;
     else next.resolve();
+  }
+}
+
+interface SlotOwner {
+  readonly take: (signal: AbortSignal) => Promise<void>;
+  readonly free: () => void;
+}
+
+/** A slot that can be left while a job waits for its lock, which may take hours. */
+export class JobSlot implements Disposable {
+  readonly #of: SlotOwner;
+  #isTaken = true;
+
+  constructor(of: SlotOwner) {
+    this.#of = of;
+  }
+
+  leave(): void {
+    if (this.#isTaken) this.#of.free();
+    this.#isTaken = false;
+  }
+
+  /** Takes a slot again if it was left, before all that have none yet. Rejects with the signal's reason. */
+  async return(signal: AbortSignal): Promise<void> {
+    if (this.#isTaken) return;
+    await this.#of.take(signal);
+    this.#isTaken = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.leave();
   }
 }

@@ -177,6 +177,47 @@ for (const kind of backends) {
       expect((await session.run("cat out/*/*Z-1.log")).stdout).toBe("said\n".repeat(3));
     });
 
+    test("a job that waits for its lock has no place of -j: other jobs run meanwhile", async () => {
+      const lines = [`dir=${session.folder}`];
+      for (const name of ["waits", "others"]) {
+        lines.push(`#baton name=j/${name} catch-up=1h overlap=wait`, `${await due(`j/${name}`)} true`);
+      }
+      const holder = session.start(
+        `exec "$baton" lock j/waits -- sh -c 'echo >has; while [ ! -e let ]; do sleep 0.05; done'`,
+      );
+      await session.made("has");
+      const service = serve("waits.cron", lines, "-j 1");
+      await eventually(async () => (await results("j/others")).length > 0);
+      expect([await results("j/waits"), await results("j/others")]).toEqual([[], ["done "]]);
+      await session.run("touch let");
+      expect((await holder.ended).code).toBe(0);
+      await eventually(async () => (await results("j/waits")).length > 0);
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      expect(await results("j/waits")).toEqual(["done "]);
+    });
+
+    test("a job that gets its lock while -j others run is recorded as stopped if the service stops first", async () => {
+      const lines = [
+        `dir=${session.folder}`,
+        "#baton name=s/waits catch-up=1h overlap=wait",
+        `${await due("s/waits")} echo never >$dir/never`,
+        "#baton name=s/runs catch-up=1h",
+        `${await due("s/runs")} echo >$dir/s-runs; sleep 60`,
+      ];
+      const holder = session.start('exec "$baton" lock s/waits -- sh -c "while [ ! -e s-let ]; do sleep 0.05; done"');
+      await eventually(async () => (await session.run('"$baton" who s/waits')).code === 0);
+      const service = serve("slots.cron", lines, "-j 1 --drain 100ms");
+      await session.made("s-runs");
+      await session.run("touch s-let");
+      await holder.ended;
+      await eventually(async () => (await session.run('"$baton" who s/waits')).code === 0);
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      expect(await results("s/waits")).toEqual(["stopped not started: SIGTERM came"]);
+      expect((await session.run("ls never")).code).not.toBe(0);
+    });
+
     test("HUP reads the file again; with mistakes the jobs stay as they are", async () => {
       const service = serve("again.cron", ["#baton name=before", "0 0 1 1 * true"]);
       await eventually(() => service.stderr().includes("again.cron: 1 job, on "));
