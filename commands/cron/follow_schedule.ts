@@ -116,7 +116,9 @@ class ScheduleFollower {
       const fields = { name, line, code };
       if (thrown instanceof TickSettled || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
         const isSkipped = !(thrown instanceof TickSettled);
-        log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
+        // Nothing else says so before the next tick: all hosts were away, or had no place for the job.
+        if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
+        else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
         this.#refusal = "";
         return { kind: "settled", isOpen: thrown instanceof TickSettled && thrown.isOpen };
       }

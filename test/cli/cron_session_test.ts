@@ -218,6 +218,16 @@ for (const kind of backends) {
       expect((await session.run("ls never")).code).not.toBe(0);
     });
 
+    test("a tick that is too late is a warning, because it will be missing", async () => {
+      const service = serve("tardy.cron", ["#baton name=tardy", `${await due("tardy")} true`]);
+      await eventually(() =>
+        /warning: Schedule .* of lock "tardy" is not due: the last tick, .* is over/.test(service.stderr())
+      );
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      expect(await results("tardy")).toEqual([]);
+    });
+
     test("HUP reads the file again; with mistakes the jobs stay as they are", async () => {
       const service = serve("again.cron", ["#baton name=before", "0 0 1 1 * true"]);
       await eventually(() => service.stderr().includes("again.cron: 1 job, on "));
